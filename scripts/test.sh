@@ -1,0 +1,12 @@
+#!/bin/sh
+# Everything that must hold: format, lint, types, then the tests, those without Spark first. Arguments go to pytest.
+set -eu
+cd "$(dirname "$0")/.."
+
+if [ "${CI:-}" = true ]; then
+  ./scripts/install-browser.sh
+fi
+./scripts/check.sh
+printf '\n== tests\n'
+.venv/bin/python -m pytest "$@"
+printf '\nformat, lint, types and tests: all passed\n'

@@ -1,0 +1,71 @@
+"""Potok: Kafka Streams, ksqlDB and Faust in one Python package, executed by Spark."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from potok.version import __version__
+
+if TYPE_CHECKING:
+    from potok.dsl.builder import StreamsBuilder
+    from potok.dsl.stream import Stream
+    from potok.dsl.table import Table
+    from potok.duration import days, hours, milliseconds, minutes, seconds
+    from potok.engine.run import run, start
+    from potok.errors import PotokError
+    from potok.expressions import functions
+    from potok.log.consumer import Consumer
+    from potok.log.producer import Producer
+    from potok.records.record import Record
+    from potok.topology.nodes.windows import tumbling
+    from potok.views.open import open_tables
+
+# Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
+_HOMES = {
+    "StreamsBuilder": "potok.dsl.builder",
+    "Stream": "potok.dsl.stream",
+    "Table": "potok.dsl.table",
+    "days": "potok.duration",
+    "hours": "potok.duration",
+    "milliseconds": "potok.duration",
+    "minutes": "potok.duration",
+    "seconds": "potok.duration",
+    "run": "potok.engine.run",
+    "start": "potok.engine.run",
+    "PotokError": "potok.errors",
+    "Consumer": "potok.log.consumer",
+    "Producer": "potok.log.producer",
+    "Record": "potok.records.record",
+    "tumbling": "potok.topology.nodes.windows",
+    "open_tables": "potok.views.open",
+}
+
+__all__ = [
+    "Consumer",
+    "PotokError",
+    "Producer",
+    "Record",
+    "Stream",
+    "StreamsBuilder",
+    "Table",
+    "__version__",
+    "days",
+    "functions",
+    "hours",
+    "milliseconds",
+    "minutes",
+    "open_tables",
+    "run",
+    "seconds",
+    "start",
+    "tumbling",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functions":
+        return importlib.import_module("potok.expressions.functions")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'potok' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,35 @@
+"""`potok demo`: a live stream of orders, processed by Spark, on a page."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from potok.cli.options import command_app
+from potok.cli.output import note
+
+app = command_app()
+
+
+@app.command()
+def demo(
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Where the page is served; default 8400 or the next free.")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=1, help="Orders a second.")] = 3000,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long; default: at Ctrl-C.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the data there; default: thrown away at the end.")
+    ] = None,
+) -> None:
+    """Watch a live stream of orders being processed."""
+    from potok.demo.play import play
+
+    with contextlib.ExitStack() as stack:
+        directory = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="potok-demo-")))
+        play(f"file:{directory}", port=port, rate=rate, seconds=seconds, open_browser=browser, say=note)

@@ -1,0 +1,181 @@
+"""`potok doctor`: does this machine have what Potok needs, and what to type where it has not."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, settings_of
+from potok.cli.output import console, print_json, show_bytes
+from potok.errors import PotokError
+from potok.settings import Settings
+
+app = command_app()
+
+NEWEST_JAVA = 25
+GIGABYTE = 1 << 30
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `status` is ok, warn or fail."""
+
+    what: str
+    status: str
+    detail: str
+    hint: str = ""
+
+
+@app.command()
+def doctor(
+    context: typer.Context,
+    deep: Annotated[bool, typer.Option("--deep", help="Start Spark and run a small job on it.")] = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Check that this machine can run Potok, and say what to type where it cannot.
+
+    Ends with 1 if something must be mended; a warning alone does not count.
+    """
+    settings = settings_of(context, broker)
+    failed = False
+    for finding in examine(settings, deep=deep):
+        failed |= finding.status == "fail"
+        if as_json:
+            print_json(asdict(finding))
+        else:
+            _show(finding)
+    if failed:
+        raise typer.Exit(1)
+
+
+def examine(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
+    """Each finding as soon as it is known."""
+    yield check_python()
+    yield check_java()
+    for package in ("pyspark", "pyarrow", "lmdb"):
+        yield check_package(package, load=package != "pyspark")
+    yield check_memory(settings.driver_memory, physical_memory())
+    directory = data_directory(settings.broker)
+    if directory is not None:
+        yield from check_directory(directory)
+    if deep:
+        yield check_spark(settings)
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
+    shown = ".".join(map(str, version))
+    if (3, 11) <= version[:2] <= (3, 13):
+        return Finding("Python", "ok", f"{shown} ({sys.executable})")
+    return Finding("Python", "fail", shown, "install Python 3.11, 3.12 or 3.13, and Potok into it")
+
+
+def check_java() -> Finding:
+    from potok.engine.java import find_java
+
+    try:
+        java = find_java()
+    except PotokError as error:
+        return Finding("Java", "fail", error.message, error.hint)
+    detail = f"{java.version} from {java.source} ({java.executable})"
+    if java.major > NEWEST_JAVA:
+        hint = f"Spark is tested up to Java {NEWEST_JAVA}; if it fails, run with JAVA_HOME set to an older one"
+        return Finding("Java", "warn", detail, hint)
+    return Finding("Java", "ok", detail)
+
+
+def check_package(name: str, *, load: bool) -> Finding:
+    """Importing proves that its native code runs here; pyspark has none worth the time."""
+    try:
+        version = importlib.metadata.version(name)
+        if load:
+            importlib.import_module(name)
+    except ImportError as error:
+        hint = f"pip install --force-reinstall {name}"
+        return Finding(name, "fail", f"cannot be loaded: {error}", hint)
+    return Finding(name, "ok", version)
+
+
+def check_memory(driver_memory: str, total: int) -> Finding:
+    """Beside the heap of the driver live the JVM itself and one Python worker for each core."""
+    heap = _heap_bytes(driver_memory)
+    detail = f"{show_bytes(total)}, of which Spark's driver may take {driver_memory}"
+    if total < heap + GIGABYTE // 2:
+        hint = "give the driver less: export POTOK_DRIVER_MEMORY=512m"
+        return Finding("memory", "fail" if total < heap else "warn", detail, hint)
+    return Finding("memory", "ok", detail)
+
+
+def check_directory(directory: Path) -> Iterator[Finding]:
+    standing = next(path for path in (directory, *directory.parents) if path.exists())
+    if standing.is_dir() and os.access(standing, os.W_OK | os.X_OK):
+        yield Finding("data", "ok", f"{directory} can be written")
+    else:
+        hint = "pick another with --broker file:DIRECTORY or POTOK_BROKER"
+        yield Finding("data", "fail", f"{directory} cannot be written", hint)
+    free = shutil.disk_usage(standing).free
+    hint = "" if free >= GIGABYTE else "free some space, or put the data elsewhere with POTOK_BROKER=file:DIRECTORY"
+    status = "ok" if free >= GIGABYTE else "warn" if free >= GIGABYTE // 10 else "fail"
+    yield Finding("disk", status, f"{show_bytes(free)} free", hint)
+
+
+def check_spark(settings: Settings, start: Callable[[Settings], int] | None = None) -> Finding:
+    """Pass a row through a Python worker, which needs all of it: JVM, sockets, interpreter."""
+    try:
+        took_ms = (start or _run_spark)(settings)
+    except PotokError as error:
+        return Finding("Spark", "fail", error.message, error.hint)
+    except Exception as error:  # noqa: BLE001 - whatever Spark raises is the finding
+        return Finding("Spark", "fail", f"does not start: {error}", "run again with POTOK_LOG_LEVEL=INFO to see why")
+    return Finding("Spark", "ok", f"started in {took_ms / 1000:.1f} s and ran a job")
+
+
+def physical_memory() -> int:
+    """What this process may use: a container is often allowed less than the machine has."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file() and (text := limit.read_text().strip()).isdigit():
+        total = min(total, int(text))
+    return total
+
+
+def data_directory(broker: str) -> Path | None:
+    """None for a broker that is not a directory."""
+    if re.match(r"(?!file:)[a-z]+:", broker):
+        return None
+    return Path(broker.removeprefix("file:")).expanduser().absolute()
+
+
+def _run_spark(settings: Settings) -> int:
+    from potok.engine.session import spark_session, startup_ms
+
+    session = spark_session(settings)
+    session.sparkContext.parallelize([1], 1).map(lambda number: number + 1).collect()
+    session.stop()
+    return startup_ms()
+
+
+def _heap_bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    if found is None:
+        return 0
+    return int(found.group(1)) << {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}[found.group(2)]
+
+
+def _show(finding: Finding) -> None:
+    from rich.markup import escape
+
+    colour = _COLOURS[finding.status]
+    line = f"[{colour}]{finding.status:<4}[/]  {finding.what:<8} {escape(finding.detail)}"
+    console().print(line + (f"\n      [cyan]hint:[/] {escape(finding.hint)}" if finding.hint else ""))

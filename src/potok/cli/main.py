@@ -1,0 +1,85 @@
+"""The entry point: the table of commands, the options before them, and how an error leaves the program."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from potok.cli.options import Broker, Globals
+from potok.errors import PotokError
+from potok.version import __version__
+
+COMMANDS = {
+    "topics": ("potok.cli.topics", "List, create, describe and delete topics."),
+    "produce": ("potok.cli.produce", "Append lines to a topic."),
+    "consume": ("potok.cli.consume", "Print the records of a topic."),
+    "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
+    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and say what to type where it cannot."),
+}
+"""Name, module and help text. The module holds an `app` made by `command_app()`; it is imported when it is called."""
+
+
+class Commands(TyperGroup):
+    """A group whose commands are stand-ins with a name and a help text until one is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, (_, text) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=text, short_help=text), name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _load(str(name)), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PotokError as error:
+            from potok.cli.output import print_error
+
+            print_error(error)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(130) from error
+        except BrokenPipeError as error:
+            # Whoever read our output has seen enough; the interpreter must not try to flush to it either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from error
+
+
+app = typer.Typer(
+    cls=Commands, name="potok", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"potok {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+]
+
+
+@app.callback()
+def options(context: typer.Context, broker: Broker = None, version: Version = False) -> None:  # noqa: ARG001
+    """Kafka Streams, ksqlDB and Faust in one Python package, executed by Spark."""
+    context.obj = Globals(broker=broker)
+
+
+def main() -> None:
+    app()
+
+
+def _load(name: str) -> Any:
+    module = importlib.import_module(COMMANDS[name][0])
+    command = typer.main.get_command(module.app)
+    command.name = name
+    return command

@@ -1,0 +1,77 @@
+"""What goes to the terminal: results to stdout, everything about the work to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from potok.errors import PotokError
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Made for each use, because tests and pipes exchange the streams. Lines in a pipe are never folded."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, highlight=False, soft_wrap=True, width=None if stream.isatty() else 10_000)
+
+
+def print_error(error: PotokError) -> None:
+    lines = [f"[bold red]error:[/] {escape(error.message)}"]
+    if error.at is not None:
+        lines.append(f"  [dim]at {escape(str(error.at))}[/]")
+    if error.hint:
+        lines.append(f"  [cyan]hint:[/] {escape(error.hint)}")
+    console(stderr=True).print("\n".join(lines))
+
+
+def note(text: str) -> None:
+    """Something about the work, out of the way of the results."""
+    console(stderr=True).print(text, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """One line, so that a stream of them can be read line by line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Numbers stand to the right, everything else to the left."""
+    cells = list(rows)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, heading in enumerate(headings):
+        is_number = bool(cells) and all(isinstance(row[column], int) for row in cells)
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
+    console().print(table)
+
+
+def show_bytes(size: int) -> str:
+    """1536 is "1.5 KB"."""
+    number = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
+def show_bytes_of_record(data: bytes) -> str:
+    """A key or value on one line: text as it is, anything else in hexadecimal.
+
+    Control characters never reach the terminal raw: a record could steer it.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "0x" + data.hex()
+    if all(character.isprintable() for character in text):
+        return text
+    if any(ord(character) < 32 and character not in "\t\n\r" for character in text):
+        return "0x" + data.hex()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,192 @@
+"""`potok produce`: each line of a file or of stdin becomes a record."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import note, print_json
+from potok.errors import Location, PotokError
+from potok.records.log_record import LogRecord
+
+app = command_app()
+
+_ENOUGH_BYTES = 4 << 20
+
+
+class BadLine(PotokError):
+    """A line that does not have the form that the options ask for."""
+
+
+@app.command()
+def produce(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(help="The topic to append to.")],
+    file: Annotated[str, typer.Argument(help="The lines; - for stdin.")] = "-",
+    key_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Lines are JSON; this field is the key.")
+    ] = None,
+    key_separator: Annotated[str | None, typer.Option(metavar="TEXT", help="The key stands before this text.")] = None,
+    timestamp_field: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Lines are JSON; this field is the time: milliseconds, or ISO 8601."),
+    ] = None,
+    header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header; may be repeated.")] = None,
+    null: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A value that is just this is null: a table deletes the key.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Append lines to a topic. A line is durable once the next one can be typed."""
+    form = LineForm(
+        key_field=key_field,
+        key_separator=key_separator.encode() if key_separator else None,
+        timestamp_field=timestamp_field,
+        headers=tuple(_header(text) for text in header or ()),
+        null=None if null is None else null.encode(),
+    )
+    with opened_log(context, broker) as log, _opened(file) as descriptor:
+        log.partitions(topic)
+        count = 0
+        try:
+            for batch in record_batches(descriptor, form, "stdin" if file == "-" else file):
+                log.append(topic, batch, partition)
+                count += len(batch)
+        finally:
+            if as_json:
+                print_json({"topic": topic, "records": count})
+            else:
+                note(f'appended {count:,} record{"" if count == 1 else "s"} to "{topic}"')
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """How a line is taken apart into a record."""
+
+    key_field: str | None = None
+    key_separator: bytes | None = None
+    timestamp_field: str | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    null: bytes | None = None
+
+    def record(self, line: bytes, at: Location) -> LogRecord:
+        key, value = self._split(line, at)
+        timestamp_ms = 0
+        if self.key_field or self.timestamp_field:
+            fields = _fields(value, at)
+            if self.key_field:
+                key = _key(_field(fields, self.key_field, at))
+            if self.timestamp_field:
+                timestamp_ms = _milliseconds(_field(fields, self.timestamp_field, at), at)
+        return LogRecord(key, None if value == self.null else value, timestamp_ms, self.headers)
+
+    def _split(self, line: bytes, at: Location) -> tuple[bytes | None, bytes]:
+        if self.key_separator is None:
+            return None, line
+        key, found, value = line.partition(self.key_separator)
+        if not found:
+            separator = self.key_separator.decode()
+            raise BadLine(f'no "{separator}" in the line', hint=f"write it as KEY{separator}VALUE", at=at)
+        return key, value
+
+
+def record_batches(descriptor: int, form: LineForm, file: str) -> Iterator[list[LogRecord]]:
+    """The lines before a bad one come out before it is raised, so that its number says where to go on."""
+    number = 0
+    for lines in line_blocks(descriptor):
+        records: list[LogRecord] = []
+        for line in lines:
+            number += 1
+            try:
+                records.append(form.record(line, Location(file, number)))
+            except BadLine:
+                yield records
+                raise
+        yield records
+
+
+def line_blocks(descriptor: int) -> Iterator[list[bytes]]:
+    """Whatever lines are there already, in blocks of a few megabytes: a pipe that pauses is not waited for."""
+    rest = b""
+    while chunk := _available(descriptor):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+def _available(descriptor: int) -> bytes:
+    """At least one byte, unless the input has ended."""
+    parts = [os.read(descriptor, 1 << 20)]
+    size = len(parts[0])
+    while parts[-1] and size < _ENOUGH_BYTES and select.select([descriptor], [], [], 0)[0]:
+        parts.append(os.read(descriptor, 1 << 20))
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[int]:
+    if file == "-":
+        yield sys.stdin.fileno()
+        return
+    try:
+        opened = Path(file).open("rb")  # noqa: SIM115 - closed below, so that only the opening is guarded
+    except OSError as error:
+        raise BadLine(f'cannot read "{file}": {error.strerror}', hint="name a file, or - for stdin") from error
+    with opened:
+        yield opened.fileno()
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise typer.BadParameter(f'"{text}" is not NAME=VALUE', param_hint="--header")
+    return name, value.encode()
+
+
+def _fields(value: bytes, at: Location) -> dict[str, Any]:
+    try:
+        fields = json.loads(value)
+    except ValueError as error:
+        raise BadLine(f"the line is not JSON: {error}", hint="each line must be one JSON object", at=at) from error
+    if not isinstance(fields, dict):
+        raise BadLine("the line is not a JSON object", hint="each line must be one JSON object", at=at)
+    return fields
+
+
+def _field(fields: dict[str, Any], name: str, at: Location) -> Any:
+    if name not in fields:
+        raise BadLine(f'there is no field "{name}" in the line', hint=f"its fields: {', '.join(fields)}", at=at)
+    return fields[name]
+
+
+def _key(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else json.dumps(value, separators=(",", ":")).encode()
+
+
+def _milliseconds(value: Any, at: Location) -> int:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError) as error:
+        hint = "write milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
+        raise BadLine(f"{json.dumps(value)} is not a time", hint=hint, at=at) from error
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

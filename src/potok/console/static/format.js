@@ -1,0 +1,47 @@
+// Numbers and times as a person reads them.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const time = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+const missing = (n) => n === null || n === undefined || Number.isNaN(n);
+
+export const count = (n) => (missing(n) ? "–" : whole.format(n));
+export const compact = (n) => (missing(n) ? "–" : Math.abs(n) < 10_000 ? whole.format(n) : short.format(n));
+export const rate = (n) => (missing(n) ? "–" : n > 0 && n < 10 ? tenth.format(n) : whole.format(n));
+export const money = (n, unit) => (missing(n) ? "–" : unit + (Math.abs(n) < 1000 && !Number.isInteger(n) ? cents : whole).format(n));
+export const clock = (ms) => (missing(ms) ? "–" : time.format(new Date(ms)));
+
+export function percent(part, all) {
+  if (!all) return "0 %";
+  const share = (100 * part) / all;
+  return `${share > 0 && share < 0.01 ? "< 0.01" : share < 10 ? cents.format(share) : tenth.format(share)} %`;
+}
+
+export function bytes(n) {
+  if (missing(n)) return ["–", ""];
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let power = 0;
+  while (n >= 1000 && power < units.length - 1) {
+    n /= 1000;
+    power += 1;
+  }
+  return [power && n < 100 ? tenth.format(n) : whole.format(n), units[power]];
+}
+
+export function duration(ms) {
+  if (missing(ms)) return "–";
+  const s = Math.floor(ms / 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)}:${two(s % 60)} min`;
+  if (s < 86_400) return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)} h`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor(s / 3600) % 24} h`;
+}
+
+export function batchTime(ms) {
+  if (missing(ms)) return ["–", ""];
+  return ms < 10_000 ? [whole.format(ms), "ms"] : [tenth.format(ms / 1000), "s"];
+}

@@ -1,0 +1,1 @@
+"""The demo: a shop whose orders never end."""

@@ -1,0 +1,147 @@
+"""Plays the demo: orders are written, Spark counts them, a page shows it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import potok
+from potok.console.app import create_app
+from potok.console.query_feed import QueryFeed
+from potok.console.server import Server
+from potok.demo.shop import ORDERS
+from potok.demo.topology import PANELS, build
+from potok.dsl.builder import StreamsBuilder
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.log.open import open_broker
+
+PARTITIONS = 2
+KEPT_BYTES = 256 << 20
+DEFAULT_PORT = 8400
+LOOK_SECONDS = 0.25
+
+
+class GeneratorDied(QueryError):
+    """The process that writes the orders came to an end."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the process that writes the orders ended with {code}", hint="its own message stands above")
+
+
+class Running(Protocol):
+    """What the demo needs of a query."""
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+    def stop(self) -> None: ...
+
+
+Start = Callable[[StreamsBuilder, str], Running]
+
+
+def start_query(builder: StreamsBuilder, url: str) -> Running:
+    query: Running = potok.start(builder, broker=url)
+    return query
+
+
+def play(
+    url: str,
+    *,
+    port: int | None = None,
+    rate: float = 3000,
+    seconds: float | None = None,
+    open_browser: bool = True,
+    say: Callable[[str], None] = print,
+    start: Start = start_query,
+) -> None:
+    """Run the demo until Ctrl-C, or for so many seconds.
+
+    Args:
+        url: The broker; its topics are created if they are not there.
+        port: Where the page is served; by default the first free one from 8400.
+        rate: Orders a second.
+        seconds: How long, counted from the start of the query.
+        open_browser: Show the page in the user's browser.
+        say: Prints a line.
+        start: Starts the query.
+    """
+    broker = open_broker(url)
+    create_topics(broker)
+    builder = build()
+    topology = builder.build()
+    feed = QueryFeed(broker, topology.name, topology=topology, panels=PANELS)
+    server = Server(create_app(feed), DEFAULT_PORT if port is None else port, search=port is None)
+    with server, _until_signal(threading.Event()) as ending:
+        say(f"Potok demo: {server.url}   (Ctrl-C ends it)")
+        if open_browser:
+            webbrowser.open(server.url)
+        with _generator(url, rate) as generator:
+            query = start(builder, url)
+            try:
+                _wait(ending, query, generator, seconds)
+            finally:
+                say("stopping at the end of the batch")
+                query.stop()
+
+
+def create_topics(broker: Broker) -> None:
+    """The topics of the demo. They keep some minutes only: the demo may run for days."""
+    for topic in (ORDERS, "high-value-orders", "order-counts"):
+        broker.create_topic(topic, PARTITIONS, segment_bytes=KEPT_BYTES // 8, retention_bytes=KEPT_BYTES, exist_ok=True)
+
+
+@contextlib.contextmanager
+def _generator(url: str, rate: float) -> Iterator[subprocess.Popen[bytes]]:
+    """Orders come from a process of their own, so that they do not take turns with the page and the driver."""
+    command = [sys.executable, "-m", "potok.demo.orders", url, "--rate", str(rate)]
+    # In a session of its own, or Ctrl-C in the terminal would reach it before the query was stopped.
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _wait(ending: threading.Event, query: Running, generator: subprocess.Popen[bytes], seconds: float | None) -> None:
+    left = seconds
+    while left is None or left > 0:
+        if ending.wait(LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)):
+            return
+        if query.wait(0):
+            return
+        code = generator.poll()
+        if code is not None:
+            raise GeneratorDied(code)
+        left = None if left is None else left - LOOK_SECONDS
+
+
+@contextlib.contextmanager
+def _until_signal(ending: threading.Event) -> Iterator[threading.Event]:
+    """Turns Ctrl-C and SIGTERM into an event; the second Ctrl-C does not wait."""
+    if threading.current_thread() is not threading.main_thread():
+        yield ending
+        return
+
+    def handle(*_: object) -> None:
+        if ending.is_set():
+            raise KeyboardInterrupt
+        ending.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

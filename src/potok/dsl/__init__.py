@@ -1,0 +1,1 @@
+"""The Kafka-Streams-style front end: handles over frozen nodes."""

@@ -1,0 +1,104 @@
+"""Where a topology begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.serdes import serde_of, timestamps_of
+from potok.dsl.spelling import Spelling
+from potok.dsl.stream import Stream
+from potok.dsl.table import Table
+from potok.topology.graph import Topology
+from potok.topology.infer import infer
+from potok.topology.nodes import StreamSource, TableSource
+from potok.topology.validate import validate
+
+
+class StreamsBuilder(Spelling):
+    """Builds a topology step by step.
+
+    >>> builder = StreamsBuilder("stream-processor")
+    >>> orders = builder.stream("orders", value="user_id string, amount double")
+    >>> orders.filter(lambda k, v: v["amount"] > 100).to("high-value-orders")
+    >>> print(builder.build().name)
+    stream-processor
+    """
+
+    def __init__(self, name: str) -> None:
+        """Args:
+        name: Names the query: its state, its checkpoint and its dead letters are found under it.
+        """
+        self.name = name
+        self._graph = GraphBuilder(name)
+
+    def stream(
+        self,
+        topic: str,
+        *,
+        key: object = str,
+        value: object = None,
+        key_format: str = "",
+        value_format: str = "",
+        timestamp: str | Callable[..., Any] | None = None,
+        name: str = "",
+    ) -> Stream:
+        """Read a topic as a stream of records.
+
+        Args:
+            topic: The topic; it is created when the query starts if it does not exist.
+            key: The type of the key: text unless you say otherwise.
+            value: A dataclass, a TypedDict, a `potok.Record`, `"amount double, user_id string"`, a plain type such as `int`,
+                or nothing: then values are JSON of any shape, and steps on them run as Python.
+            key_format: How the bytes of a key are written; follows from the type if left out.
+            value_format: How the bytes of a value are written: `json`, `delimited`, `text`, `kafka` or `raw`.
+            timestamp: The field, or the function of key and value, that tells the event time; else the record's own
+                timestamp. `"ingestion"` and `"processing"` choose those clocks.
+            name: Names the step; the topic's name if left out.
+        """
+        at = calling_location()
+        node = StreamSource(
+            self._graph.step_name(name, topic),
+            at,
+            topic,
+            serde_of(key, key_format, at),
+            serde_of(value, value_format, at),
+            timestamps_of(timestamp, at),
+        )
+        self._graph.add(node)
+        return Stream(self._graph, node)
+
+    def table(
+        self,
+        topic: str,
+        *,
+        key: object = str,
+        value: object = None,
+        key_format: str = "",
+        value_format: str = "",
+        timestamp: str | Callable[..., Any] | None = None,
+        name: str = "",
+    ) -> Table:
+        """Read a topic as a table: each record replaces the row of its key, and a null value deletes it.
+
+        >>> users = builder.table("users", value="name string, email string")
+        """
+        at = calling_location()
+        node = TableSource(
+            name or topic,
+            at,
+            topic,
+            serde_of(key, key_format, at),
+            serde_of(value, value_format, at),
+            timestamps_of(timestamp, at),
+        )
+        self._graph.add(node)
+        return Table(self._graph, node)
+
+    def build(self) -> Topology:
+        """Check everything that can be checked without running, and return the topology."""
+        topology = self._graph.topology()
+        validate(topology)
+        infer(topology)
+        return topology

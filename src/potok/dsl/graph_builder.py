@@ -1,0 +1,47 @@
+"""Collects the nodes of a topology while its handles are being chained."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from potok.errors import Location
+from potok.topology.graph import Topology
+from potok.topology.nodes import Node
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class GraphBuilder:
+    """The growing list of nodes behind one builder and all its handles."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._nodes: list[Node] = []
+        self._names: set[str] = set()
+
+    def add(self, node: Node) -> None:
+        self._nodes.append(node)
+        self._names.add(node.name)
+
+    def step_name(self, given: str, derived: str) -> str:
+        """The given name, or the derived one made unique: only steps without state may be told apart by a count."""
+        if given:
+            return given
+        name, count = derived, 2
+        while name in self._names:
+            name, count = f"{derived}-{count}", count + 1
+        return name
+
+    def topology(self) -> Topology:
+        return Topology(self.name, tuple(self._nodes))
+
+
+def calling_location() -> Location | None:
+    """The file and line of the user's program that called into Potok."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE + os.sep):
+            return Location(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

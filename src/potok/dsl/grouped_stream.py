@@ -1,0 +1,122 @@
+"""A stream whose records are grouped by key: the verbs that make a table of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from potok.dsl.graph_builder import calling_location
+from potok.dsl.handle import Handle, Selector, selector
+from potok.dsl.serdes import schema_of
+from potok.dsl.table import Table
+from potok.errors import TopologyError
+from potok.expressions.function import Function
+from potok.topology.nodes import Aggregate, Aggregation, Tumbling
+
+
+class Aggregating(Handle):
+    """The aggregates, the same with and without a window."""
+
+    _window: Tumbling | None = None
+
+    def _aggregate(self, aggregation: Aggregation, name: str, verb: str) -> Table:
+        node = Aggregate(
+            self._state_name(name, verb), calling_location(), self._node, aggregation, self._window
+        )
+        self._graph.add(node)
+        return Table(self._graph, node)
+
+    def _of(self, kind: str, of: Selector | None, name: str) -> Table:
+        return self._aggregate(Aggregation(kind, selector(of) if of is not None else None), name, kind)
+
+    def count(self, *, name: str = "") -> Table:
+        """How many records each key has had.
+
+        >>> counts = orders.group_by("user_id").count(name="order_counts")
+        """
+        return self._aggregate(Aggregation("count"), name, "count")
+
+    def reduce(self, reducer: Callable[..., Any], *, name: str = "") -> Table:
+        """Combine the values of a key two at a time; the first value of a key stands as it is.
+
+        >>> totals = amounts.group_by_key().reduce(lambda v1, v2: v1 + v2)
+        """
+        return self._aggregate(Aggregation("reduce", Function.of(reducer, (2,))), name, "reduce")
+
+    def aggregate(
+        self, initializer: Any, aggregator: Callable[..., Any], *, value: object = None, name: str = ""
+    ) -> Table:
+        """Fold the values of a key, from `initializer`, by `aggregator`.
+
+        >>> totals = by_user.aggregate(initializer=0.0, aggregator=lambda k, v, total: total + v["amount"])
+
+        Args:
+            initializer: The value to begin with, or a function without arguments that makes it.
+            aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the next one.
+            value: The type of the aggregate, if it cannot be found by tracing and should be typed.
+            name: The table's name.
+        """
+        at = calling_location()
+        function = Function.of(aggregator, (2, 3))
+        schema = schema_of(value, at)
+        if callable(initializer):
+            make = Function.of(initializer, (0,))
+            aggregation = Aggregation("fold", function, initializer(), make, schema)
+        else:
+            aggregation = Aggregation("fold", function, initializer, None, schema)
+        return self._aggregate(aggregation, name, "aggregate")
+
+    def sum(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The sum of a field, or of a function of the value; nulls are left out."""
+        return self._of("sum", of, name)
+
+    def min(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The least; nulls are left out."""
+        return self._of("min", of, name)
+
+    def max(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The greatest; nulls are left out."""
+        return self._of("max", of, name)
+
+    def avg(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The mean; nulls are left out."""
+        return self._of("avg", of, name)
+
+    def collect_list(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """All of them, in the order they came."""
+        return self._of("collect_list", of, name)
+
+    def count_distinct(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """How many different ones there are, exactly; nulls are left out."""
+        return self._of("count_distinct", of, name)
+
+    def latest(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The one with the greatest event time; of several, the one that came last."""
+        return self._of("latest", of, name)
+
+    def earliest(self, of: Selector | None = None, *, name: str = "") -> Table:
+        """The one with the least event time; of several, the one that came first."""
+        return self._of("earliest", of, name)
+
+
+class GroupedStream(Aggregating):
+    """Records grouped by key."""
+
+    def windowed_by(self, window: Tumbling) -> WindowedStream:
+        """Group by key and window.
+
+        >>> hourly = by_user.windowed_by(tumbling(hours(1), grace=minutes(5)))
+        """
+        if not isinstance(window, Tumbling):
+            raise TopologyError(
+                f"windowed_by got {window!r}", hint="write windowed_by(tumbling(hours(1)))", at=calling_location()
+            )
+        return WindowedStream(self, window)
+
+
+class WindowedStream(Aggregating):
+    """Records grouped by key and window."""
+
+    def __init__(self, grouped: GroupedStream, window: Tumbling) -> None:
+        super().__init__(grouped._graph, grouped._node)
+        self._window = window

@@ -1,0 +1,54 @@
+"""From what the user declares of keys, values and times to what the topology keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from potok.errors import Location, PotokError, TopologyError
+from potok.expressions.function import Function
+from potok.records.formats.default import default_format
+from potok.records.formats.format import format_named
+from potok.records.schema import Schema
+from potok.topology.nodes import Serde, Timestamps
+from potok.topology.nodes.sources import TimeNotion
+
+
+def schema_of(declared: object, at: Location | None) -> Schema | None:
+    try:
+        return Schema.of(declared)
+    except PotokError as error:
+        error.at = error.at or at
+        raise
+
+
+def serde_of(declared: object, format_name: str, at: Location | None) -> Serde:
+    schema = schema_of(declared, at)
+    if format_name:
+        try:
+            format_named(format_name)
+        except PotokError as error:
+            error.at = error.at or at
+            raise
+    return Serde(format_name or default_format(schema.arrow if schema else None), schema)
+
+
+def timestamps_of(timestamp: str | Callable[..., Any] | None, at: Location | None) -> Timestamps:
+    if timestamp is None:
+        return Timestamps()
+    if callable(timestamp):
+        return Timestamps(function=Function.of(timestamp, (1, 2)), text="a function")
+    if timestamp in ("ingestion", "processing"):
+        return Timestamps(TimeNotion(timestamp), text=f"{timestamp} time")
+    if not timestamp:
+        raise TopologyError("timestamp= is empty", hint='name a field: timestamp="created_at"', at=at)
+    return Timestamps(function=field_function(timestamp), text=f'field "{timestamp}"')
+
+
+def field_function(name: str) -> Function:
+    """`"user_id"` where a function is expected means that field of the value."""
+
+    def field(v: Any) -> Any:
+        return v[name]
+
+    return Function.of(field, (1,))

@@ -1,0 +1,36 @@
+"""The camelCase spellings of Kafka Streams, accepted by one table of aliases."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+ALIASES = {
+    "addSink": "to",
+    "collectList": "collect_list",
+    "countDistinct": "count_distinct",
+    "filterNot": "filter_not",
+    "flatMap": "flat_map",
+    "flatMapValues": "flat_map_values",
+    "forEach": "foreach",
+    "groupBy": "group_by",
+    "groupByKey": "group_by_key",
+    "mapValues": "map_values",
+    "selectKey": "select_key",
+    "toStream": "to_stream",
+    "toTable": "to_table",
+    "windowedBy": "windowed_by",
+}
+
+
+class Spelling:
+    """Finds a method under its Kafka Streams spelling, and suggests one where there is none."""
+
+    def __getattr__(self, name: str) -> Any:
+        alias = ALIASES.get(name)
+        if alias is not None and hasattr(type(self), alias):
+            return getattr(self, alias)
+        verbs = [verb for verb in dir(type(self)) if not verb.startswith("_")]
+        close = difflib.get_close_matches(name, verbs, n=1)
+        hint = f"; did you mean {close[0]}?" if close else f"; it has: {', '.join(verbs)}"
+        raise AttributeError(f"a {type(self).__name__} has no {name}{hint}")

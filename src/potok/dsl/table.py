@@ -1,0 +1,60 @@
+"""A table: one value per key, kept current."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from potok.dsl.graph_builder import calling_location
+from potok.dsl.handle import Handle
+from potok.dsl.serdes import schema_of
+from potok.expressions.function import Function
+from potok.topology.nodes import Node, TableFilter, TableMapValues, ToStream
+
+if TYPE_CHECKING:
+    from potok.dsl.stream import Stream
+
+
+class Table(Handle):
+    """One value per key, or per key and window. While its query runs, and after, it can be read by name."""
+
+    @property
+    def name(self) -> str:
+        return self._node.name
+
+    def _add(self, node: Node) -> Table:
+        self._graph.add(node)
+        return Table(self._graph, node)
+
+    def filter(self, predicate: Callable[..., Any], *, name: str = "") -> Table:
+        """The rows that satisfy `predicate`. A row that no longer does is deleted downstream.
+
+        Args:
+            predicate: Called with key and value, or with the value alone.
+            name: Keeps the result as a table that can be read by this name.
+        """
+        step = self._name(name, "filter")
+        function = Function.of(predicate, (1, 2))
+        return self._add(TableFilter(step, calling_location(), self._node, function, kept=bool(name)))
+
+    def filter_not(self, predicate: Callable[..., Any], *, name: str = "") -> Table:
+        """The rows that do not satisfy `predicate`."""
+        step = self._name(name, "filter_not")
+        function = Function.of(predicate, (1, 2))
+        return self._add(TableFilter(step, calling_location(), self._node, function, negate=True, kept=bool(name)))
+
+    def map_values(self, function: Callable[..., Any], *, value: object = None, name: str = "") -> Table:
+        """Replace the value of each row; the name keeps the result as a table that can be read."""
+        at = calling_location()
+        step = self._name(name, "map_values")
+        schema = schema_of(value, at)
+        node = TableMapValues(step, at, self._node, Function.of(function, (1, 2)), schema, kept=bool(name))
+        return self._add(node)
+
+    def to_stream(self, *, name: str = "") -> Stream:
+        """The changes of the table as a stream: the new value, or null for a row that is gone."""
+        from potok.dsl.stream import Stream  # a stream makes tables, and a table makes streams
+
+        node = ToStream(self._name(name, "to_stream"), calling_location(), self._node)
+        self._graph.add(node)
+        return Stream(self._graph, node)

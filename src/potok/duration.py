@@ -1,0 +1,78 @@
+"""Durations: small functions that make a `timedelta`, and text such as "5 MINUTES"."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from potok.errors import TopologyError
+
+_UNITS = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+
+Duration = timedelta | str | int | float
+"""A `timedelta`, text such as "5 minutes", or a number of seconds."""
+
+
+def milliseconds(n: float) -> timedelta:
+    return timedelta(milliseconds=n)
+
+
+def seconds(n: float) -> timedelta:
+    return timedelta(seconds=n)
+
+
+def minutes(n: float) -> timedelta:
+    return timedelta(minutes=n)
+
+
+def hours(n: float) -> timedelta:
+    return timedelta(hours=n)
+
+
+def days(n: float) -> timedelta:
+    return timedelta(days=n)
+
+
+def to_ms(duration: Duration) -> int:
+    """Whole milliseconds of a duration in any accepted spelling."""
+    if isinstance(duration, timedelta):
+        return round(duration.total_seconds() * 1000)
+    if isinstance(duration, str):
+        return _parse(duration)
+    return round(duration * 1000)
+
+
+def show_ms(ms: int) -> str:
+    """The shortest exact spelling: 3600000 is "1h"."""
+    for suffix, unit in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
+        if ms and ms % unit == 0:
+            return f"{ms // unit}{suffix}"
+    return f"{ms}ms"
+
+
+def _parse(text: str) -> int:
+    total = 0.0
+    parts = re.findall(r"([0-9.]+)\s*([A-Za-z]+)", text)
+    if not parts or re.sub(r"[0-9.]+\s*[A-Za-z]+[\s,]*", "", text).strip():
+        raise TopologyError(f'"{text}" is not a duration', hint='write it like "5 minutes", "1h 30m" or seconds(30)')
+    for number, word in parts:
+        unit = word.lower()
+        if unit not in _UNITS:
+            unit = unit.removesuffix("s")
+        if unit not in _UNITS:
+            raise TopologyError(f'"{word}" is not a unit of time', hint="use milliseconds, seconds, minutes, hours, days")
+        total += float(number) * _UNITS[unit]
+    return round(total)

@@ -1,0 +1,1 @@
+"""Runs a topology on Spark. The only room that imports pyspark."""

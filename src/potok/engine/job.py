@@ -1,0 +1,131 @@
+"""One batch, one Spark job: the stages as a chain of RDDs, between which Spark moves parcels.
+
+A parcel is a whole column chunk for one step on one shard, so that Spark shuffles a few large byte strings instead of many
+rows, and the number of Spark stages depends on the depth of the topology alone. A small batch runs all levels in one task
+and needs no shuffle at all.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from potok.engine.batch_spec import BatchSpec
+from potok.engine.plan import Plan
+from potok.engine.report import Report
+from potok.engine.stage import Stage
+from potok.kernels.outbox import Parcel
+from potok.log.open import open_broker
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Item = tuple[int, bytes]
+"""What travels: the task to go to, and a pickled parcel or report."""
+
+
+def run_job(context: SparkContext, plan: bytes, spec: BatchSpec, depth: int) -> Report:
+    """Run one attempt at a batch and add up what its tasks report."""
+    job = Job(plan, cloudpickle.dumps(spec), depth)
+    if spec.shard_tasks == 1 and len(spec.tasks) <= 1:
+        rdd = context.parallelize([0], 1).mapPartitions(job.whole)
+    else:
+        count = max(len(spec.tasks), 1)
+        rdd = context.parallelize(range(count), count).mapPartitionsWithIndex(job.first)
+        for level in range(1, depth + 1):
+            rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(job.level(level))
+    total = Report()
+    for _, data in rdd.collect():
+        total.add(pickle.loads(data))
+    return total
+
+
+def _same(key: int) -> int:
+    return key
+
+
+@lru_cache(maxsize=4)
+def _load_plan(data: bytes) -> Plan:
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=2)
+def _load_spec(data: bytes) -> BatchSpec:
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
+
+class Job:
+    """The functions that Spark runs; plan and spec travel as bytes, and a worker unpickles each once."""
+
+    def __init__(self, plan: bytes, spec: bytes, depth: int) -> None:
+        self._plan, self._spec, self._depth = plan, spec, depth
+
+    def first(self, index: int, _: Iterable[int]) -> Iterator[Item]:
+        """Level 0: read, and do all that needs no other shard."""
+        parcels, report = self._read(index)
+        yield from self._send(parcels, report, index)
+
+    def level(self, level: int) -> Any:
+        def run(index: int, items: Iterable[Item]) -> Iterator[Item]:
+            parcels, reports = self._open(items)
+            mine = [parcel for parcel in parcels if parcel.level == level]
+            sent, report = self._shards(level, index, mine)
+            yield from ((index, data) for data in reports)
+            yield from self._send([p for p in parcels if p.level != level] + sent, report, index)
+
+        return run
+
+    def whole(self, _: Iterable[int]) -> Iterator[Item]:
+        """All levels in one task."""
+        parcels, total = self._read(0)
+        for level in range(1, self._depth + 1):
+            mine = [parcel for parcel in parcels if parcel.level == level]
+            sent, report = self._shards(level, 0, mine)
+            parcels = [parcel for parcel in parcels if parcel.level != level] + sent
+            total.add(report)
+        yield 0, pickle.dumps(total)
+
+    def _read(self, index: int) -> tuple[list[Parcel], Report]:
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        stage = Stage(plan, spec, 0, index, open_broker(spec.broker_url), None)
+        stage.read(spec.tasks[index] if spec.tasks else [])
+        stage.finish()
+        return stage.outbox.parcels, stage.report
+
+    def _shards(self, level: int, index: int, parcels: list[Parcel]) -> tuple[list[Parcel], Report]:
+        """Run one level on all the shards of a task; a shard without records still closes its windows."""
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        by_shard: dict[int, list[Parcel]] = defaultdict(list)
+        for parcel in parcels:
+            by_shard[parcel.shard].append(parcel)
+        sent: list[Parcel] = []
+        total = Report()
+        for shard in range(index, plan.shards, spec.shard_tasks):
+            stage = Stage(plan, spec, level, shard, open_broker(spec.broker_url), shard)
+            stage.receive(by_shard[shard])
+            stage.finish()
+            sent += stage.outbox.parcels
+            total.add(stage.report)
+        return sent, total
+
+    def _send(self, parcels: list[Parcel], report: Report, index: int) -> Iterator[Item]:
+        tasks = _load_spec(self._spec).shard_tasks
+        yield index % tasks, pickle.dumps(report)
+        for parcel in parcels:
+            yield parcel.shard % tasks, pickle.dumps(parcel, protocol=5)
+
+    def _open(self, items: Iterable[Item]) -> tuple[list[Parcel], list[bytes]]:
+        parcels: list[Parcel] = []
+        reports: list[bytes] = []
+        for _, data in items:
+            item = pickle.loads(data)
+            if isinstance(item, Parcel):
+                parcels.append(item)
+            else:
+                reports.append(data)
+        return parcels, reports

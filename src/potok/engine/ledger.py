@@ -1,0 +1,49 @@
+"""The ledger of a query: what has been committed. It changes together with the output of a batch, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from potok.log.broker import Broker, Staged
+from potok.log.failpoint import failpoint
+from potok.state.entry import Entry, mark_of
+
+
+class Ledger:
+    """The writing side: every change expects the ledger as it was read, so that a second driver cannot get in."""
+
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._broker, self._query = broker, query
+        self._mark = mark_of(query, "ledger")
+        self._data = broker.mark(self._mark)
+        self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
+
+    @property
+    def is_new(self) -> bool:
+        return self._data is None
+
+    def begin_epoch(self, marks: Mapping[str, bytes | None], **changes: Any) -> None:
+        """Take the next epoch; what the last one began and did not commit is void from here on."""
+        last = self.entry
+        ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
+        entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
+        self._set(entry, marks)
+
+    def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
+        """Say that nothing is left half done."""
+        self._set(replace(self.entry, clean=True), marks)
+
+    def commit(self, entry: Entry, staged: Sequence[Staged], marks: Mapping[str, bytes | None]) -> None:
+        """The commit point of a batch: its output, its marks and the ledger in one transaction."""
+        data = entry.to_bytes()
+        failpoint("ledger.before")
+        self._broker.publish(staged, {**marks, self._mark: data}, {self._mark: self._data})
+        failpoint("ledger.committed")
+        self._data, self.entry = data, entry
+
+    def _set(self, entry: Entry, marks: Mapping[str, bytes | None]) -> None:
+        data = entry.to_bytes()
+        self._broker.set_marks({**marks, self._mark: data}, {self._mark: self._data})
+        self._data, self.entry = data, entry

@@ -1,0 +1,42 @@
+"""One process at a time runs a query."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import TextIO
+
+from potok.errors import QueryError
+
+
+class QueryAlreadyRuns(QueryError):
+    """A second process that wants to run the same query."""
+
+    def __init__(self, query: str, holder: str) -> None:
+        super().__init__(
+            f'query "{query}" already runs{f" ({holder})" if holder else ""}',
+            hint="stop that process first, or give this topology another name: StreamsBuilder(\"other-name\")",
+        )
+
+
+class QueryLock:
+    """Held as long as the process lives, so that a crash leaves nothing to clean up."""
+
+    def __init__(self, directory: Path, query: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = (directory / "lock").open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read().strip()
+            self._file.close()
+            raise QueryAlreadyRuns(query, holder) from None
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()

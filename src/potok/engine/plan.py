@@ -1,0 +1,52 @@
+"""How a topology is cut into stages: a stage ends where records must move to the shard of their key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.topology.graph import Topology
+from potok.topology.infer import Inferred, infer
+from potok.topology.nodes import Aggregate, Node, Repartition, TableSource, ToTable
+from potok.topology.pruning import used_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A topology with the level of each step. Level 0 runs where records are read, the others on the shards.
+
+    All steps of a level run in one task for each shard, so a batch costs one shuffle for each level, however many steps,
+    branches and sinks the topology has.
+    """
+
+    topology: Topology
+    inferred: Inferred
+    levels: dict[Node, int]
+    columns: dict[str, list[str] | None]
+    shards: int
+
+    @property
+    def depth(self) -> int:
+        return max(self.levels.values())
+
+    def step_level(self, name: str) -> int:
+        return self.levels[self.topology.node(name)]
+
+
+def make_plan(topology: Topology, shards: int) -> Plan:
+    inferred = infer(topology)
+    levels: dict[Node, int] = {}
+    for node in topology:
+        level = max((levels[upstream] for upstream in node.upstreams), default=0)
+        levels[node] = level + 1 if _moves(node, inferred) else level
+    columns: dict[str, list[str] | None] = {}
+    for source in topology.sources:
+        fields = used_fields(topology, inferred, source)
+        columns[source.topic] = None if fields is None else sorted(fields)
+    return Plan(topology, inferred, levels, columns, shards)
+
+
+def _moves(node: Node, inferred: Inferred) -> bool:
+    """Whether the records of a node must first come to the shard of their key."""
+    if isinstance(node, TableSource | Repartition):
+        return True
+    return isinstance(node, Aggregate | ToTable) and not inferred[node.upstream].sharded

@@ -1,0 +1,152 @@
+"""All that happens between a topology and its first batch: topics, the lock, the ledger, the state that must fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import cloudpickle
+
+from potok.engine.ledger import Ledger
+from potok.state.entry import mark_of
+from potok.engine.lock import QueryLock
+from potok.state.offsets import Offsets
+from potok.engine.plan import Plan, make_plan
+from potok.engine.progress import Pulse, Totals
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.log.failpoint import failpoint
+from potok.settings import Settings
+from potok.state.store import ShardStore
+from potok.topology.compare import Change, StateDoesNotFit, compare, shape_of
+from potok.topology.describe import description_of
+from potok.topology.graph import Topology
+from potok.topology.infer import infer
+from potok.topology.nodes import Sink
+from potok.views.layout import layouts_of
+
+
+class Buildable(Protocol):
+    """A builder of the DSL, or anything that gives a topology."""
+
+    def build(self) -> Topology: ...
+
+
+class TopicReplaced(QueryError):
+    """A topic that was deleted and created again since the query last ran."""
+
+    def __init__(self, query: str, topic: str) -> None:
+        super().__init__(
+            f'topic "{topic}" was deleted and created again since query "{query}" read it',
+            hint="its offsets mean other records now; give the query another name to start over",
+        )
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A query that holds its lock and its epoch, ready to run batches."""
+
+    plan: Plan
+    broker: Broker
+    ledger: Ledger
+    directory: Path
+    lock: QueryLock
+    pulse: Pulse
+    changes: list[Change]
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def topology_of(program: Buildable | Topology) -> Topology:
+    return program if isinstance(program, Topology) else program.build()
+
+
+def query_directory(broker: Broker, query: str) -> Path:
+    root = getattr(broker, "directory", None)
+    if root is None:
+        raise QueryError(f'the state of query "{query}" needs a directory', hint='run with broker="file:./data"')
+    return Path(root) / "queries" / query
+
+
+def changes_of(topology: Topology, broker: Broker) -> list[Change]:
+    """What differs from the version that ran last; nothing for a query that never ran."""
+    stored = broker.mark(mark_of(topology.name, "shape"))
+    return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
+
+
+def prepare(program: Buildable | Topology, broker: Broker, settings: Settings) -> Prepared:
+    topology = topology_of(program)
+    directory = query_directory(broker, topology.name)
+    lock = QueryLock(directory, topology.name)
+    try:
+        changes = changes_of(topology, broker)
+        misfits = [change for change in changes if not change.fits]
+        if misfits:
+            raise StateDoesNotFit(topology.name, misfits)
+        make_topics(topology, broker)
+        ledger = Ledger(broker, topology.name)
+        plan = make_plan(topology, ledger.entry.shards or settings.shards)
+        _check_topics(topology, broker, ledger)
+        _drop_orphans(plan, directory)
+        pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
+        _begin(plan, broker, ledger, pulse)
+    except BaseException:
+        lock.release()
+        raise
+    return Prepared(plan, broker, ledger, directory, lock, pulse, changes)
+
+
+def make_topics(topology: Topology, broker: Broker) -> None:
+    """Create what is read and written and does not exist; a sink gets as many partitions as what feeds it."""
+    for topic in topology.source_topics:
+        broker.create_topic(topic, 1, exist_ok=True)
+    for sink in topology.of_type(Sink):
+        if not broker.has_topic(sink.topic):
+            feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))
+            broker.create_topic(sink.topic, sink.partitions or feeding, exist_ok=True)
+    broker.create_topic(topology.dead_letter_topic, 1, exist_ok=True)
+
+
+def _check_topics(topology: Topology, broker: Broker, ledger: Ledger) -> None:
+    for topic in topology.source_topics:
+        known = ledger.entry.topic_ids.get(topic)
+        if known is not None and known != broker.describe_topic(topic).topic_id:
+            raise TopicReplaced(topology.name, topic)
+
+
+def _drop_orphans(plan: Plan, directory: Path) -> None:
+    """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
+    kept = {node.name for node in plan.topology.tables}
+    for shard in range(plan.shards):
+        path = directory / "state" / str(shard)
+        if (path / "data.mdb").exists():
+            store = ShardStore(path)
+            store.drop_tables_except(kept)
+            store.close()
+
+
+def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
+    topology = plan.topology
+    topic_ids = {topic: broker.describe_topic(topic).topic_id for topic in topology.source_topics}
+    offsets = ledger.entry.offsets
+    topics = {topic: offsets.topics.get(topic) or broker.start_offsets(topic) for topic in topology.source_topics}
+    for topic, parts in topics.items():
+        topics[topic] = {**broker.start_offsets(topic), **parts}
+    marks: dict[str, bytes | None] = {
+        mark_of(topology.name, "topology"): cloudpickle.dumps(topology),
+        mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
+        mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
+        mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
+        mark_of(topology.name, "progress"): pulse.to_bytes(),
+    }
+    changes: dict[str, Any] = {
+        "shards": plan.shards,
+        "topic_ids": topic_ids,
+        "offsets": Offsets(topics, offsets.tick, offsets.idle),
+    }
+    failpoint("epoch.before")
+    ledger.begin_epoch(marks, **changes)
+    failpoint("epoch.begun")

@@ -1,0 +1,135 @@
+"""Reading a range of a topic: bytes become columns, and every record gets its event time and its stream time."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.engine.batch_spec import Range
+from potok.kernels.call import Errors, call_python, call_traced
+from potok.kernels.chunk import Chunk, Column, Ints
+from potok.kernels.dead_letters import Reason
+from potok.kernels.operator import Operator, Task
+from potok.log.broker import Broker
+from potok.records.formats.format import format_named
+from potok.topology.infer import Step
+from potok.topology.nodes import Serde, StreamSource, TableSource
+from potok.topology.nodes.sources import TimeNotion
+
+
+class SourceReader(Operator):
+    """Reads the ranges of one source and pushes what it decodes."""
+
+    def __init__(
+        self, node: StreamSource | TableSource, task: Task, step: Step, columns: list[str] | None, broker: Broker
+    ) -> None:
+        super().__init__(node.name, task)
+        self._node, self._step, self._columns, self._broker = node, step, columns, broker
+        self.stream_times: dict[int, int] = {}
+
+    def read(self, part: Range, partition: int) -> None:
+        clock = part.stream_time_ms
+        for batch in self._broker.read(self._node.topic, partition, part.start, part.end):
+            chunk, clock = self._chunk(batch, part.lane, clock)
+            self.task.records_in[self.name] += batch.num_rows
+            self.emit(chunk)
+        self.stream_times[part.lane] = clock
+
+    def _chunk(self, batch: pa.RecordBatch, lane: int, clock: int) -> tuple[Chunk, int]:
+        count = batch.num_rows
+        key, key_errors = decode(batch.column("key"), self._node.key, None)
+        value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
+        headers = batch.column("headers")
+        chunk = Chunk(
+            key,
+            value,
+            self._notion(batch),
+            np.zeros(count, np.int64),
+            np.full(count, lane, np.int64),
+            batch.column("offset").to_numpy(),
+            headers=None if headers.null_count == count else headers,
+            raw_key=batch.column("key"),
+            raw_value=batch.column("value"),
+            intact=True,
+        )
+        errors = {row: f"key: {text}" for row, text in key_errors.items()} | value_errors
+        chunk = self._without(chunk, errors, Reason.DECODE)
+        if self._node.timestamps.function is not None and len(chunk):
+            chunk = self._stamp(chunk)
+        if len(chunk):
+            chunk.stream_time = np.maximum(np.maximum.accumulate(chunk.timestamp), clock)
+            clock = int(chunk.stream_time[-1])
+        return chunk, clock
+
+    def _notion(self, batch: pa.RecordBatch) -> Ints:
+        notion = self._node.timestamps.notion
+        if notion is TimeNotion.PROCESSING:
+            return np.full(batch.num_rows, self.task.processing_time_ms, np.int64)
+        name = "ingested" if notion is TimeNotion.INGESTION else "timestamp"
+        return np.asarray(batch.column(name).to_numpy(), np.int64)
+
+    def _stamp(self, chunk: Chunk) -> Chunk:
+        """Event time from a field or a function; a record whose time cannot be read is set aside."""
+        function = self._node.timestamps.function
+        assert function is not None
+        expr = self._step.exprs[0]
+        if expr is not None:
+            called = call_traced(expr, function, chunk)
+            column, errors = called.column, called.errors
+        else:
+            column, errors = call_python(function, chunk)
+        times, misfits = instants(column)
+        chunk.timestamp = times
+        return self._without(chunk, {**misfits, **errors}, Reason.TIMESTAMP)
+
+    def _without(self, chunk: Chunk, errors: Errors, reason: Reason) -> Chunk:
+        if not errors:
+            return chunk
+        self.task.dead_letters.add(chunk, errors, self.name, reason)
+        good = np.ones(len(chunk), np.bool_)
+        good[list(errors)] = False
+        return chunk.where(good)
+
+
+def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[Column, Errors]:
+    if columns is not None and serde.schema is not None and not pa.types.is_struct(serde.schema.arrow):
+        columns = None
+    decoded = format_named(serde.format).decode(values, serde.schema, columns)
+    return decoded.column, decoded.errors
+
+
+def instants(column: Column) -> tuple[Ints, Errors]:
+    """Milliseconds since 1970 of numbers (milliseconds), ISO text, dates and datetimes."""
+    if not isinstance(column, list):
+        if pa.types.is_integer(column.type) and not column.null_count:
+            return np.asarray(column.to_numpy(), np.int64), {}
+        if pa.types.is_timestamp(column.type) and not column.null_count:
+            return np.asarray(column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())), {}
+        column = column.to_pylist()
+    errors: Errors = {}
+    times: npt.NDArray[np.int64] = np.zeros(len(column), np.int64)
+    for row, value in enumerate(column):
+        try:
+            times[row] = instant(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            errors[row] = f"cannot read a time from {value!r}: {error}"
+    return times, errors
+
+
+def instant(value: Any) -> int:
+    if isinstance(value, bool) or value is None:
+        raise TypeError("expected milliseconds, ISO text or a datetime")
+    if isinstance(value, int | float):
+        return int(value)
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return round(moment.timestamp() * 1000)
+    if isinstance(value, date):
+        return round(datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp() * 1000)
+    raise TypeError("expected milliseconds, ISO text or a datetime")

@@ -1,0 +1,36 @@
+"""What the tasks of a batch hand back: staged output, counts, clocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from potok.log.broker import Staged
+
+
+@dataclass(slots=True)
+class Report:
+    """The report of one task, and, added up, of the whole batch."""
+
+    staged: list[Staged] = field(default_factory=list)
+    records_in: Counter[str] = field(default_factory=Counter)
+    records_out: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    stream_times: dict[int, int] = field(default_factory=dict)
+    next_ends: dict[str, int] = field(default_factory=dict)
+    state_keys: dict[str, int] = field(default_factory=dict)
+    state_bytes: dict[int, int] = field(default_factory=dict)
+    written: int = 0
+
+    def add(self, other: Report) -> None:
+        self.staged += other.staged
+        self.records_in += other.records_in
+        self.records_out += other.records_out
+        self.reasons += other.reasons
+        self.stream_times |= other.stream_times
+        for step, end in other.next_ends.items():
+            self.next_ends[step] = min(end, self.next_ends.get(step, end))
+        for table, keys in other.state_keys.items():
+            self.state_keys[table] = self.state_keys.get(table, 0) + keys
+        self.state_bytes |= other.state_bytes
+        self.written += other.written

@@ -1,0 +1,181 @@
+"""The Spark session: made here with the settings that Potok needs, or taken over from the program around it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from potok.engine.java import find_java, java_home_for_spark
+from potok.errors import SetupError
+from potok.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+_QUERY_CONF = {
+    # Each of the two log files of a batch takes 9 ms instead of 40 on a local disk.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.pollingDelay": "10ms",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""Can be set on any session, also on one that somebody else started."""
+
+_PROCESS_CONF = {
+    "spark.app.name": "potok",
+    # Two attempts of one task at once would be two writers of one shard.
+    "spark.speculation": "false",
+    "spark.python.worker.reuse": "true",
+    # Workers are forked from a process that has imported everything: 1 s less for each new one.
+    "spark.python.daemon.module": "potok.engine.daemon",
+    # With TCP every Python stage waits about 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+"""Fixed when the JVM starts."""
+
+_LOCAL_CONF = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+_QUIET_LEVELS = ("ERROR", "FATAL", "OFF")
+
+_own: SparkSession | None = None
+_startup_ms = 0
+
+
+def spark_session(settings: Settings | None = None) -> SparkSession:
+    """The session of this process. One that is already active is used as it is, if it can be used at all."""
+    global _own, _startup_ms
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        began = time.perf_counter()
+        _own = _start(settings or Settings.load())
+        _startup_ms = round((time.perf_counter() - began) * 1000)
+        log.info("Spark started in %d ms", _startup_ms)
+    elif _own is None or _own.sparkContext is not SparkContext._active_spark_context:
+        _own = _adopt(SparkSession.builder.getOrCreate())
+    return _own
+
+
+def startup_ms() -> int:
+    """How long the session took to start; 0 if this process did not start it."""
+    return _startup_ms
+
+
+def spark_conf(settings: Settings) -> dict[str, str]:
+    """Everything that Spark is told when it starts; `settings.spark` has the last word."""
+    warehouse = Path(tempfile.gettempdir()) / f"potok-warehouse-{os.getuid()}"
+    conf = {
+        **_PROCESS_CONF,
+        **_QUERY_CONF,
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.ui.enabled": str(settings.spark_ui).lower(),
+        "spark.sql.warehouse.dir": warehouse.as_uri(),
+    }
+    if settings.master.startswith("local"):
+        conf |= _LOCAL_CONF
+    conf |= settings.spark
+    given = settings.spark.get("spark.driver.extraJavaOptions", "")
+    conf["spark.driver.extraJavaOptions"] = " ".join([*_logging_options(settings.log_level), given]).strip()
+    return conf
+
+
+def _logging_options(level: str) -> list[str]:
+    """A file in this room says what Spark prints; whoever wants to hear more hears of failed tasks too."""
+    file = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = [f"-Dlog4j2.configurationFile={file}", f"-Dpotok.log.level={level}"]
+    return options if level.upper() in _QUIET_LEVELS else [*options, f"-Dpotok.failure.level={level}"]
+
+
+def _start(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    conf = _submitted_conf()
+    if conf is None:
+        conf = _conf_of(spark_conf(settings))
+    else:
+        # `spark-submit` has started the JVM, and what it was told there stands.
+        settings = replace(settings, master=conf.get("spark.master", settings.master))
+        for name, value in spark_conf(settings).items():
+            conf.setIfMissing(name, value)
+        _refuse_speculation(conf)
+    _choose_python(settings.master)
+    java_home = java_home_for_spark(find_java(), settings.cache_path)
+    with _environment("JAVA_HOME", str(java_home)):
+        return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _conf_of(values: Mapping[str, str]) -> SparkConf:
+    from pyspark import SparkConf
+
+    conf = SparkConf(loadDefaults=False)
+    for name, value in values.items():
+        conf.set(name, value)
+    return conf
+
+
+def _submitted_conf() -> SparkConf | None:
+    from pyspark import SparkConf, SparkContext
+
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    SparkContext._ensure_initialized()
+    return SparkConf()
+
+
+def _adopt(session: SparkSession) -> SparkSession:
+    """A session of our own on the running context, so that the settings of the program around us stay as they are."""
+    running = session.sparkContext.getConf()
+    _refuse_speculation(running)
+    if running.get("spark.python.unix.domain.socket.enabled", "false") != "true":
+        log.warning("the active Spark session has no spark.python.unix.domain.socket.enabled=true: batches take longer")
+    adopted = session.newSession()
+    for name, value in _QUERY_CONF.items():
+        adopted.conf.set(name, value)
+    return adopted
+
+
+def _refuse_speculation(conf: SparkConf) -> None:
+    if conf.get("spark.speculation", "false") == "true":
+        raise SetupError(
+            "Spark was started with speculative tasks, so two tasks could write one shard at once",
+            hint="start it with spark.speculation=false, or let Potok start it",
+        )
+
+
+def _choose_python(master: str) -> None:
+    """Workers run the interpreter of this process; on a cluster its path may mean nothing, so a given one stands."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if master.startswith("local") or name not in os.environ:
+            os.environ[name] = sys.executable
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

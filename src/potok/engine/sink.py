@@ -1,0 +1,110 @@
+"""Writing to topics: records are encoded, given their partition, and staged until the batch commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.engine.report import Report
+from potok.kernels.chunk import Chunk, Column
+from potok.kernels.dead_letters import Reason
+from potok.kernels.operator import Operator, Task
+from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.partition import partitions_of
+from potok.records.formats.default import default_format
+from potok.records.formats.format import Encoded, format_named
+from potok.records.schema import Schema
+
+
+class SinkWriter(Operator):
+    """Stages the records of one sink of one task."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        topic: str,
+        partitions: int,
+        formats: tuple[str, str],
+        source_format: str,
+        broker: Broker,
+        staging: Path,
+        report: Report,
+    ) -> None:
+        super().__init__(name, task)
+        self._topic, self._partitions, self._broker = topic, partitions, broker
+        self._key_format, self._value_format = formats
+        self._source_format = source_format
+        self._staging, self._report = staging, report
+        self._rows: list[pa.RecordBatch] = []
+        self._homes: list[npt.NDArray[np.int64]] = []
+
+    def process(self, chunk: Chunk) -> None:
+        keys = encode(chunk.key, self._key_format)
+        values = self._values(chunk)
+        errors = {**keys.errors, **values.errors}
+        batch = pa.RecordBatch.from_arrays(
+            [
+                keys.values,
+                values.values,
+                pa.array(chunk.timestamp),
+                pa.nulls(len(chunk), pa.int64()),
+                pa.nulls(len(chunk), LOG_SCHEMA.field("headers").type) if chunk.headers is None else chunk.headers,
+            ],
+            schema=LOG_SCHEMA,
+        )
+        homes = self._home(keys.values, chunk)
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ENCODE)
+            good = np.ones(len(chunk), np.bool_)
+            good[list(errors)] = False
+            batch, homes = batch.filter(pa.array(good)), homes[good]
+        self._rows.append(batch)
+        self._homes.append(homes)
+        self.task.records_out[self.name] += batch.num_rows
+
+    def _values(self, chunk: Chunk) -> Encoded:
+        """Values nobody touched go out as the bytes that came in."""
+        if chunk.intact and chunk.raw_value is not None and self._value_format in ("", self._source_format):
+            return Encoded(chunk.raw_value, {})
+        return encode(chunk.value, self._value_format)
+
+    def _home(self, keys: pa.Array, chunk: Chunk) -> npt.NDArray[np.int64]:
+        """The partition of the key as Kafka finds it; records without a key are spread by their position."""
+        homes = np.asarray(partitions_of(keys.fill_null(b""), self._partitions), np.int64)
+        if keys.null_count:
+            spread = (chunk.offset + np.maximum(chunk.lane, 0)) % self._partitions
+            homes = np.where(keys.is_null().to_numpy(zero_copy_only=False), spread, homes)
+        return homes
+
+    def finish(self) -> None:
+        if not self._rows:
+            return
+        table = pa.Table.from_batches(self._rows).combine_chunks()
+        homes = np.concatenate(self._homes)
+        self._report.written += len(homes)
+        for partition in np.unique(homes):
+            rows = np.flatnonzero(homes == partition)
+            part = table if len(rows) == len(homes) else table.take(pa.array(rows))
+            for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
+                self._report.staged.append(self._broker.stage(self._staging, self._topic, int(partition), batch))
+        self._rows, self._homes = [], []
+
+
+def encode(column: Column, format_name: str) -> Encoded:
+    """A column as bytes; without a format, text as text, bytes as bytes, and all else as JSON."""
+    if isinstance(column, list):
+        return _encode_dynamic(column, format_name)
+    schema = Schema.of(column.type)
+    return format_named(format_name or default_format(column.type)).encode(column, schema)
+
+
+def _encode_dynamic(column: list[object], format_name: str) -> Encoded:
+    if format_name:
+        return format_named(format_name).encode(column, None)
+    if all(item is None or type(item) is str for item in column):
+        return format_named("text").encode(pa.array(column, pa.string()), Schema.of(str))
+    return format_named("json").encode(column, None)

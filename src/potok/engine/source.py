@@ -1,0 +1,83 @@
+"""The source of the streaming query: it carries offsets and no rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from potok.state.offsets import Offsets
+from potok.engine.planner import Planner
+from potok.log.open import open_broker
+
+FORMAT = "potok"
+
+
+class OffsetSource(DataSource):
+    """What Spark polls: the planner's decision as an offset. Each batch reads its records by itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return "nothing boolean"
+
+    def streamReader(self, schema: Any) -> OffsetReader:  # noqa: N802 - Spark's spelling
+        return OffsetReader(planner_of(json.loads(self.options["plan"])))
+
+
+class OffsetReader(DataSourceStreamReader):
+    """Runs in a process of its own, so it learns of progress from the ledger."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's spelling
+        return Offsets().to_json()
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's spelling
+        return self._planner.next().to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[bool]]:
+        return iter(())
+
+
+def planner_options(planner: Planner) -> str:
+    """A planner as text, for the process of the source."""
+    return json.dumps(
+        {
+            "broker": planner.broker.url,
+            "query": planner.query,
+            "topics": planner.topics,
+            "steps": {step: sorted(topics) for step, topics in planner.steps.items()},
+            "idle_after_ms": planner.idle_after_ms,
+            "max_records": planner.max_records,
+            "target": planner.target,
+        }
+    )
+
+
+def planner_of(options: dict[str, Any]) -> Planner:
+    target = options["target"]
+    return Planner(
+        open_broker(options["broker"]),
+        options["query"],
+        options["topics"],
+        {step: set(topics) for step, topics in options["steps"].items()},
+        options["idle_after_ms"],
+        options["max_records"],
+        target and {topic: {int(p): end for p, end in parts.items()} for topic, parts in target.items()},
+    )
+
+
+def offsets_of_batch(checkpoint: Path, batch_id: int) -> Offsets:
+    """The offsets that Spark wrote down before it began a batch."""
+    lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
+    return Offsets.of_json(json.loads(lines[-1]))

@@ -1,0 +1,161 @@
+"""One stage at work in one task: operators wired up, fed, finished, and their state committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from potok.engine.batch_spec import BatchSpec, Range
+from potok.engine.operators import Workshop, has_head
+from potok.engine.plan import Plan
+from potok.engine.read import SourceReader
+from potok.engine.report import Report
+from potok.kernels.dead_letters import DeadLetters
+from potok.kernels.expiry import index_of
+from potok.kernels.operator import Operator, Task
+from potok.kernels.outbox import Outbox, Parcel
+from potok.kernels.ship import Exchange
+from potok.kernels.stateless import Branch
+from potok.kernels.tables import Keep, Receive
+from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.failpoint import failpoint
+from potok.state.session import StateSession
+from potok.state.store import ShardStore
+from potok.topology.nodes import Aggregate, Arm, Node, StreamSource, TableSource
+
+
+class Stage:
+    """The operators of one level, for one task and, above level 0, one shard."""
+
+    def __init__(self, plan: Plan, spec: BatchSpec, level: int, task: int, broker: Broker, shard: int | None) -> None:
+        self._plan, self._spec, self._level, self._broker = plan, spec, level, broker
+        self._shard = shard
+        self.report = Report()
+        self.outbox = Outbox(task)
+        dead_letters = DeadLetters(spec.lanes, self._fetch, spec.processing_time_ms)
+        self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
+        self._session = None if shard is None else StateSession(ShardStore(spec.state_of(shard)), spec.fence)
+        self._readers: dict[str, SourceReader] = {}
+        self._receivers: dict[str, Any] = {}
+        self._tails: dict[Node, Operator] = {}
+        self._order: list[Operator] = []
+        self._wire()
+
+    def _wire(self) -> None:
+        workshop = Workshop(
+            self._plan, self._spec, self._task, self._broker, self.outbox, self.report, self._session
+        )
+        levels = self._plan.levels
+        for node in self._plan.topology:
+            if isinstance(node, TableSource) and self._level == 0:
+                self._table_reader(node, workshop)
+            here = [upstream for upstream in node.upstreams if levels[upstream] == self._level]
+            if has_head(node):
+                if here:
+                    head = self._place(workshop.head(node))
+                    self._connect(here[0], head)
+                if levels[node] == self._level:
+                    self._receivers[node.name] = self._tails[node] = self._place(workshop.body(node))
+            elif levels[node] == self._level:
+                self._body(node, workshop)
+            else:
+                for upstream in here:
+                    name = _edge(upstream, node)
+                    sender = Exchange(name, self._task, self.outbox, levels[node], self._plan.shards)
+                    self._connect(upstream, self._place(sender))
+
+    def _table_reader(self, node: TableSource, workshop: Workshop) -> None:
+        step, columns = self._plan.inferred[node], self._plan.columns[node.topic]
+        reader = SourceReader(node, self._task, step, columns, self._broker)
+        self._readers[node.topic] = reader
+        self._place(reader)
+        reader.downstream.append(self._place(workshop.head(node)))
+
+    def _body(self, node: Node, workshop: Workshop) -> None:
+        body = self._place(workshop.body(node))
+        self._tails[node] = body
+        if isinstance(node, StreamSource):
+            assert isinstance(body, SourceReader)
+            self._readers[node.topic] = body
+        for upstream in node.upstreams:
+            if self._plan.levels[upstream] == self._level:
+                self._connect(upstream, body, node)
+            else:
+                receiver = Receive(_edge(upstream, node), self._task)
+                self._receivers[receiver.name] = receiver
+                self._order.insert(self._order.index(body), receiver)
+                receiver.downstream.append(body)
+        if node.stateful:
+            assert self._session is not None
+            keep = self._place(Keep(node.name, self._task, self._session))
+            body.downstream.append(keep)
+            self._tails[node] = keep
+
+    def _place(self, operator: Operator) -> Operator:
+        self._order.append(operator)
+        return operator
+
+    def _connect(self, upstream: Node, operator: Operator, node: Node | None = None) -> None:
+        tail = self._tails[upstream]
+        if isinstance(node, Arm) and isinstance(tail, Branch):
+            tail.outputs.setdefault(node.index, []).append(operator)
+        else:
+            tail.downstream.append(operator)
+
+    def _fetch(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None]:
+        for batch in self._broker.read(topic, partition, offset, offset + 1):
+            return batch.column("key")[0].as_py(), batch.column("value")[0].as_py()
+        return None, None
+
+    def read(self, ranges: list[Range]) -> None:
+        for part in ranges:
+            lane = self._spec.lanes[part.lane]
+            self._readers[lane.topic].read(part, lane.partition)
+
+    def receive(self, parcels: list[Parcel]) -> None:
+        for parcel in sorted(parcels, key=lambda parcel: (parcel.task, parcel.sequence)):
+            self._receivers[parcel.step].receive(parcel.payload)
+
+    def finish(self) -> None:
+        """Finish the operators in order; parcels for this very level are handed over on the way."""
+        for operator in self._order:
+            operator.finish()
+            local = [parcel for parcel in self.outbox.parcels if parcel.level == self._level]
+            if local:
+                self.outbox.parcels = [parcel for parcel in self.outbox.parcels if parcel.level != self._level]
+                self.receive(local)
+        for reader in self._readers.values():
+            self.report.stream_times |= reader.stream_times
+        self._stage_dead_letters()
+        if self._session is not None:
+            self._commit(self._session)
+        self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
+        self.report.reasons = self._task.dead_letters.reasons
+
+    def _stage_dead_letters(self) -> None:
+        letters = self._task.dead_letters
+        if len(letters):
+            topic = self._plan.topology.dead_letter_topic
+            batch = letters.batch(LOG_SCHEMA)
+            self.report.staged.append(self._broker.stage(self._spec.staging, topic, 0, batch))
+
+    def _commit(self, session: StateSession) -> None:
+        tables = [node for node in self._plan.topology.tables if self._plan.levels[node] == self._level]
+        windowed = [node.name for node in tables if isinstance(node, Aggregate) and node.window is not None]
+        session.sweep([node.name for node in tables] + [index_of(name) for name in windowed])
+        failpoint("state.before")
+        session.commit()
+        failpoint("state.written")
+        store = session.store
+        for node in tables:
+            self.report.state_keys[node.name] = store.entries(node.name)
+            if isinstance(node, Aggregate) and node.window is not None:
+                first = session.first_key(index_of(node.name))
+                if first is not None:
+                    end = int.from_bytes(first[:8], "big") - (1 << 63)
+                    self.report.next_ends[node.name] = end + node.window.retention_ms
+        assert self._shard is not None
+        self.report.state_bytes[self._shard] = store.size_bytes()
+
+
+def _edge(upstream: Node, node: Node) -> str:
+    return f"{upstream.name}>{node.name}"

@@ -1,0 +1,90 @@
+"""What Python makes of an Arrow type: the families that decide which operations mean the same on both sides."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Final, Literal
+
+import pyarrow as pa
+
+Family = Literal[
+    "null", "bool", "int", "float", "string", "binary", "date", "timestamp", "duration", "decimal",
+    "list", "map", "struct", "other",
+]  # fmt: skip
+
+NUMBERS: Final[frozenset[Family]] = frozenset({"bool", "int", "float"})
+"""Python's bool is an int, so it counts as a number."""
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+EXACT_FLOAT: Final = 2**53
+"""Up to here every int has a float of its own."""
+
+INSTANT: Final = pa.timestamp("us", "UTC")
+LOCAL: Final = pa.timestamp("us")
+DURATION: Final = pa.duration("us")
+
+UNTYPED: Final = pa.opaque(pa.null(), "untyped", "potok")
+"""The type of an argument of which nothing was declared."""
+
+_SIMPLE: Final[dict[pa.DataType, Family]] = {
+    pa.null(): "null",
+    pa.bool_(): "bool",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "int",
+    pa.uint8(): "int",
+    pa.uint16(): "int",
+    pa.uint32(): "int",
+    pa.float32(): "float",
+    pa.float64(): "float",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    # Only microseconds in UTC or without a zone: there Arrow's instants and Python's datetimes are the same thing.
+    INSTANT: "timestamp",
+    LOCAL: "timestamp",
+    DURATION: "duration",
+}
+
+_PYTHON: Final[dict[Family, type]] = {
+    "null": type(None), "bool": bool, "int": int, "float": float, "string": str, "binary": bytes, "date": date,
+    "timestamp": datetime, "duration": timedelta, "decimal": Decimal, "list": list, "map": dict, "struct": dict,
+}  # fmt: skip
+
+
+def family(type_: pa.DataType) -> Family:
+    """The family of a type. Types in "other" can be passed on, but nothing can be computed from them."""
+    simple = _SIMPLE.get(type_)
+    if simple is not None:
+        return simple
+    if pa.types.is_struct(type_):
+        return "struct"
+    if pa.types.is_list(type_):
+        return "list"
+    if pa.types.is_map(type_):
+        return "map"
+    return "decimal" if pa.types.is_decimal128(type_) else "other"
+
+
+def python_name(type_: pa.DataType) -> str:
+    """How a Python programmer would call values of this type."""
+    if type_ == UNTYPED:
+        return "a value of no declared type"
+    kind = python_type(type_)
+    return str(type_) if kind is None else kind.__name__.replace("NoneType", "None")
+
+
+def python_type(type_: pa.DataType) -> type | None:
+    """The class of the values that a lambda sees, where there is one."""
+    return _PYTHON.get(family(type_))
+
+
+def widest(type_: pa.DataType) -> pa.DataType:
+    """The type that computing gives: Python has one int and one float."""
+    kind = family(type_)
+    if kind == "int":
+        return pa.int64()
+    return pa.float64() if kind == "float" else type_

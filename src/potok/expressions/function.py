@@ -1,0 +1,137 @@
+"""A user's function, as a topology keeps it: with its place in the program and the number of its arguments."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from potok.errors import Location, TopologyError
+from potok.expressions.literals import is_constant
+from potok.expressions.source import source_of
+
+
+class WrongArity(TopologyError):
+    """A function does not take the number of arguments that it would be called with."""
+
+    def __init__(self, name: str, found: str, allowed: tuple[int, ...], at: Location | None = None) -> None:
+        wanted = " or ".join(str(count) for count in allowed)
+        super().__init__(
+            f'"{name}" takes {found} arguments, but it is called with {wanted}',
+            hint=_ARITY_HINTS.get(allowed, f"write a lambda of {wanted} arguments"),
+            at=at,
+        )
+
+
+_ARITY_HINTS = {
+    (1,): "write lambda v: ...",
+    (1, 2): "write lambda v: ... or lambda k, v: ...",
+    (2,): "write lambda v1, v2: ...",
+    (2, 3): "write lambda v, agg: ... or lambda k, v, agg: ...",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A callable of the user's. Two are equal only if they are the same."""
+
+    callable: Callable[..., Any]
+    arity: int
+    name: str = field(default="", kw_only=True)
+    location: Location | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], allowed: tuple[int, ...]) -> Function:
+        """Check that `function` takes one of the `allowed` numbers of arguments, and fix what it closes over."""
+        code = _code_of(function)
+        location = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        arity = _arity(function, name, allowed, location)
+        return cls(_with_fixed_closure(function), arity, name=name, location=location)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.callable(*args)
+
+    @property
+    def source(self) -> str:
+        """The text of the function, "" if it is not at hand."""
+        code = _code_of(self.callable)
+        return "" if code is None else source_of(code)
+
+    def __str__(self) -> str:
+        return self.name if self.location is None else f"{self.name} at {self.location}"
+
+
+def _code_of(function: object) -> CodeType | None:
+    if isinstance(function, partial):
+        return _code_of(function.func)
+    if isinstance(function, type):
+        return None
+    target = inspect.unwrap(function) if isinstance(function, FunctionType) else getattr(function, "__func__", function)
+    if not isinstance(target, FunctionType):
+        target = inspect.getattr_static(type(function), "__call__", None)
+    return target.__code__ if isinstance(target, FunctionType) else None
+
+
+def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], at: Location | None) -> int:
+    """Required arguments decide; `lambda v, limit=5` takes one. Where they leave a choice, as many as it can take."""
+    if not callable(function):
+        raise TopologyError(f"{function!r} is not a function", hint=_ARITY_HINTS.get(allowed, "write a lambda"), at=at)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        # Some built-ins do not tell. Those that people pass, such as `str`, take the value.
+        return min(allowed)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(1 for parameter in positional if parameter.default is parameter.empty)
+    most = sys.maxsize if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    fitting = [count for count in allowed if least <= count <= most]
+    if not fitting or named:
+        found = f"{least} to {most}" if least < most < sys.maxsize else str(least)
+        raise WrongArity(name, found + (f" and {', '.join(named)}" if named else ""), allowed, at)
+    return least if least in fitting else max(fitting)
+
+
+def _with_fixed_closure(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the constants that it closes over fixed at their present values.
+
+    In `for region in regions: orders.filter(lambda v: v["region"] == region)` every step means the region of its own
+    turn. A traced lambda would take that one anyway, and one that runs as Python must not differ.
+    """
+    if type(function) is not FunctionType or function.__closure__ is None or _rebinds(function.__code__):
+        return function
+    cells = tuple(_fixed(cell) for cell in function.__closure__)
+    if all(fixed is cell for fixed, cell in zip(cells, function.__closure__, strict=True)):
+        return function
+    return rebuilt(function, function.__globals__, cells)
+
+
+def _fixed(cell: CellType) -> CellType:
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        return cell
+    return CellType(content) if is_constant(content) else cell
+
+
+def _rebinds(code: CodeType) -> bool:
+    """Whether the code, or code inside it, assigns to a variable of an enclosing function."""
+    stored = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
+    nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return not stored.isdisjoint(code.co_freevars) or any(map(_rebinds, nested))
+
+
+def rebuilt(function: FunctionType, scope: dict[str, Any], cells: tuple[CellType, ...]) -> FunctionType:
+    """The same function over other globals and other variables of enclosing functions."""
+    copy = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__ = function.__qualname__
+    copy.__module__ = function.__module__
+    copy.__dict__.update(function.__dict__)
+    return copy

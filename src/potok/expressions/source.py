@@ -1,0 +1,51 @@
+"""The text of a lambda, found in the file that it was compiled from."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import lru_cache
+from types import CodeType
+
+
+def source_of(code: CodeType) -> str:
+    """The source of a function or lambda, as one line for a lambda; "" where it cannot be told."""
+    candidates = [
+        node
+        for node in _functions(code.co_filename)
+        if _first_line(node) == code.co_firstlineno and isinstance(node, ast.Lambda) == (code.co_name == "<lambda>")
+    ]
+    if len(candidates) > 1:
+        candidates = [node for node in candidates if _encloses(node, code)]
+    if not candidates:
+        return ""
+    # Of lambdas inside one another on one line, the innermost is the one that holds nothing but this code.
+    node = min(candidates, key=lambda found: (found.end_lineno or 0, found.end_col_offset or 0))
+    text = ast.get_source_segment("".join(linecache.getlines(code.co_filename)), node) or ""
+    return " ".join(text.split()) if isinstance(node, ast.Lambda) else text
+
+
+@lru_cache(maxsize=32)
+def _functions(filename: str) -> tuple[ast.Lambda | ast.FunctionDef, ...]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda | ast.FunctionDef))
+
+
+def _first_line(node: ast.Lambda | ast.FunctionDef) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _encloses(node: ast.Lambda | ast.FunctionDef, code: CodeType) -> bool:
+    """Whether all of the code's instructions lie inside the node."""
+    start, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+    for line, end_line, column, end_column in code.co_positions():
+        # The first instructions carry the position of the definition as a whole, column 0 to 0.
+        if line is None or end_line is None or column is None or end_column is None or (column, end_column) == (0, 0):
+            continue
+        if (line, column) < start or (end_line, end_column) > end:
+            return False
+    return True

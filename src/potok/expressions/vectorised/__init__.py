@@ -1,0 +1,1 @@
+"""Columnar evaluation, one file for each family of nodes."""

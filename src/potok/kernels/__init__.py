@@ -1,0 +1,1 @@
+"""The logic of each step on chunks of records: Arrow columns and plain Python, no Spark."""

@@ -1,0 +1,192 @@
+"""The half of an aggregate that runs on the shard: partial results merge into fenced cells of fixed width, as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.kernels.chunk import NO_LANE, Chunk, Column, from_ipc
+from potok.kernels.expiry import Expiry
+from potok.kernels.operator import Operator, Task
+from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
+from potok.kernels.shards import key_column
+from potok.kernels.windows import time_bytes
+from potok.state.session import StateSession
+from potok.topology.aggregations import AggregatePlan, Slot
+from potok.topology.infer import windowed_key
+from potok.topology.nodes import Tumbling
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+
+class Aggregate(Operator):
+    """One value per key, or per key and window, from slots that merge."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        plan: AggregatePlan,
+        window: Tumbling | None,
+        key_type: pa.DataType | None,
+        session: StateSession,
+        clock_ms: int,
+    ) -> None:
+        super().__init__(name, task)
+        self._plan, self._window, self._key_type, self._session = plan, window, key_type, session
+        self._cells = Cells(plan)
+        self._partials: list[pa.Table] = []
+        self._expiry = Expiry(name, window, session, clock_ms) if window else None
+
+    def receive(self, payload: bytes) -> None:
+        batch = from_ipc(payload)
+        self.task.records_in[self.name] += batch.num_rows
+        self._partials.append(pa.Table.from_batches([batch]))
+
+    def finish(self) -> None:
+        if self._partials:
+            self._merge(merge_partials(self._partials, self._plan, self.name))
+            self._partials = []
+        if self._expiry is not None:
+            self._expire(self._expiry)
+
+    def _merge(self, table: pa.Table) -> None:
+        keys = table.column("key").combine_chunks()
+        cell_keys = keys.to_pylist()
+        starts = None
+        if self._window is not None:
+            starts = table.column("start").to_numpy()
+            cell_keys = [key + start for key, start in zip(cell_keys, time_bytes(starts), strict=True)]
+        old, existed = self._session.read_fixed(self.name, cell_keys, self._cells.dtype)
+        new = self._cells.merge(old, existed, table, self.name)
+        self._session.write_fixed(self.name, cell_keys, new, old, existed)
+        if self._expiry is not None and starts is not None:
+            self._expiry.opened(cell_keys, starts, existed)
+        self.emit(
+            change(
+                self.keys(keys, starts),
+                self._cells.result(new, np.ones(len(new), np.bool_)),
+                self._cells.result(old, existed),
+                new["timestamp"],
+                table.column("stream_time").to_numpy(),
+            )
+        )
+
+    def _expire(self, expiry: Expiry) -> None:
+        assert self._window is not None
+        cell_keys = expiry.closed()
+        if not cell_keys:
+            return
+        old, existed = self._session.read_fixed(self.name, cell_keys, self._cells.dtype)
+        gone = [key for key, exists in zip(cell_keys, existed, strict=True) if exists]
+        self._session.delete_fixed(self.name, cell_keys, old, existed)
+        expiry.forget(cell_keys)
+        if not gone or not self.downstream:
+            return
+        old = old[existed]
+        starts = np.array([int.from_bytes(key[-8:], "big") - (1 << 63) for key in gone], np.int64)
+        keys = self.keys(pa.array([key[:-8] for key in gone], pa.binary()), starts)
+        nothing = self._cells.result(old, np.zeros(len(old), np.bool_))
+        before = self._cells.result(old, np.ones(len(old), np.bool_))
+        chunk = change(keys, nothing, before, old["timestamp"], starts + self._window.size_ms + self._window.grace_ms)
+        chunk.expired = True
+        self.emit(chunk)
+
+    def keys(self, keys: pa.Array, starts: Array | None) -> Column:
+        return table_keys(keys, starts, self._window, self._key_type)
+
+
+def table_keys(
+    keys: pa.Array, starts: Array | None, window: Tumbling | None, key_type: pa.DataType | None
+) -> Column:
+    """The keys of a table as its downstream sees them; those of a windowed table hold the window."""
+    column = key_column(keys, key_type)
+    if window is None or starts is None:
+        return column
+    ends = starts + window.size_ms
+    if isinstance(column, list):
+        return [
+            {"key": key, "start": int(start), "end": int(end)}
+            for key, start, end in zip(column, starts, ends, strict=True)
+        ]
+    fields = list(windowed_key(key_type, window))  # type: ignore[arg-type]
+    return pa.StructArray.from_arrays([column, pa.array(starts), pa.array(ends)], fields=fields)
+
+
+def change(keys: Column, after: Column, before: Column | None, timestamps: Array, stream_times: Array) -> Chunk:
+    """Changes of a table: no input record stands for them, so they are numbered in the order of their keys."""
+    count = len(timestamps)
+    return Chunk(
+        keys,
+        after,
+        np.ascontiguousarray(timestamps, np.int64),
+        np.ascontiguousarray(stream_times, np.int64),
+        np.full(count, NO_LANE, np.int64),
+        np.arange(count, dtype=np.int64),
+        before,
+    )
+
+
+class Cells:
+    """The fixed layout of an aggregate's cells: time, which slots have a value, and the slots."""
+
+    def __init__(self, plan: AggregatePlan) -> None:
+        self._plan = plan
+        formats = ["<f8" if slot.type == pa.float64() else "<i8" for slot in plan.slots]
+        slots = [(f"s{index}", format_) for index, format_ in enumerate(formats)]
+        self.dtype = np.dtype([("timestamp", "<i8"), ("valid", "<u8"), *slots])
+
+    def merge(self, old: Array, existed: Mask, partial: pa.Table, step: str) -> Array:
+        new = np.zeros(len(old), self.dtype)
+        times = partial.column("timestamp").to_numpy()
+        new["timestamp"] = np.where(existed, np.maximum(old["timestamp"], times), times)
+        for index, slot in enumerate(self._plan.slots):
+            name, bit = f"s{index}", np.uint64(1 << index)
+            column = partial.column(name).combine_chunks()
+            has_new = ~column.is_null().to_numpy(zero_copy_only=False)
+            values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), new.dtype[name])
+            had = existed & ((old["valid"] & bit) != 0)
+            base = old[name]
+            if slot.initial is not None:
+                base, had = np.where(had, base, slot.initial), np.ones(len(old), np.bool_)
+            new[name] = _merge_slot(slot, base, had, values, has_new, step)
+            new["valid"] |= np.where(had | has_new, bit, np.uint64(0))
+        return new
+
+    def result(self, cells: Array, exists: Mask) -> pa.Array:
+        """The aggregates that cells stand for, as a column; null where there is none."""
+        plan = self._plan
+        columns = [self._slot(cells, index, exists) for index in range(len(plan.slots))]
+        if plan.kind == "avg":
+            total, count = (column.to_numpy(zero_copy_only=False) for column in columns)
+            empty = ~exists | (cells["valid"] & np.uint64(1) == 0)
+            with np.errstate(all="ignore"):
+                mean = np.asarray(total, np.float64) / np.asarray(count, np.float64)
+            return pa.array(mean, pa.float64(), mask=empty)
+        if plan.fields:
+            return pa.StructArray.from_arrays(columns, fields=list(plan.result), mask=pa.array(~exists))
+        return columns[0]
+
+    def _slot(self, cells: Array, index: int, exists: Mask) -> pa.Array:
+        slot = self._plan.slots[index]
+        absent = ~exists
+        if slot.op != "count" and slot.initial is None:
+            absent = absent | ((cells["valid"] & np.uint64(1 << index)) == 0)
+        return pa.array(np.ascontiguousarray(cells[f"s{index}"]), slot.type, mask=absent)
+
+
+def _merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str) -> Array:
+    if slot.op in ("count", "sum"):
+        left, right = np.where(had, base, 0), np.where(has_new, values, 0)
+        if slot.type == pa.int64():
+            total = left + right
+            if np.any(((left ^ total) & (right ^ total)) < 0):
+                raise AggregateOverflow(step)
+            return total
+        return np.asarray(left + right)
+    better = np.fmin if slot.op == "min" else np.fmax
+    return np.where(had & has_new, better(base, values), np.where(had, base, values))

@@ -1,0 +1,154 @@
+"""Calling the user's functions on a chunk: as Arrow compute where they were traced, as Python where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.expressions.evaluate import evaluate
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.expressions.truth import truthy
+from potok.kernels.chunk import Chunk, Column
+from potok.records.record import Record
+from potok.records.rows import rows_of
+from potok.records.value import Value
+
+Errors = dict[int, str]
+
+
+@dataclass(slots=True)
+class Called:
+    """The results of a function, row by row; the rows in `errors` raised and hold nothing."""
+
+    column: Column
+    errors: Errors
+
+
+def python_rows(column: Column) -> list[Any]:
+    """What a user's function sees of a column: fields by item and by attribute."""
+    if isinstance(column, list):
+        return [Value(item) if type(item) is dict else item for item in column]
+    return rows_of(column)
+
+
+def describe_error(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | None = None) -> tuple[list[Any], Errors]:
+    """Call a function of (value) or (key, value) for each record, or for some."""
+    key, value = chunk.key, chunk.value
+    if rows is not None:
+        part = chunk.take(rows)
+        key, value = part.key, part.value
+    values = python_rows(value)
+    if function.arity == 1:
+        return call_each(function.callable, values)
+    return call_each_pair(function.callable, python_rows(key), values)
+
+
+def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any], Errors]:
+    results: list[Any] = []
+    errors: Errors = {}
+    append, rest = results.append, iter(values)
+    while len(results) < len(values):
+        try:
+            for value in rest:
+                append(function(value))
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            errors[len(results)] = describe_error(error)
+            append(None)
+    return results, errors
+
+
+def call_each_pair(
+    function: Callable[..., Any], keys: list[Any], values: list[Any]
+) -> tuple[list[Any], Errors]:
+    results: list[Any] = []
+    errors: Errors = {}
+    append, rest = results.append, zip(keys, values, strict=True)
+    while len(results) < len(values):
+        try:
+            for key, value in rest:
+                append(function(key, value))
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            errors[len(results)] = describe_error(error)
+            append(None)
+    return results, errors
+
+
+def plain(value: Any) -> Any:
+    """What a function returned, as data that any process can read."""
+    if type(value) is Value:
+        return dict(value)
+    if isinstance(value, Record):
+        return value.asdict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value
+
+
+def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
+    return {
+        name: column
+        for name, column in (("key", chunk.key), ("value", chunk.value))
+        if not isinstance(column, list)
+    }
+
+
+def call_traced(expr: Expr, function: Function, chunk: Chunk) -> Called:
+    """Arrow compute for all rows; where it might differ from Python, the function itself decides."""
+    result = evaluate(expr, typed_columns(chunk), len(chunk))
+    if result.suspect is None:
+        return Called(result.column, {})
+    rows = np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return Called(result.column, {})
+    values, errors = call_python(function, chunk, rows)
+    column, misfits = patch(result.column, rows, [plain(value) for value in values])
+    return Called(column, {**{int(rows[i]): text for i, text in errors.items()}, **misfits})
+
+
+def patch(column: pa.Array, rows: npt.NDArray[np.intp], values: list[Any]) -> tuple[pa.Array, Errors]:
+    """The column with some rows replaced; a replacement that its type cannot hold is an error of that row."""
+    errors: Errors = {}
+    if pa.types.is_struct(column.type):
+        values = [_as_struct(value, column.type) for value in values]
+    try:
+        replacement = pa.array(values, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        items: list[Any] = []
+        for row, value in zip(rows, values, strict=True):
+            try:
+                items.append(pa.scalar(value, column.type).as_py())
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                errors[int(row)] = f"the result {value!r} does not fit the type {column.type} of this step"
+                items.append(None)
+        replacement = pa.array(items, column.type)
+    indices = np.arange(len(column))
+    indices[rows] = len(column) + np.arange(len(rows))
+    return pa.concat_arrays([column, replacement]).take(pa.array(indices)), errors
+
+
+def _as_struct(value: Any, type_: pa.DataType) -> Any:
+    """A pair that a function returned, as the struct that a traced pair is."""
+    if isinstance(value, tuple) and len(value) == type_.num_fields:
+        return {type_.field(index).name: plain(item) for index, item in enumerate(value)}
+    return value
+
+
+def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], Errors]:
+    """Which records satisfy a predicate, by Python's idea of truth."""
+    if expr is not None:
+        called = call_traced(expr, function, chunk)
+        assert not isinstance(called.column, list)
+        return np.asarray(truthy(called.column).to_numpy(zero_copy_only=False), np.bool_), called.errors
+    results, errors = call_python(function, chunk)
+    return np.fromiter((bool(result) for result in results), np.bool_, len(results)), errors

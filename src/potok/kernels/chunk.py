@@ -1,0 +1,189 @@
+"""A chunk: some records of one step, as columns."""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Column = pa.Array | list[Any]
+"""Typed values are an Arrow array; dynamic ones are a list of plain Python objects."""
+
+Ints = npt.NDArray[np.int64]
+
+NO_LANE = -1
+"""The lane of a record that no single input record stands for: a change of a table."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Records in the order they came.
+
+    A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before` is
+    there for the changes of a table only. `raw_key` and `raw_value` are the bytes as they were read, as long as they are
+    at hand; `intact` says that the value still means those bytes.
+    """
+
+    key: Column
+    value: Column
+    timestamp: Ints
+    stream_time: Ints
+    lane: Ints
+    offset: Ints
+    before: Column | None = None
+    headers: pa.Array | None = None
+    raw_key: pa.Array | None = None
+    raw_value: pa.Array | None = None
+    intact: bool = False
+    expired: bool = False
+
+    def __len__(self) -> int:
+        return len(self.timestamp)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Chunk:
+        indices = pa.array(rows)
+
+        def pick(column: Column) -> Column:
+            return [column[i] for i in rows] if isinstance(column, list) else column.take(indices)
+
+        return Chunk(
+            pick(self.key),
+            pick(self.value),
+            self.timestamp[rows],
+            self.stream_time[rows],
+            self.lane[rows],
+            self.offset[rows],
+            None if self.before is None else pick(self.before),
+            None if self.headers is None else self.headers.take(indices),
+            None if self.raw_key is None else self.raw_key.take(indices),
+            None if self.raw_value is None else self.raw_value.take(indices),
+            self.intact,
+            self.expired,
+        )
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Chunk:
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def with_value(self, value: Column) -> Chunk:
+        return replace(self, value=value, intact=False)
+
+    def with_key(self, key: Column) -> Chunk:
+        return replace(self, key=key)
+
+
+def concat_columns(columns: Sequence[Column]) -> Column:
+    if len(columns) == 1:
+        return columns[0]
+    if any(isinstance(column, list) for column in columns):
+        return [item for column in columns for item in (column if isinstance(column, list) else column.to_pylist())]
+    return pa.concat_arrays(columns)
+
+
+def concat(chunks: Sequence[Chunk]) -> Chunk:
+    """One chunk of all; the raw bytes do not come along."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return Chunk(
+        concat_columns([chunk.key for chunk in chunks]),
+        concat_columns([chunk.value for chunk in chunks]),
+        np.concatenate([chunk.timestamp for chunk in chunks]),
+        np.concatenate([chunk.stream_time for chunk in chunks]),
+        np.concatenate([chunk.lane for chunk in chunks]),
+        np.concatenate([chunk.offset for chunk in chunks]),
+        None if chunks[0].before is None else concat_columns([_before(chunk) for chunk in chunks]),
+        _concat_headers(chunks),
+    )
+
+
+def _before(chunk: Chunk) -> Column:
+    assert chunk.before is not None
+    return chunk.before
+
+
+def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
+    type_ = next((chunk.headers.type for chunk in chunks if chunk.headers is not None), None)
+    if type_ is None:
+        return None
+    filled = [pa.nulls(len(c), type_) if c.headers is None else c.headers for c in chunks]
+    return pa.concat_arrays(filled)
+
+
+def in_order(chunk: Chunk) -> Chunk:
+    """The records by position; those of one position stay in the order they came."""
+    order = np.lexsort((chunk.offset, chunk.lane))
+    return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
+
+
+def to_wire(chunk: Chunk) -> bytes:
+    """The chunk as bytes, for the way through a shuffle; the raw bytes do not come along."""
+    arrays: dict[str, Any] = {
+        "timestamp": pa.array(chunk.timestamp),
+        "stream_time": pa.array(chunk.stream_time),
+        "lane": pa.array(chunk.lane),
+        "offset": pa.array(chunk.offset),
+    }
+    objects: dict[str, bytes] = {}
+    for name, column in (("key", chunk.key), ("value", chunk.value), ("before", chunk.before)):
+        if isinstance(column, list):
+            objects[name] = dump_objects(column)
+        elif column is not None:
+            arrays[name] = column
+    if chunk.headers is not None:
+        arrays["headers"] = chunk.headers
+    batch = pa.RecordBatch.from_pydict(arrays)
+    return pickle.dumps((to_ipc(batch), objects, chunk.expired), protocol=5)
+
+
+def from_wire(data: bytes) -> Chunk:
+    ipc, objects, expired = pickle.loads(data)
+    batch = from_ipc(ipc)
+    names = set(batch.schema.names)
+
+    def column(name: str) -> Any:
+        if name in objects:
+            return load_objects(objects[name])
+        return batch.column(name) if name in names else None
+
+    return Chunk(
+        column("key"),
+        column("value"),
+        batch.column("timestamp").to_numpy(),
+        batch.column("stream_time").to_numpy(),
+        batch.column("lane").to_numpy(),
+        batch.column("offset").to_numpy(),
+        column("before"),
+        column("headers"),
+        expired=expired,
+    )
+
+
+def to_ipc(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def from_ipc(data: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()
+
+
+def dump_objects(objects: list[Any]) -> bytes:
+    """Plain objects the fast way; `marshal` keeps tuples and sets apart from lists, but knows builtins only."""
+    try:
+        return b"m" + marshal.dumps(objects)
+    except ValueError:
+        return b"p" + cloudpickle.dumps(objects, protocol=5)
+
+
+def load_objects(data: bytes) -> list[Any]:
+    loads = marshal.loads if data[:1] == b"m" else pickle.loads
+    return loads(memoryview(data)[1:])  # type: ignore[no-any-return, operator]

@@ -1,0 +1,165 @@
+"""Aggregates that take one record after the other, on the shard of their key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from potok.kernels.aggregates import change, table_keys
+from potok.kernels.call import describe_error, python_rows
+from potok.kernels.chunk import NO_LANE, Chunk, Column, concat, from_wire, in_order
+from potok.kernels.dead_letters import Lane, Reason
+from potok.kernels.expiry import Expiry
+from potok.kernels.folders import Fed, Folder, Position
+from potok.kernels.operator import Operator, Task
+from potok.kernels.shards import key_column
+from potok.kernels.windows import time_bytes, window_starts
+from potok.state.codec import dump_state, load_state
+from potok.state.session import StateSession
+from potok.topology.nodes import Tumbling
+
+
+class FoldRecords(Operator):
+    """One state per key, or per key and window; a state is (time, what the folder keeps)."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        folder: Folder,
+        window: Tumbling | None,
+        key_type: pa.DataType | None,
+        result_type: pa.DataType | None,
+        session: StateSession,
+        clock_ms: int,
+        lanes: list[Lane],
+    ) -> None:
+        super().__init__(name, task)
+        self._folder, self._window, self._session = folder, window, session
+        self._key_type, self._result_type, self._lanes = key_type, result_type, lanes
+        self._chunks: list[Chunk] = []
+        self._expiry = Expiry(name, window, session, clock_ms) if window else None
+
+    def receive(self, payload: bytes) -> None:
+        chunk = from_wire(payload)
+        self.task.records_in[self.name] += len(chunk)
+        self._chunks.append(chunk)
+
+    def finish(self) -> None:
+        if self._chunks:
+            self._fold(in_order(concat(self._chunks)))
+            self._chunks = []
+        if self._expiry is not None:
+            self._expire(self._expiry)
+
+    def _fold(self, chunk: Chunk) -> None:
+        assert isinstance(chunk.key, pa.Array)
+        starts = None if self._window is None else window_starts(self._window, chunk.timestamp)
+        keys: list[bytes] = chunk.key.to_pylist()
+        cell_keys = keys if starts is None else [k + s for k, s in zip(keys, time_bytes(starts), strict=True)]
+        unique = list(dict.fromkeys(cell_keys))
+        before = dict(zip(unique, self._session.read(self.name, unique), strict=True))
+        states = self._run(chunk, cell_keys, before)
+        rows = [(key, dump_state(state), before[key]) for key, state in states.items()]
+        self._session.write(self.name, rows)
+        if self._expiry is not None and rows:
+            touched = [key for key, _, _ in rows]
+            existed = np.array([old is not None for _, _, old in rows], np.bool_)
+            self._expiry.opened(touched, _starts(touched), existed)
+        self._emit(states, before, int(chunk.stream_time.max()))
+
+    def _run(self, chunk: Chunk, cell_keys: list[bytes], before: dict[bytes, bytes | None]) -> dict[bytes, Any]:
+        """Fold all records in order; the state of a key is (time, what the folder keeps)."""
+        folder, states = self._folder, dict[bytes, Any]()
+        records = self._records(chunk)
+        errors: dict[int, str] = {}
+        taken: dict[bytes, list[Fed]] = {}
+        for row, (cell_key, fed) in enumerate(zip(cell_keys, records, strict=True)):
+            state = states.get(cell_key)
+            if state is None:
+                state = self._initial(before[cell_key], fed)
+            try:
+                kept = folder.add(state[1], fed)
+            except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
+                errors[row] = describe_error(error)
+                if folder.mutable and cell_key in states:
+                    states[cell_key] = self._again(before[cell_key], taken.get(cell_key, []))
+                continue
+            states[cell_key] = (max(state[0], fed.timestamp_ms), kept)
+            if folder.mutable:
+                taken.setdefault(cell_key, []).append(fed)
+        if errors:
+            shown = chunk.with_key(key_column(chunk.key, self._key_type))
+            self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
+        return states
+
+    def _initial(self, data: bytes | None, fed: Fed) -> tuple[int, Any]:
+        return load_state(data) if data is not None else (fed.timestamp_ms, self._folder.start())
+
+    def _again(self, data: bytes | None, taken: list[Fed]) -> tuple[int, Any]:
+        """The state without a record that failed: it may have been changed in place before the failure."""
+        state = self._initial(data, taken[0])
+        for fed in taken:
+            state = (max(state[0], fed.timestamp_ms), self._folder.add(state[1], fed))
+        return state
+
+    def _records(self, chunk: Chunk) -> list[Fed]:
+        keys = python_rows(key_column(chunk.key, self._key_type))
+        values = python_rows(chunk.value)
+        positions = self._positions(chunk)
+        times = chunk.timestamp.tolist()
+        return [Fed(*parts) for parts in zip(keys, values, times, positions, strict=True)]
+
+    def _positions(self, chunk: Chunk) -> list[Position]:
+        lanes = [(lane.topic, lane.partition) for lane in self._lanes]
+        pairs = zip(chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
+        return [("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset) for lane, offset in pairs]
+
+    def _emit(self, states: dict[bytes, Any], before: dict[bytes, bytes | None], stream_time: int) -> None:
+        if not states or not self.downstream:
+            self.task.records_out[self.name] += len(states)
+            return
+        cell_keys = list(states)
+        olds = [before[key] for key in cell_keys]
+        old_states = [None if old is None else load_state(old) for old in olds]
+        after = self._results([states[key] for key in cell_keys])
+        previous = self._results(old_states)
+        times = np.array([states[key][0] for key in cell_keys], np.int64)
+        stream_times = np.full(len(times), stream_time, np.int64)
+        self.emit(change(self._keys(cell_keys), after, previous, times, stream_times))
+
+    def _results(self, states: list[Any]) -> Column:
+        values = [None if state is None else self._folder.result(state[1]) for state in states]
+        return values if self._result_type is None else pa.array(values, self._result_type)
+
+    def _keys(self, cell_keys: list[bytes]) -> Column:
+        if self._window is None:
+            return table_keys(pa.array(cell_keys, pa.binary()), None, None, self._key_type)
+        keys = pa.array([key[:-8] for key in cell_keys], pa.binary())
+        return table_keys(keys, _starts(cell_keys), self._window, self._key_type)
+
+    def _expire(self, expiry: Expiry) -> None:
+        assert self._window is not None
+        cell_keys = expiry.closed()
+        if not cell_keys:
+            return
+        before = self._session.read(self.name, cell_keys)
+        rows = [(key, None, old) for key, old in zip(cell_keys, before, strict=True) if old is not None]
+        self._session.write(self.name, rows)
+        expiry.forget(cell_keys)
+        if not rows or not self.downstream:
+            return
+        gone = [key for key, _, _ in rows]
+        states = [load_state(old) for _, _, old in rows if old is not None]
+        ends = _starts(gone) + self._window.size_ms + self._window.grace_ms
+        nothing = self._results([None] * len(gone))
+        times = np.array([state[0] for state in states], np.int64)
+        chunk = change(self._keys(gone), nothing, self._results(states), times, ends)
+        chunk.expired = True
+        self.emit(chunk)
+
+
+def _starts(cell_keys: list[bytes]) -> Any:
+    return np.array([int.from_bytes(key[-8:], "big") - (1 << 63) for key in cell_keys], np.int64)

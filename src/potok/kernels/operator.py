@@ -1,0 +1,53 @@
+"""Operators: the steps of one stage at work in one task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from potok.kernels.chunk import Chunk
+from potok.kernels.dead_letters import DeadLetters
+
+
+class Receiver(Protocol):
+    """Whatever takes the records of a step."""
+
+    def push(self, chunk: Chunk) -> None: ...
+
+
+@dataclass(slots=True)
+class Task:
+    """What the operators of one task share."""
+
+    dead_letters: DeadLetters
+    records_in: Counter[str] = field(default_factory=Counter)
+    records_out: Counter[str] = field(default_factory=Counter)
+    processing_time_ms: int = 0
+
+
+class Operator:
+    """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name = name
+        self.task = task
+        self.downstream: list[Receiver] = []
+
+    def push(self, chunk: Chunk) -> None:
+        if len(chunk):
+            self.task.records_in[self.name] += len(chunk)
+            self.process(chunk)
+
+    def process(self, chunk: Chunk) -> None:
+        """Deal with the records of one chunk. Steps without work of their own pass them on."""
+        self.emit(chunk)
+
+    def finish(self) -> None:
+        """Deal with what needs all records of the task. Upstream operators have finished."""
+
+    def emit(self, chunk: Chunk) -> None:
+        if len(chunk):
+            self.task.records_out[self.name] += len(chunk)
+            for receiver in self.downstream:
+                receiver.push(chunk)

@@ -1,0 +1,219 @@
+"""The half of an aggregate that runs where the records are: partial results per key and window, one row each.
+
+Nothing but these rows travels to the shards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.errors import QueryError
+from potok.expressions.evaluate import evaluate
+from potok.expressions.row import evaluate_row
+from potok.kernels.call import Errors, describe_error, patch, python_rows, typed_columns
+from potok.kernels.chunk import Chunk, Ints, to_ipc
+from potok.kernels.dead_letters import Reason
+from potok.kernels.operator import Operator, Task
+from potok.kernels.outbox import Outbox
+from potok.kernels.shards import split
+from potok.kernels.windows import late_reason, late_rows, window_starts
+from potok.records.keys import encode_each_key, encode_keys
+from potok.topology.aggregations import AggregatePlan, Slot
+from potok.topology.nodes import Tumbling
+
+HELD_ROWS = 1_000_000
+_GROUPABLE = (pa.types.is_string, pa.types.is_binary, pa.types.is_integer, pa.types.is_boolean)
+
+
+class AggregateOverflow(QueryError):
+    """A sum of integers that 64 bits cannot hold."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(
+            f'the sum of step "{step}" no longer fits into 64 bits',
+            hint="sum a float instead: lambda v: v[\"amount\"] * 1.0",
+        )
+
+
+class GroupRecords(Operator):
+    """What all aggregates do first: records without a key and late records are set aside."""
+
+    def __init__(self, name: str, task: Task, window: Tumbling | None) -> None:
+        super().__init__(name, task)
+        self._window = window
+
+    def admit(self, chunk: Chunk) -> tuple[Chunk, Ints | None]:
+        """The records that belong to a group, and the starts of their windows."""
+        if isinstance(chunk.key, list):
+            chunk = self._with_usable_keys(chunk)
+        missing = _missing(chunk)
+        if missing.any():
+            errors = {int(row): "the record has no key to group by" for row in np.flatnonzero(missing)}
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.NO_KEY)
+            chunk = chunk.where(~missing)
+        if self._window is None:
+            return chunk, None
+        starts = window_starts(self._window, chunk.timestamp)
+        late = late_rows(self._window, chunk, starts)
+        if late.any():
+            rows = np.flatnonzero(late)
+            errors = {int(row): late_reason(self._window, chunk, starts, row) for row in rows}
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.LATE)
+            chunk, starts = chunk.where(~late), starts[~late]
+        return chunk, starts
+
+
+    def _with_usable_keys(self, chunk: Chunk) -> Chunk:
+        errors = encode_each_key(chunk.key).errors
+        if not errors:
+            return chunk
+        self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        good = np.ones(len(chunk), np.bool_)
+        good[list(errors)] = False
+        return chunk.where(good)
+
+
+def _missing(chunk: Chunk) -> Any:
+    if isinstance(chunk.key, list):
+        return np.fromiter((key is None for key in chunk.key), np.bool_, len(chunk))
+    if not chunk.key.null_count:
+        return np.zeros(len(chunk), np.bool_)
+    return chunk.key.is_null().to_numpy(zero_copy_only=False)
+
+
+class PreAggregate(GroupRecords):
+    """Partial results of an aggregate whose slots merge."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        plan: AggregatePlan,
+        window: Tumbling | None,
+        outbox: Outbox,
+        level: int,
+        shards: int,
+    ) -> None:
+        super().__init__(name, task, window)
+        self._plan, self._outbox, self._level, self._shards = plan, outbox, level, shards
+        self._partials: list[pa.Table] = []
+        self._held = 0
+
+    def process(self, chunk: Chunk) -> None:
+        chunk, starts = self.admit(chunk)
+        if not len(chunk):
+            return
+        arrays: dict[str, Any] = {"key": _groupable(chunk)}
+        if starts is not None:
+            arrays["start"] = pa.array(starts)
+        errors: Errors = {}
+        for index, slot in enumerate(self._plan.slots):
+            if slot.expr is not None:
+                column, failed = _slot_values(slot, chunk)
+                arrays[f"s{index}"] = column
+                errors.update(failed)
+        arrays["timestamp"], arrays["stream_time"] = pa.array(chunk.timestamp), pa.array(chunk.stream_time)
+        table = pa.table(arrays)
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+            good = np.ones(len(chunk), np.bool_)
+            good[list(errors)] = False
+            table = table.filter(pa.array(good))
+        self._hold(self._group(table))
+
+    def _group(self, table: pa.Table) -> pa.Table:
+        by = [name for name in ("key", "start") if name in table.column_names]
+        aggregates: list[Any] = [("timestamp", "max"), ("stream_time", "max")]
+        names = ["timestamp", "stream_time"]
+        for index, slot in enumerate(self._plan.slots):
+            if slot.expr is None:
+                aggregates.append(([], "count_all"))
+            elif slot.op == "count":
+                aggregates.append((f"s{index}", "count"))
+            else:
+                check_overflow(slot, table.column(f"s{index}"), self.name)
+                aggregates.append((f"s{index}", slot.op))
+            names.append(f"s{index}")
+        grouped = table.group_by(by, use_threads=False).aggregate(aggregates)
+        return grouped.rename_columns([*by, *names])
+
+    def _hold(self, partial: pa.Table) -> None:
+        self._partials.append(partial)
+        self._held += len(partial)
+        if self._held > HELD_ROWS:
+            self._partials = [merge_partials(self._partials, self._plan, self.name)]
+            self._held = len(self._partials[0])
+
+    def finish(self) -> None:
+        if not self._partials:
+            return
+        table = merge_partials(self._partials, self._plan, self.name)
+        keys = encode_keys(table.column("key").combine_chunks())
+        table = table.set_column(0, "key", keys)
+        for shard, rows in split(keys, self._shards):
+            part = table.take(pa.array(rows)).combine_chunks()
+            self.task.records_out[self.name] += len(rows)
+            self._outbox.send(self._level, shard, self.name, to_ipc(part.to_batches()[0]))
+        self._partials = []
+
+
+def _groupable(chunk: Chunk) -> pa.Array:
+    """A key column that Arrow can group by: as it is, or as canonical bytes."""
+    if not isinstance(chunk.key, list) and any(test(chunk.key.type) for test in _GROUPABLE):
+        return chunk.key
+    return encode_keys(chunk.key)
+
+
+def _slot_values(slot: Slot, chunk: Chunk) -> tuple[pa.Array, Errors]:
+    """The numbers that a slot takes from each record; a row that Arrow cannot be trusted with is computed by Python."""
+    assert slot.expr is not None
+    term, columns = slot.term, typed_columns(chunk)
+    result = evaluate(slot.expr, columns, len(chunk)) if term is None else term.evaluate(columns, len(chunk))
+    if result.suspect is None:
+        return result.column, {}
+    rows = np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return result.column, {}
+    part = chunk.take(rows)
+    values: list[Any] = []
+    errors: Errors = {}
+    for row, key, value in zip(rows, python_rows(part.key), python_rows(part.value), strict=True):
+        try:
+            record = {"key": key, "value": value}
+            values.append(evaluate_row(slot.expr, record) if term is None else term.contribution(record))
+        except Exception as error:  # noqa: BLE001 - what the user's function would have raised
+            errors[int(row)] = describe_error(error)
+            values.append(None)
+    column, misfits = patch(result.column, rows, values)
+    return column, {**misfits, **errors}
+
+
+def check_overflow(slot: Slot, column: pa.ChunkedArray, step: str) -> None:
+    """Arrow's sums wrap around in silence, so a sum that could is refused."""
+    if slot.op != "sum" or not pa.types.is_integer(column.type) or not len(column):
+        return
+    bounds = pc.min_max(column)
+    low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+    if max(abs(low), abs(high)) * len(column) >= 1 << 63 and abs(sum(column.drop_null().to_pylist())) >= 1 << 63:
+        raise AggregateOverflow(step)
+
+
+MERGES = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+
+
+def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> pa.Table:
+    """Partial results of several chunks or tasks as one row per key and window."""
+    if len(partials) == 1:
+        return partials[0]
+    table = pa.concat_tables(partials)
+    by = [name for name in ("key", "start") if name in table.column_names]
+    names = ["timestamp", "stream_time", *(f"s{index}" for index in range(len(plan.slots)))]
+    aggregates = [("timestamp", "max"), ("stream_time", "max")]
+    for index, slot in enumerate(plan.slots):
+        check_overflow(slot, table.column(f"s{index}"), step)
+        aggregates.append((f"s{index}", MERGES[slot.op]))
+    return table.group_by(by, use_threads=False).aggregate(aggregates).rename_columns([*by, *names])

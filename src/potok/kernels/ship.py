@@ -1,0 +1,78 @@
+"""Sending whole records to the shard of their key, where an aggregate or a table takes them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.call import call_python, call_traced, plain
+from potok.kernels.chunk import Chunk, to_wire
+from potok.kernels.dead_letters import Reason
+from potok.kernels.operator import Operator, Task
+from potok.kernels.outbox import Outbox
+from potok.kernels.pre_aggregate import GroupRecords
+from potok.kernels.shards import split
+from potok.records.keys import encode_keys
+from potok.topology.nodes import Tumbling
+
+
+class ShipRecords(GroupRecords):
+    """Selects what an aggregate takes of each record, and sends it under its canonical key."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        window: Tumbling | None,
+        outbox: Outbox,
+        level: int,
+        shards: int,
+        selector: tuple[Function, Expr | None] | None = None,
+    ) -> None:
+        super().__init__(name, task, window)
+        self._outbox, self._level, self._shards, self._selector = outbox, level, shards, selector
+
+    def process(self, chunk: Chunk) -> None:
+        chunk, _ = self.admit(chunk)
+        if len(chunk) and self._selector is not None:
+            chunk = self._select(chunk, *self._selector)
+        if not len(chunk):
+            return
+        keys = encode_keys(chunk.key)
+        keyed = chunk.with_key(keys)
+        self.task.records_out[self.name] += len(chunk)
+        for shard, rows in split(keys, self._shards):
+            self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
+
+    def _select(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
+        if expr is not None:
+            called = call_traced(expr, function, chunk)
+            column, errors = called.column, called.errors
+        else:
+            results, errors = call_python(function, chunk)
+            column = [plain(result) for result in results]
+        selected = chunk.with_value(column)
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+            good = np.ones(len(chunk), np.bool_)
+            good[list(errors)] = False
+            selected = selected.where(good)
+        return selected
+
+
+class Exchange(Operator):
+    """Sends records as they are to the shard of their key; records without a key stay together on the first shard."""
+
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shards: int) -> None:
+        super().__init__(name, task)
+        self._outbox, self._level, self._shards = outbox, level, shards
+
+    def process(self, chunk: Chunk) -> None:
+        keys = encode_keys(chunk.key).fill_null(b"")
+        bare = replace(chunk, raw_key=None, raw_value=None, intact=False)
+        for shard, rows in split(pa.array(keys), self._shards):
+            self._outbox.send(self._level, shard, self.name, to_wire(bare.take(rows)))

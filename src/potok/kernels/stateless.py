@@ -1,0 +1,243 @@
+"""Steps that look at one record at a time, at work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, truth
+from potok.kernels.chunk import Chunk, Column
+from potok.kernels.dead_letters import Reason
+from potok.kernels.operator import Operator, Task
+from potok.records.schema import Schema
+from potok.records.rows import column_of
+
+
+class Filter(Operator):
+    """Keep the records for which the predicate is true, or is not."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, negate: bool) -> None:
+        super().__init__(name, task)
+        self._function, self._expr, self._negate = function, expr, negate
+
+    def process(self, chunk: Chunk) -> None:
+        mask, errors = truth(self._expr, self._function, chunk)
+        if self._negate:
+            mask = ~mask
+        if errors:
+            mask[list(errors)] = False
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        self.emit(chunk.where(mask))
+
+
+class Branch(Operator):
+    """Send each record to the first arm whose predicate is true."""
+
+    def __init__(self, name: str, task: Task, arms: Sequence[tuple[Function, Expr | None]]) -> None:
+        super().__init__(name, task)
+        self._arms = arms
+        self.outputs: dict[int, list[Operator]] = {}
+
+    def process(self, chunk: Chunk) -> None:
+        open_rows = np.ones(len(chunk), np.bool_)
+        for index, (function, expr) in enumerate(self._arms):
+            part = chunk.where(open_rows)
+            if not len(part):
+                return
+            mask, errors = truth(expr, function, part)
+            if errors:
+                mask[list(errors)] = False
+                self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
+            self._send(index, part.where(mask))
+            rows = np.flatnonzero(open_rows)
+            open_rows[rows[mask]] = False
+            open_rows[rows[list(errors)]] = False
+        self._send(len(self._arms), chunk.where(open_rows))
+
+    def _send(self, index: int, chunk: Chunk) -> None:
+        if len(chunk):
+            self.task.records_out[self.name] += len(chunk)
+            for arm in self.outputs.get(index, []):
+                arm.push(chunk)
+
+
+class Transform(Operator):
+    """A step that replaces key or value by the result of a function."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None) -> None:
+        super().__init__(name, task)
+        self._function, self._expr = function, expr
+
+    def call(self, chunk: Chunk) -> Called:
+        if self._expr is not None:
+            return call_traced(self._expr, self._function, chunk)
+        results, errors = call_python(self._function, chunk)
+        return Called([plain(result) for result in results], errors)
+
+    def drop(self, chunk: Chunk, errors: Errors, reason: Reason = Reason.ERROR) -> Chunk:
+        """The chunk without the records that failed; those become dead letters."""
+        if not errors:
+            return chunk
+        mask = np.ones(len(chunk), np.bool_)
+        mask[list(errors)] = False
+        return chunk.where(mask)
+
+    def fit(self, column: Column, schema: Schema | None) -> Called:
+        """The results under the declared type, if there is one."""
+        if schema is None or not isinstance(column, list):
+            return Called(column, {})
+        decoded = column_of(column, schema)
+        return Called(decoded.column, decoded.errors)
+
+
+class MapValues(Transform):
+    """Replace the value."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
+        super().__init__(name, task, function, expr)
+        self._schema = schema
+
+    def process(self, chunk: Chunk) -> None:
+        called = self.call(chunk)
+        fitted = self.fit(called.column, self._schema)
+        errors = {**fitted.errors, **called.errors}
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        self.emit(self.drop(chunk.with_value(fitted.column), errors))
+
+
+class SelectKey(Transform):
+    """Replace the key."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
+        super().__init__(name, task, function, expr)
+        self._schema = schema
+
+    def process(self, chunk: Chunk) -> None:
+        called = self.call(chunk)
+        fitted = self.fit(called.column, self._schema)
+        errors = {**fitted.errors, **called.errors}
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        self.emit(self.drop(chunk.with_key(fitted.column), errors))
+
+
+class Map(Transform):
+    """Replace key and value; traced, the result is a struct of both."""
+
+    def __init__(
+        self, name: str, task: Task, function: Function, expr: Expr | None, key: Schema | None, value: Schema | None
+    ) -> None:
+        super().__init__(name, task, function, expr)
+        self._key, self._value = key, value
+
+    def process(self, chunk: Chunk) -> None:
+        called = self.call(chunk)
+        errors = dict(called.errors)
+        keys: Column
+        values: Column
+        if isinstance(called.column, list):
+            keys, values = self._pairs(called.column, errors)
+        else:
+            keys, values = called.column.field(0), called.column.field(1)
+        fitted_keys, fitted_values = self.fit(keys, self._key), self.fit(values, self._value)
+        errors = {**fitted_keys.errors, **fitted_values.errors, **errors}
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        result = replace(chunk.with_value(fitted_values.column), key=fitted_keys.column)
+        self.emit(self.drop(result, errors))
+
+    def _pairs(self, results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:
+        keys: list[Any] = []
+        values: list[Any] = []
+        for row, result in enumerate(results):
+            try:
+                key, value = result if row not in errors else (None, None)
+            except (TypeError, ValueError):
+                errors[row] = f"map must return a pair (key, value), not {result!r}"
+                key = value = None
+            keys.append(plain(key))
+            values.append(plain(value))
+        return keys, values
+
+
+class FlatMap(Transform):
+    """Replace a record by several, with new keys or under the old one."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        function: Function,
+        key: Schema | None,
+        value: Schema | None,
+        *,
+        values_only: bool,
+    ) -> None:
+        super().__init__(name, task, function, None)
+        self._key, self._value, self._values_only = key, value, values_only
+
+    def process(self, chunk: Chunk) -> None:
+        results, errors = call_python(self._function, chunk)
+        rows: list[int] = []
+        keys: list[Any] = []
+        values: list[Any] = []
+        for row, result in enumerate(results):
+            if row in errors:
+                continue
+            try:
+                new_keys, new_values = self._expand(result)
+            except Exception as error:  # noqa: BLE001 - the user's iterator may raise anything
+                errors[row] = describe_error(error)
+                continue
+            rows += [row] * len(new_values)
+            keys += new_keys
+            values += new_values
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        self._emit_rows(chunk, rows, keys, values)
+
+    def _expand(self, result: Any) -> tuple[list[Any], list[Any]]:
+        if isinstance(result, str | bytes | dict):
+            raise TypeError(f"{self.name} must return a list, not {type(result).__name__}")
+        if self._values_only:
+            return [], [plain(value) for value in result]
+        pairs = [(plain(key), plain(value)) for key, value in result]
+        return [key for key, _ in pairs], [value for _, value in pairs]
+
+    def _emit_rows(self, chunk: Chunk, rows: list[int], keys: list[Any], values: list[Any]) -> None:
+        if not rows:
+            return
+        expanded = chunk.take(np.array(rows))
+        fitted = self.fit(values, self._value)
+        errors = fitted.errors
+        result = expanded.with_value(fitted.column)
+        if not self._values_only:
+            fitted_keys = self.fit(keys, self._key)
+            errors = {**errors, **fitted_keys.errors}
+            result = result.with_key(fitted_keys.column)
+        if errors:
+            self.task.dead_letters.add(expanded, errors, self.name, Reason.ERROR)
+        self.emit(self.drop(result, errors))
+
+
+class Peek(Operator):
+    """Call an action for each record, and pass the record on; a record whose action raises is a dead letter."""
+
+    def __init__(self, name: str, task: Task, action: Function) -> None:
+        super().__init__(name, task)
+        self._action = action
+
+    def process(self, chunk: Chunk) -> None:
+        _, errors = call_python(self._action, chunk)
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+            mask = np.ones(len(chunk), np.bool_)
+            mask[list(errors)] = False
+            chunk = chunk.where(mask)
+        self.emit(chunk)

@@ -1,0 +1,1 @@
+"""The log of a single machine: segments in a directory, metadata in LMDB."""

@@ -1,0 +1,136 @@
+"""The commit point: frames reach the disk, then one metadata transaction makes all of them visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from potok.errors import LogError
+from potok.log.broker import AppendResult
+from potok.log.embedded import catalog, marks, retention
+from potok.log.embedded.catalog import PartitionState, Topic
+from potok.log.embedded.encode import now_ms
+from potok.log.embedded.locks import partition_locks
+from potok.log.embedded.metadata import Metadata, Transaction
+from potok.log.embedded.partition_writer import PartitionWriter
+from potok.log.embedded.segment import partition_directory, sweep
+from potok.log.embedded.staged import StagedFrames, Unstaged
+from potok.log.errors import TopicNotFound
+from potok.log.failpoint import failpoint
+
+Output = StagedFrames | Unstaged
+Place = tuple[str, int]
+
+
+class Committer:
+    def __init__(self, metadata: Metadata, topics: Path) -> None:
+        self._metadata = metadata
+        self._topics = topics
+
+    def commit(
+        self,
+        outputs: Sequence[Output],
+        updates: Mapping[str, bytes | None],
+        expect: Mapping[str, bytes | None],
+        operation: str,
+    ) -> list[AppendResult]:
+        """Append `outputs` and set marks, both or neither. `operation` names the failpoints."""
+        failpoint(f"log.{operation}.before")
+        places = sorted({(output.topic, output.partition) for output in outputs})
+        topics = self._metadata.read(lambda txn: {place: catalog.get_topic(txn, *place) for place in places})
+        try:
+            results = self._locked_commit(outputs, topics, updates, expect, operation)
+        except FileNotFoundError as error:
+            self._metadata.read(lambda txn: _states(txn, topics, {}))
+            raise LogError(
+                f"a part of the log is missing: {error.filename}", hint="restore it from a backup; nothing was appended"
+            ) from error
+        for output in outputs:
+            if isinstance(output, StagedFrames):
+                output.remove()
+        return results
+
+    def _locked_commit(
+        self,
+        outputs: Sequence[Output],
+        topics: Mapping[Place, Topic],
+        updates: Mapping[str, bytes | None],
+        expect: Mapping[str, bytes | None],
+        operation: str,
+    ) -> list[AppendResult]:
+        directories = [self._directory(topic, partition) for (_, partition), topic in topics.items()]
+        writers: dict[Place, PartitionWriter] = {}
+        with ExitStack() as held:
+            held.enter_context(partition_locks(directories))
+            states = self._metadata.read(lambda txn: _states(txn, topics, expect))
+            results = self._write(outputs, topics, states, writers, held)
+            failpoint(f"log.{operation}.written")
+            for writer in writers.values():
+                writer.sync()
+            failpoint(f"log.{operation}.synced")
+            rolled = self._metadata.write(lambda txn: _record(txn, writers, updates, expect))
+            failpoint(f"log.{operation}.committed")
+            for directory, known in rolled.items():
+                sweep(directory, known)
+        return results
+
+    def _write(
+        self,
+        outputs: Sequence[Output],
+        topics: Mapping[Place, Topic],
+        states: Mapping[Place, PartitionState],
+        writers: dict[Place, PartitionWriter],
+        held: ExitStack,
+    ) -> list[AppendResult]:
+        ingested = now_ms()
+        try:
+            for place, topic in topics.items():
+                directory = self._directory(topic, place[1])
+                writer = writers[place] = PartitionWriter(topic, place[1], states[place], directory, ingested)
+                held.callback(writer.close)
+            results = []
+            for output in outputs:
+                writer = writers[output.topic, output.partition]
+                results.append(AppendResult(output.partition, writer.end_offset, output.count))
+                writer.extend(output)
+        except LogError:
+            for writer in writers.values():
+                writer.discard()
+            raise
+        return results
+
+    def _directory(self, topic: Topic, partition: int) -> Path:
+        return partition_directory(self._topics, topic.directory, partition)
+
+
+def _states(
+    txn: Transaction, topics: Mapping[Place, Topic], expect: Mapping[str, bytes | None]
+) -> dict[Place, PartitionState]:
+    """Raises where a topic was deleted meanwhile, also where it was created again."""
+    marks.check(txn, expect)
+    found = {}
+    for place, topic in topics.items():
+        if catalog.get_topic(txn, *place).id != topic.id:
+            raise TopicNotFound(place[0])
+        found[place] = catalog.get_state(txn, topic, place[1])
+    return found
+
+
+def _record(
+    txn: Transaction,
+    writers: Mapping[Place, PartitionWriter],
+    updates: Mapping[str, bytes | None],
+    expect: Mapping[str, bytes | None],
+) -> dict[Path, list[int]]:
+    """Returns, for the partitions where a segment was sealed, the segments that they have now."""
+    marks.check(txn, expect)
+    rolled: dict[Path, list[int]] = {}
+    for place, writer in writers.items():
+        writer.record(txn)
+        if writer.sealed:
+            retention.expire(txn, writer.topic, writer.partition, retention.protected(txn).get(place), now_ms())
+            held = catalog.segments(txn, writer.topic, writer.partition)
+            rolled[writer.directory] = [segment.base_offset for segment in held]
+    marks.put(txn, updates)
+    return rolled

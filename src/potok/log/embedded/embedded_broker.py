@@ -1,0 +1,259 @@
+"""The log in a directory: a library, not a server; several processes may use one directory at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from potok.errors import LogError
+from potok.log.broker import (
+    DEFAULT_SEGMENT_BYTES,
+    AppendResult,
+    Broker,
+    PartitionDescription,
+    Staged,
+    TopicConfig,
+    TopicDescription,
+)
+from potok.log.embedded import catalog, groups, marks, retention
+from potok.log.embedded.commit import Committer
+from potok.log.embedded.encode import columns_of, encode, encode_record, normalised, now_ms
+from potok.log.embedded.group_commit import GroupCommit
+from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
+from potok.log.embedded.read import read_range
+from potok.log.embedded.seek import offset_at
+from potok.log.embedded.segment import delete_files, partition_directory, segment_path, sync_directory
+from potok.log.embedded.staged import StagedFrames, in_memory, stage_frames
+from potok.log.errors import TopicExists, TopicNotFound
+from potok.log.partition import partition_of, split
+from potok.records.log_record import LogRecord
+
+DEFAULT_MAX_RECORD_BYTES = 64 << 20
+
+_shared: dict[Path, EmbeddedBroker] = {}
+
+
+class EmbeddedBroker(Broker):
+    """Topics under `<directory>/log`: segments of frames, and the metadata in LMDB."""
+
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
+        map_bytes: int = DEFAULT_MAP_BYTES,
+    ) -> None:
+        self.directory = Path(directory).resolve()
+        self.url = f"file:{self.directory}"
+        self.max_record_bytes = max_record_bytes
+        self._topics = self.directory / "log" / "topics"
+        self._topics.mkdir(parents=True, exist_ok=True)
+        self._metadata = Metadata.open(self.directory / "log" / "meta", map_bytes)
+        self._check_format()
+        self._committer = Committer(self._metadata, self._topics)
+        self._appends = GroupCommit(lambda outputs: self._committer.commit(outputs, {}, {}, "append"))
+        self.closed = False
+
+    def _check_format(self) -> None:
+        try:
+            if not self._metadata.read(catalog.check_format):
+                self._metadata.write(lambda txn: txn.put(b"v", catalog.FORMAT))
+        except LogError:
+            self._metadata.close()
+            raise
+
+    @classmethod
+    def shared(cls, directory: Path) -> EmbeddedBroker:
+        """The broker of a directory for the whole process; a new one after it was closed."""
+        directory = directory.resolve()
+        found = _shared.get(directory)
+        if found is None or found.closed:
+            _shared.pop(directory, None)
+            opened = cls(directory)
+            found = _shared.setdefault(directory, opened)
+            if found is not opened:
+                opened.close()
+        return found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return EmbeddedBroker.shared, (self.directory,)
+
+    def topics(self) -> list[str]:
+        return self._metadata.read(lambda txn: [topic.name for topic in catalog.all_topics(txn)])
+
+    def has_topic(self, name: str) -> bool:
+        return self._metadata.read(lambda txn: catalog.find_topic(txn, name)) is not None
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        exist_ok: bool = False,
+    ) -> None:
+        catalog.check_topic_name(name)
+        if partitions < 1:
+            raise LogError(f'topic "{name}" cannot have {partitions} partitions', hint="use 1 or more")
+        config = TopicConfig(segment_bytes, retention_ms, retention_bytes)
+        topic = catalog.new_topic(name, partitions, config, now_ms())
+        if self.has_topic(name):
+            if exist_ok:
+                return
+            raise TopicExists(name)
+        for partition in range(partitions):
+            partition_directory(self._topics, topic.directory, partition).mkdir(parents=True)
+        sync_directory(self._topics / topic.directory)
+        sync_directory(self._topics)
+
+        def create(txn: Transaction) -> bool:
+            if catalog.find_topic(txn, name) is None:
+                catalog.put_topic(txn, topic)
+                return True
+            return False
+
+        if not self._metadata.write(create):
+            shutil.rmtree(self._topics / topic.directory, ignore_errors=True)
+            if not exist_ok:
+                raise TopicExists(name)
+
+    def delete_topic(self, name: str) -> None:
+        def delete(txn: Transaction) -> catalog.Topic:
+            topic = catalog.get_topic(txn, name)
+            txn.delete(catalog.topic_key(name))
+            for kind in (b"p", b"s", b"i", b"g"):
+                catalog.delete_prefix(txn, kind + topic.id)
+            return topic
+
+        topic = self._metadata.write(delete)
+        shutil.rmtree(self._topics / topic.directory, ignore_errors=True)
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        def describe(txn: Transaction) -> TopicDescription:
+            topic = catalog.get_topic(txn, name)
+            parts = []
+            for partition in range(topic.partitions):
+                state = catalog.get_state(txn, topic, partition)
+                size = state.sealed_bytes + state.position
+                held = len(catalog.segments(txn, topic, partition))
+                parts.append(PartitionDescription(partition, state.start_offset, state.end_offset, size, held))
+            return TopicDescription(name, topic.id.hex(), tuple(parts), topic.config, topic.created_at_ms)
+
+        return self._metadata.read(describe)
+
+    def partitions(self, topic: str) -> int:
+        return self._metadata.read(lambda txn: catalog.get_topic(txn, topic)).partitions
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        return self._metadata.read(
+            lambda txn: {part: state.start_offset for part, state in _states(txn, topic).items()}
+        )
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return self.end_offsets_of([topic])[topic]
+
+    def end_offsets_of(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+        return self._metadata.read(
+            lambda txn: {
+                topic: {part: state.end_offset for part, state in _states(txn, topic).items()} for topic in topics
+            }
+        )
+
+    def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
+        return offset_at(self._metadata, self._topics, topic, partition, timestamp_ms)
+
+    def append(
+        self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None
+    ) -> list[AppendResult]:
+        partitions = self.partitions(topic)
+        if partition is not None and not 0 <= partition < partitions:
+            raise TopicNotFound(topic, partition, partitions)
+        if not isinstance(batch, pa.RecordBatch):
+            if len(batch) == 1 and (partition is not None or partitions == 1 or batch[0].key is not None):
+                return self._append_one(topic, batch[0], partition, partitions)
+            batch = columns_of(batch)
+        batch = normalised(batch)
+        if len(batch) == 0:
+            return []
+        parts = [(partition, batch)] if partition is not None else split(batch, partitions)
+        return self._appends.append(
+            [in_memory(topic, number, encode(part, self.max_record_bytes)) for number, part in parts]
+        )
+
+    def _append_one(self, topic: str, record: LogRecord, partition: int | None, partitions: int) -> list[AppendResult]:
+        if partition is None:
+            partition = 0 if record.key is None else partition_of(record.key, partitions)
+        return self._appends.append([in_memory(topic, partition, [encode_record(record, self.max_record_bytes)])])
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        return read_range(self._metadata, self._topics, topic, partition, start, end)
+
+    def stage(self, directory: Path, topic: str, partition: int, batch: pa.RecordBatch) -> StagedFrames:
+        return stage_frames(Path(directory), topic, partition, encode(normalised(batch), self.max_record_bytes))
+
+    def publish(
+        self, staged: Sequence[Staged], marks: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}
+    ) -> None:
+        self._committer.commit(cast("Sequence[StagedFrames]", staged), marks, expect, "publish")
+
+    def mark(self, name: str) -> bytes | None:
+        return self._metadata.read(lambda txn: txn.get(marks.key(name)))
+
+    def marks(self, prefix: str) -> dict[str, bytes]:
+        return self._metadata.read(lambda txn: marks.with_prefix(txn, prefix))
+
+    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+        def update(txn: Transaction) -> None:
+            marks.check(txn, expect)
+            marks.put(txn, updates)
+
+        self._metadata.write(update)
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        return self._metadata.read(lambda txn: groups.committed(txn, group, topic))
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        self._metadata.write(lambda txn: groups.commit(txn, group, topic, offsets))
+
+    def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        self._metadata.write(lambda txn: retention.set_protected(txn, owner, offsets))
+
+    def enforce_retention(
+        self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
+    ) -> dict[tuple[str, int], int]:
+        starts: dict[tuple[str, int], int] = {}
+
+        def expire(txn: Transaction) -> list[Path]:
+            starts.clear()
+            wanted = catalog.all_topics(txn) if topic is None else [catalog.get_topic(txn, topic)]
+            recorded = retention.protected(txn)
+            files: list[Path] = []
+            for found in wanted:
+                for part in range(found.partitions):
+                    place = (found.name, part)
+                    needed = [kept[place] for kept in (recorded, protect) if place in kept]
+                    gone = retention.expire(txn, found, part, min(needed, default=None), now_ms())
+                    directory = partition_directory(self._topics, found.directory, part)
+                    files += (segment_path(directory, segment.base_offset) for segment in gone)
+                    if gone:
+                        starts[place] = gone[-1].end_offset
+            return files
+
+        delete_files(self._metadata.write(expire))
+        return starts
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._metadata.close()
+
+
+def _states(txn: Transaction, name: str) -> dict[int, catalog.PartitionState]:
+    topic = catalog.get_topic(txn, name)
+    return {partition: catalog.get_state(txn, topic, partition) for partition in range(topic.partitions)}

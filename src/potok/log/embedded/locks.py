@@ -1,0 +1,34 @@
+"""One appender at a time on each partition, across processes and threads."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
+    """Hold the locks of partitions, given in an order that every caller uses.
+
+    The file is opened anew each time: a lock belongs to the open file, so this keeps threads of one
+    process apart as well as processes, and the system drops it when the process dies.
+    """
+    with ExitStack() as held:
+        for directory in directories:
+            held.enter_context(_lock(directory / "lock"))
+        yield
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        # A child forked meanwhile shares the open file; closing alone would leave the lock to it.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""Deleting whole old segments, by age and by size, but never what somebody still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from potok.log.embedded import catalog
+from potok.log.embedded.catalog import Segment, Topic
+from potok.log.embedded.metadata import Transaction
+from potok.log.errors import InvalidName
+
+Place = tuple[str, int]
+
+_LONGEST = 500
+
+
+def set_protected(txn: Transaction, owner: str, offsets: Mapping[Place, int]) -> None:
+    key = b"x" + owner.encode()
+    if not 1 < len(key) <= _LONGEST:
+        raise InvalidName("owner", owner, f"use 1 to {_LONGEST - 1} bytes")
+    if offsets:
+        txn.put(key, orjson.dumps([[*place, offset] for place, offset in offsets.items()]))
+    else:
+        txn.delete(key)
+
+
+def protected(txn: Transaction) -> dict[Place, int]:
+    """The lowest offset that anybody needs, for each partition that somebody named."""
+    lowest: dict[Place, int] = {}
+    for _, value in catalog.scan(txn, b"x"):
+        for topic, partition, offset in orjson.loads(value):
+            lowest[topic, partition] = min(offset, lowest.get((topic, partition), offset))
+    return lowest
+
+
+def expire(txn: Transaction, topic: Topic, partition: int, keep_from: int | None, now_ms: int) -> list[Segment]:
+    """Take segments that are too old or too many out of the metadata; the caller deletes their files.
+
+    The active segment always stays. Age counts from ingestion: a record about the past is not an old record.
+    """
+    config = topic.config
+    if config.retention_ms is None and config.retention_bytes is None:
+        return []
+    state = catalog.get_state(txn, topic, partition)
+    size = state.sealed_bytes + state.position
+    expired = []
+    for segment in catalog.segments(txn, topic, partition):
+        old = config.retention_ms is not None and segment.last_ingested < now_ms - config.retention_ms
+        large = config.retention_bytes is not None and size > config.retention_bytes
+        needed = keep_from is not None and segment.end_offset > keep_from
+        if segment.base_offset == state.segment_base or needed or not (old or large):
+            break
+        size -= segment.size
+        expired.append(segment)
+    if not expired:
+        return []
+    catalog.delete_segments(txn, topic, partition, expired)
+    start = expired[-1].end_offset
+    sealed = state.sealed_bytes - sum(segment.size for segment in expired)
+    catalog.put_state(txn, topic, partition, state._replace(start_offset=start, sealed_bytes=sealed))
+    return expired

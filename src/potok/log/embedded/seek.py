@@ -1,0 +1,40 @@
+"""Finding an offset by time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from potok.log.embedded import catalog
+from potok.log.embedded.metadata import Metadata, Transaction
+from potok.log.embedded.read import read_range
+
+
+def offset_at(metadata: Metadata, topics: Path, name: str, partition: int, timestamp_ms: int) -> int:
+    """The first offset at or after a time. The index narrows it down to the frames between two entries."""
+    start, end = metadata.read(lambda txn: _narrow(txn, name, partition, timestamp_ms))
+    for batch in read_range(metadata, topics, name, partition, start, end):
+        reached = np.flatnonzero(batch.column("timestamp").to_numpy() >= timestamp_ms)
+        if len(reached):
+            return start + int(reached[0])
+        start += len(batch)
+    return end
+
+
+def _narrow(txn: Transaction, name: str, partition: int, timestamp_ms: int) -> tuple[int, int]:
+    """Offsets between which the answer lies, or twice the end offset where no record is that late."""
+    topic = catalog.get_topic(txn, name, partition)
+    state = catalog.get_state(txn, topic, partition)
+    for segment in catalog.segments(txn, topic, partition):
+        if segment.max_timestamp < timestamp_ms:
+            continue
+        start = max(segment.base_offset, state.start_offset)
+        for entry in catalog.index_from(txn, topic, partition, segment.base_offset):
+            if entry.offset >= segment.end_offset:
+                break
+            if entry.max_timestamp >= timestamp_ms:
+                return start, entry.offset
+            start = max(start, entry.offset)
+        return start, segment.end_offset
+    return state.end_offset, state.end_offset

@@ -1,0 +1,11 @@
+"""Records: their values, the declared types of these, and the formats in which they lie in a log.
+
+Only the names that load without Arrow are here; `schema`, `rows`, `keys` and `formats` are imported by module.
+"""
+
+from __future__ import annotations
+
+from potok.records.record import Record
+from potok.records.value import Value, wrap
+
+__all__ = ["Record", "Value", "wrap"]

@@ -1,0 +1,83 @@
+"""Typed columns as the objects that lambdas see, and back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from potok.records.convert import Reading
+from potok.records.fit import fit
+from potok.records.formats.format import Column, Decoded
+from potok.records.schema import Schema
+from potok.records.value import Value, wrap
+
+
+def rows_of(column: Column) -> list[Any]:
+    """The Python objects: a `Value` for each struct, nested ones too, a dict for a map, a datetime for an instant.
+
+    The dicts of a dynamic column come out as values; its other objects as they are.
+    """
+    if isinstance(column, list):
+        return [wrap(obj) for obj in column]
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return _rows(column)
+
+
+def _rows(column: pa.Array) -> list[Any]:
+    arrow = column.type
+    if pa.types.is_struct(arrow):
+        return _structs(column)
+    if pa.types.is_map(arrow):
+        return _nested(
+            column,
+            lambda start, end, parts: dict(zip(parts[0][start:end], parts[1][start:end], strict=True)),
+            (column.keys, column.items),
+        )
+    if pa.types.is_list(arrow):
+        return _nested(column, lambda start, end, parts: parts[0][start:end], (column.values,))
+    if pa.types.is_timestamp(arrow):
+        return _instants(column)
+    plain: list[Any] = column.to_pylist()
+    return plain
+
+
+def _structs(column: pa.StructArray) -> list[Any]:
+    names = [field.name for field in column.type]
+    if not names:
+        return [None if row is None else Value() for row in column.to_pylist()]
+    parts: list[list[Any]] = [_rows(column.field(index)) for index in range(len(names))]
+    rows: Iterable[Value] = map(Value, map(zip, repeat(names), zip(*parts, strict=True)))
+    if column.null_count == 0:
+        return list(rows)
+    return [row if there else None for row, there in zip(rows, column.is_valid().to_pylist(), strict=True)]
+
+
+def _nested(column: pa.Array, cut: Any, children: tuple[pa.Array, ...]) -> list[Any]:
+    # The children are whole, whatever slice of the column this is, and its offsets point into them.
+    parts = [_rows(child) for child in children]
+    offsets = column.offsets.to_pylist()
+    valid = column.is_valid().to_pylist() if column.null_count else repeat(True, len(column))
+    return [cut(offsets[i], offsets[i + 1], parts) if there else None for i, there in enumerate(valid)]
+
+
+def _instants(column: pa.Array) -> list[Any]:
+    # numpy makes the objects three times faster than Arrow, but without a zone.
+    naive: list[Any] = column.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False).tolist()
+    if column.type.tz is None:
+        return naive
+    return [None if at is None else at.replace(tzinfo=dt.UTC) for at in naive]
+
+
+def column_of(rows: list[Any], schema: Schema) -> Decoded:
+    """Python objects as a column of the declared type.
+
+    A row that does not fit is null and has an error that names its field. Fields that the schema does not have are
+    left out; dataclasses and records are taken field by field.
+    """
+    fitted = fit(rows, schema, Reading.PYTHON)
+    return Decoded(fitted.column, fitted.errors)

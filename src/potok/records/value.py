@@ -1,0 +1,47 @@
+"""What a lambda sees of a record's value."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+class Value(dict[str, Any]):
+    """A value with fields: `v["amount"]` and `v.amount` are the same.
+
+    A dict in every respect, so `{**v, "status": "PAID"}` makes a changed one. A field that has the name of a
+    dict method (`items`, `keys`, `get`) is reached by brackets only.
+
+    >>> v = Value({"amount": 120.0, "address": {"city": "Riga"}})
+    >>> v.amount, v["amount"], v.address.city
+    (120.0, 120.0, 'Riga')
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            found = self[name]
+        except KeyError:
+            raise AttributeError(_missing(self, name)) from None
+        return Value(found) if type(found) is dict else found
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f'a value is not changed in place; make a new one: {{**v, "{name}": ...}}')
+
+
+def _missing(value: Value, name: str) -> str:
+    if name.startswith("__"):
+        return name
+    known = ", ".join(f'"{field}"' for field in value)
+    return (
+        f'the value has no field "{name}"; it has {known}' if known else f'the value has no field "{name}"; it is empty'
+    )
+
+
+def wrap(obj: Any) -> Any:
+    """A plain dict as a `Value`; anything else as it is.
+
+    >>> wrap({"a": 1}).a
+    1
+    """
+    return Value(obj) if type(obj) is dict else obj

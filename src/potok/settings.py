@@ -1,0 +1,188 @@
+"""What can be set from outside. Arguments win over `POTOK_*` variables, those over `potok.toml`, that over defaults."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from potok.duration import to_ms
+from potok.errors import PotokError, SetupError
+
+FILE_NAME = "potok.toml"
+PREFIX = "POTOK_"
+
+
+class SettingError(SetupError):
+    """A setting that does not exist, or a value that it cannot take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One field for each setting; durations are whole milliseconds.
+
+    In `potok.toml` and in the environment a duration may be text: `idle_after = "30 seconds"` sets `idle_after_ms`.
+    """
+
+    broker: str = "file:./data"
+    """Where the log lives, as a URL or a directory."""
+
+    shards: int = 4
+    """How many ways the state of a new query is cut. Recorded when a query is created."""
+
+    master: str = "local[*,4]"
+    """The Spark master. Plain `local[*]` would never retry a failed task."""
+
+    driver_memory: str = "2g"
+    """The heap of Spark's driver, as `-Xmx` spells it."""
+
+    target_batch_ms: int = 1_000
+    """How long a batch should take under a backlog; the batch size adapts to it."""
+
+    max_batch_records: int = 1_000_000
+    """No batch holds more records than this, however fast it goes."""
+
+    idle_after_ms: int = 30_000
+    """A partition read to its end for this long no longer holds the clock back."""
+
+    spark_ui: bool = False
+    """Serve Spark's own web page."""
+
+    log_level: str = "ERROR"
+    """What Spark prints on the terminal."""
+
+    cache_dir: str = ""
+    """Where Potok keeps what it can make again; empty for the user's cache directory."""
+
+    spark: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Any other Spark setting: the `[spark]` table of `potok.toml`."""
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        directory: str | Path = ".",
+        environ: Mapping[str, str] | None = None,
+        **explicit: object,
+    ) -> Settings:
+        """The settings in force in `directory`. An explicit argument of None counts as not given."""
+        environ = os.environ if environ is None else environ
+        given = {name: value for name, value in explicit.items() if value is not None}
+        values: dict[str, Any] = {}
+        values |= _checked(_from_file(Path(directory) / FILE_NAME), FILE_NAME)
+        values |= _checked(_from_environment(environ), "the environment", prefix=PREFIX)
+        values |= _checked(given, "the arguments")
+        return cls(**values)
+
+    @property
+    def cache_path(self) -> Path:
+        if self.cache_dir:
+            return Path(self.cache_dir).expanduser()
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "potok"
+
+
+_TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
+_OTHER_VARIABLES = ("POTOK_FAILPOINT",)
+"""Start like a setting, but belong to the kill tests."""
+
+_DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is not valid TOML: {error}", hint="mend the line that it names") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
+    return {
+        name.removeprefix(PREFIX).lower(): text
+        for name, text in environ.items()
+        if name.startswith(PREFIX) and name not in _OTHER_VARIABLES
+    }
+
+
+def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        field_name = _DURATIONS.get(name, name)
+        if field_name not in _TYPES:
+            raise _unknown(name, where, prefix)
+        try:
+            checked[field_name] = _converted(field_name, name in _DURATIONS, value)
+        except (ValueError, PotokError) as error:
+            message = f'"{value}" cannot be the value of "{_shown(name, prefix)}" ({where})'
+            raise SettingError(message, hint=_wanted(name)) from error
+    return checked
+
+
+def _converted(field_name: str, is_duration: bool, value: object) -> object:
+    kind = _TYPES[field_name]
+    if is_duration and isinstance(value, str | int | float):
+        return _positive(to_ms(value))
+    if kind == "int":
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(value)
+        return _positive(int(value))
+    if kind == "bool":
+        return _boolean(value)
+    if kind == "str" and isinstance(value, str | Path):
+        return str(value)
+    if kind.startswith("Mapping") and isinstance(value, Mapping):
+        return MappingProxyType(dict(_flat(value)))
+    raise ValueError(value)
+
+
+def _positive(number: int) -> int:
+    if number < 1:
+        raise ValueError(number)
+    return number
+
+
+def _boolean(value: object) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    word = str(value).lower()
+    if word not in words:
+        raise ValueError(value)
+    return words[word]
+
+
+def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str, str]]:
+    """TOML reads `sql.ansi.enabled = true` as nested tables; Spark wants the dotted name back."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in table.items():
+        dotted = name if name.startswith("spark.") else prefix + name
+        if isinstance(value, Mapping):
+            pairs += _flat(value, "spark." if name == "spark" else dotted + ".")
+        else:
+            pairs.append((dotted, str(value).lower() if isinstance(value, bool) else str(value)))
+    return pairs
+
+
+def _wanted(name: str) -> str:
+    if name in _DURATIONS:
+        return 'write a duration such as "30 seconds"'
+    words = {"int": "a whole number above zero", "bool": "true or false", "str": "text"}
+    return f"write {words.get(_TYPES[name], 'a table of Spark settings')}"
+
+
+def _unknown(name: str, where: str, prefix: str) -> SettingError:
+    near = difflib.get_close_matches(name, [*_TYPES, *_DURATIONS], n=1)
+    if near:
+        hint = f'did you mean "{_shown(near[0], prefix)}"?'
+    else:
+        hint = "known settings: " + ", ".join(_shown(known, prefix) for known in sorted(_TYPES))
+    return SettingError(f'there is no setting "{_shown(name, prefix)}" ({where})', hint=hint)
+
+
+def _shown(name: str, prefix: str) -> str:
+    return prefix + name.upper() if prefix else name

@@ -1,0 +1,1 @@
+"""State: fenced cells, and the stores that keep them."""

@@ -1,0 +1,131 @@
+"""The fenced cell: a value, the value before it, and the attempt that wrote it.
+
+crc32 | epoch | batch | length of new | length of old | room for new | length of key | new | old | key
+
+A length of -1 stands for nothing: a cell whose `new` is nothing is a delete. `room` is the space kept for `new`, so that
+all cells of a table of fixed width have one size and are read and written as one array. The key is kept in the cell
+only where it is too long for the store.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from potok.errors import StateError
+from potok.state.fence import Attempt, Fence
+
+HEADER = struct.Struct("<IIQiiII")
+ABSENT = -1
+
+
+class CorruptCell(StateError):
+    """A cell whose checksum does not fit its bytes."""
+
+    def __init__(self, table: str, key: bytes) -> None:
+        super().__init__(
+            f'the state of table "{table}" is damaged at key {key!r}',
+            hint="restore the state from a backup, or delete the query's state to rebuild it from its topics",
+        )
+
+
+class Cell(NamedTuple):
+    epoch: int
+    batch: int
+    new: bytes | None
+    old: bytes | None
+    key: bytes | None = None
+
+    def before(self, fence: Fence) -> bytes | None:
+        """The value that stood before the fence's attempt."""
+        return self.new if fence.counts(self.epoch, self.batch) else self.old
+
+
+def encode_cell(attempt: Attempt, new: bytes | None, old: bytes | None, key: bytes = b"") -> bytes:
+    new_length = ABSENT if new is None else len(new)
+    old_length = ABSENT if old is None else len(old)
+    header = HEADER.pack(0, attempt.epoch, attempt.batch, new_length, old_length, max(new_length, 0), len(key))
+    body = b"".join((header[4:], new or b"", old or b"", key))
+    return crc32(body).to_bytes(4, "little") + body
+
+
+def decode_cell(data: bytes, table: str = "", key: bytes = b"") -> Cell:
+    if len(data) < HEADER.size or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
+        raise CorruptCell(table, key)
+    _, epoch, batch, new_length, old_length, room, key_length = HEADER.unpack_from(data)
+    start = HEADER.size
+    new = None if new_length == ABSENT else data[start : start + new_length]
+    end = start + room + max(old_length, 0)
+    old = None if old_length == ABSENT else data[start + room : end]
+    return Cell(epoch, batch, new, old, data[-key_length:] if key_length else None)
+
+
+def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
+    """The layout of a whole cell of fixed width, for reading and writing many as one array."""
+    return np.dtype(
+        [
+            ("crc", "<u4"),
+            ("epoch", "<u4"),
+            ("batch", "<u8"),
+            ("new_length", "<i4"),
+            ("old_length", "<i4"),
+            ("room", "<u4"),
+            ("key_length", "<u4"),
+            ("new", payload),
+            ("old", payload),
+        ]
+    )
+
+
+def decode_fixed(
+    cells: Sequence[bytes | None], payload: np.dtype[Any], fence: Fence, table: str
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The values before the fence's attempt, and which of them exist."""
+    layout = fixed_dtype(payload)
+    empty = bytes(layout.itemsize)
+    data = b"".join([cell or empty for cell in cells])
+    if len(data) != layout.itemsize * len(cells):
+        raise CorruptCell(table, b"")
+    array = np.frombuffer(data, layout)
+    view = memoryview(data)
+    size = layout.itemsize
+    sums = np.fromiter((crc32(view[i + 4 : i + size]) for i in range(0, len(data), size)), np.uint32, len(cells))
+    found = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
+    if np.any(found & (sums != array["crc"])):
+        raise CorruptCell(table, b"")
+    counted = np.zeros(len(cells), np.bool_)
+    for epoch in np.unique(array["epoch"][found]):
+        rows = array["epoch"] == epoch
+        batches, inverse = np.unique(array["batch"][rows], return_inverse=True)
+        verdicts = np.array([fence.counts(int(epoch), int(batch)) for batch in batches], np.bool_)
+        counted[rows] = verdicts[inverse]
+    values = np.where(counted, array["new"], array["old"])
+    exists = found & (np.where(counted, array["new_length"], array["old_length"]) != ABSENT)
+    return values, exists
+
+
+def encode_fixed(
+    attempt: Attempt,
+    new: npt.NDArray[Any],
+    kept: npt.NDArray[np.bool_] | None,
+    old: npt.NDArray[Any],
+    existed: npt.NDArray[np.bool_],
+) -> list[bytes]:
+    """Cells of one width; `kept` false writes a delete."""
+    layout = fixed_dtype(new.dtype)
+    cells = np.zeros(len(new), layout)
+    width = new.dtype.itemsize
+    cells["epoch"], cells["batch"], cells["room"] = attempt.epoch, attempt.batch, width
+    cells["new_length"] = width if kept is None else np.where(kept, width, ABSENT)
+    cells["old_length"] = np.where(existed, width, ABSENT)
+    cells["new"], cells["old"] = new, old
+    data = cells.tobytes()
+    view, size = memoryview(data), layout.itemsize
+    return [
+        crc32(view[i + 4 : i + size]).to_bytes(4, "little") + data[i + 4 : i + size] for i in range(0, len(data), size)
+    ]

@@ -1,0 +1,61 @@
+"""State as bytes: Python data, exactly as it was, and nothing that runs code when it is read."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+from potok.errors import StateError
+
+_DATA_CLASSES = {
+    ("builtins", name) for name in ("set", "frozenset", "bytearray", "complex", "range", "slice")
+} | {
+    ("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")
+} | {
+    ("decimal", "Decimal"),
+    ("fractions", "Fraction"),
+    ("uuid", "UUID"),
+    ("collections", "Counter"),
+    ("collections", "OrderedDict"),
+    ("collections", "deque"),
+    ("potok.records.value", "Value"),
+}  # fmt: skip
+
+
+class StateNotData(StateError):
+    """An aggregate that is an object of the user's own class."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__(
+            f"an aggregate cannot be kept as a {kind.__module__}.{kind.__qualname__}",
+            hint="keep dicts, lists, numbers, text or dates: return {**vars(x)} instead of x",
+        )
+
+
+class _DataPickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        # Called only for what pickle does not know by itself, so plain data costs nothing.
+        if isinstance(obj, type):
+            return NotImplemented
+        kind = type(obj)
+        if (kind.__module__, kind.__qualname__) not in _DATA_CLASSES:
+            raise StateNotData(kind)
+        return NotImplemented
+
+
+class _DataUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _DATA_CLASSES:
+            return super().find_class(module, name)
+        raise StateError(f"state holds a {module}.{name}, which is not data", hint="the state was not written by Potok")
+
+
+def dump_state(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _DataPickler(buffer, protocol=5).dump(value)
+    return buffer.getvalue()
+
+
+def load_state(data: bytes) -> Any:
+    return _DataUnpickler(io.BytesIO(data)).load()

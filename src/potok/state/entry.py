@@ -1,0 +1,80 @@
+"""An entry of the ledger: all that a committed batch leaves behind for the next one, and for readers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from potok.errors import StateError
+from potok.state.fence import Attempt, Fence
+from potok.state.offsets import Offsets
+
+LAYOUT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """All that a batch leaves behind for the next one.
+
+    `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not end
+    in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
+    over, and `clocks` the closing clock that the batch used.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    offsets: Offsets = field(default_factory=Offsets)
+    stream_times: dict[str, dict[int, int]] = field(default_factory=dict)
+    next_ends: dict[str, int] = field(default_factory=dict)
+    clocks: dict[str, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+    shards: int = 0
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    clean: bool = True
+
+    def to_bytes(self) -> bytes:
+        data: dict[str, Any] = {
+            "layout": LAYOUT,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "offsets": self.offsets.to_json(),
+            "stream_times": self.stream_times,
+            "next_ends": self.next_ends,
+            "clocks": self.clocks,
+            "ended": self.ended,
+            "shards": self.shards,
+            "topic_ids": self.topic_ids,
+            "clean": self.clean,
+        }
+        return json.dumps(data, sort_keys=True).encode()
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Entry:
+        found = json.loads(data)
+        if found["layout"] != LAYOUT:
+            raise StateError(
+                f"the state was written by another version of Potok (layout {found['layout']})",
+                hint="use that version, or delete the query's directory to start over",
+            )
+        return cls(
+            found["epoch"],
+            found["batch"],
+            Offsets.of_json(found["offsets"]),
+            {topic: {int(p): t for p, t in parts.items()} for topic, parts in found["stream_times"].items()},
+            found["next_ends"],
+            found["clocks"],
+            {int(epoch): batch for epoch, batch in found["ended"].items()},
+            found["shards"],
+            found["topic_ids"],
+            found["clean"],
+        )
+
+    @property
+    def fence(self) -> Fence:
+        """What counts for the next attempt, and for a reader."""
+        return Fence(Attempt(self.epoch, self.batch + 1), self.ended)
+
+
+def mark_of(query: str, what: str) -> str:
+    return f"query/{query}/{what}"

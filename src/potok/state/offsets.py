@@ -1,0 +1,70 @@
+"""How far a query has come, as the offset that Spark keeps for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Ends = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """The next offset to read of each partition; a count of ticks; and the partitions that no longer hold the clock back."""
+
+    topics: dict[str, dict[int, int]] = field(default_factory=dict)
+    tick: int = 0
+    idle: frozenset[tuple[str, int]] = frozenset()
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable text, since Spark tells by it whether there is anything new."""
+        return {
+            "topics": {t: {str(p): o for p, o in sorted(ps.items())} for t, ps in sorted(self.topics.items())},
+            "tick": self.tick,
+            "idle": sorted([topic, partition] for topic, partition in self.idle),
+        }
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Offsets:
+        topics = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["topics"].items()}
+        idle = frozenset((topic, int(partition)) for topic, partition in data.get("idle", []))
+        return cls(topics, int(data["tick"]), idle)
+
+    def reached(self, other: Offsets) -> bool:
+        """Whether all of `other` lies behind these offsets."""
+        if other.tick > self.tick:
+            return False
+        return all(
+            self.topics.get(topic, {}).get(partition, 0) >= offset
+            for topic, parts in other.topics.items()
+            for partition, offset in parts.items()
+        )
+
+    def pending(self, ends: Ends) -> int:
+        """How many records lie between these offsets and the ends."""
+        return sum(
+            max(0, end - self.topics.get(topic, {}).get(partition, 0))
+            for topic, parts in ends.items()
+            for partition, end in parts.items()
+        )
+
+    def advance(self, ends: Ends, limit: int) -> Offsets:
+        """At most `limit` records further, shared out in proportion to what each partition has waiting."""
+        waiting = {
+            (topic, partition): end - self.topics.get(topic, {}).get(partition, 0)
+            for topic, parts in ends.items()
+            for partition, end in parts.items()
+        }
+        total = sum(count for count in waiting.values() if count > 0)
+        topics = {topic: dict(parts) for topic, parts in self.topics.items()}
+        left = limit
+        for (topic, partition), count in sorted(waiting.items()):
+            here = topics.setdefault(topic, {})
+            start = here.setdefault(partition, 0)
+            if count <= 0:
+                continue
+            share = count if total <= limit else min(count, left, max(1, count * limit // total))
+            here[partition] = start + share
+            left -= share
+        return replace(self, topics=topics)

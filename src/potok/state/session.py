@@ -1,0 +1,120 @@
+"""What one attempt does to one shard: reads before, writes at the end, all in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed
+from potok.state.fence import Fence
+from potok.state.store import ShardStore, needs_whole_key, stored_key
+
+
+class StateSession:
+    """Collects the writes of all steps of a stage on one shard, and commits them together."""
+
+    def __init__(self, store: ShardStore, fence: Fence) -> None:
+        self.store = store
+        self._fence = fence
+        self._writes: list[tuple[str, list[tuple[bytes, bytes]]]] = []
+        self._removals: list[tuple[str, list[bytes]]] = []
+
+    def read(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values before this attempt."""
+        fence = self._fence
+        cells = self.store.get_many(table, [stored_key(key) for key in keys])
+        return [
+            None if data is None else decode_cell(data, table, key).before(fence)
+            for key, data in zip(keys, cells, strict=True)
+        ]
+
+    def read_fixed(
+        self, table: str, keys: Sequence[bytes], payload: np.dtype[Any]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """The values before this attempt as one array, and which of them exist."""
+        cells = self.store.get_many(table, [stored_key(key) for key in keys])
+        return decode_fixed(cells, payload, self._fence, table)
+
+    def keys(self, table: str, stop: bytes) -> list[bytes]:
+        """The keys below `stop` that had a value before this attempt."""
+        return [key for key, cell in self.store.scan(table, b"", stop) if cell.before(self._fence) is not None]
+
+    def first_key(self, table: str) -> bytes | None:
+        """The least key that has a value, this attempt's writes included once they are committed."""
+        for key, cell in self.store.scan(table, page=64):
+            if (cell.epoch, cell.batch) == self._fence.attempt:
+                if cell.new is not None:
+                    return key
+            elif cell.before(self._fence) is not None:
+                return key
+        return None
+
+    def write(self, table: str, rows: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
+        """Rows of (key, value, value before); no value deletes."""
+        attempt = self._fence.attempt
+        items = [(stored_key(key), encode_cell(attempt, new, old, needs_whole_key(key))) for key, new, old in rows]
+        items.sort()
+        self._writes.append((table, items))
+        self._bury(table, [key for key, new, _ in rows if new is None])
+
+    def write_fixed(
+        self,
+        table: str,
+        keys: Sequence[bytes],
+        new: npt.NDArray[Any],
+        old: npt.NDArray[Any],
+        existed: npt.NDArray[np.bool_],
+    ) -> None:
+        cells = encode_fixed(self._fence.attempt, new, None, old, existed)
+        items = [(stored_key(key), cell) for key, cell in zip(keys, cells, strict=True)]
+        items.sort()
+        self._writes.append((table, items))
+
+    def delete_fixed(
+        self, table: str, keys: Sequence[bytes], old: npt.NDArray[Any], existed: npt.NDArray[np.bool_]
+    ) -> None:
+        cells = encode_fixed(self._fence.attempt, old, np.zeros(len(old), np.bool_), old, existed)
+        items = [(stored_key(key), cell) for key, cell in zip(keys, cells, strict=True)]
+        items.sort()
+        self._writes.append((table, items))
+        self._bury(table, list(keys))
+
+    def _bury(self, table: str, keys: list[bytes]) -> None:
+        """Remember deletes, so that a later batch sweeps the cells that stand for nothing."""
+        if keys:
+            attempt = self._fence.attempt
+            stamp = attempt.epoch.to_bytes(4, "big") + attempt.batch.to_bytes(8, "big")
+            graves = [(stamp + stored_key(key)[-480:], b"") for key in keys]
+            graves.sort()
+            self._writes.append((graves_of(table), graves))
+
+    def sweep(self, tables: Iterable[str], limit: int = 10_000) -> None:
+        """Remove the cells that earlier, committed batches deleted and nobody wrote since."""
+        for table in tables:
+            rows = self.store.page(graves_of(table), limit=limit)
+            if not rows:
+                continue
+            keys = [key[12:] for key, _ in rows]
+            gone: list[bytes] = []
+            done: list[bytes] = []
+            for (grave, _), key, data in zip(rows, keys, self.store.get_many(table, keys), strict=True):
+                epoch, batch = int.from_bytes(grave[:4], "big"), int.from_bytes(grave[4:12], "big")
+                if (epoch, batch) == self._fence.attempt:
+                    continue
+                done.append(grave)
+                if data is not None and self._fence.counts(epoch, batch):
+                    cell = decode_cell(data, table, key)
+                    if cell.new is None and (cell.epoch, cell.batch) == (epoch, batch):
+                        gone.append(key)
+            self._removals += [(graves_of(table), done), (table, gone)]
+
+    def commit(self) -> None:
+        self.store.put_many(self._fence.attempt, self._writes, self._removals)
+        self._writes, self._removals = [], []
+
+
+def graves_of(table: str) -> str:
+    return f"{table}.deleted"

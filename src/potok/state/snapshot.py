@@ -1,0 +1,53 @@
+"""A shard as of one instant, while others go on writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from potok.state.cell import Cell, decode_cell
+from potok.state.environment import Environment, open_environment
+from potok.state.store import stored_key
+
+
+class ShardSnapshot:
+    """One read transaction over all tables of a shard; a shard that nothing was written to yet is empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._environment: Environment | None = None
+        if (path / "data.mdb").exists():
+            self._environment = open_environment(path, create=False)
+        self._txn: Any = None
+        self._tables: dict[str, Any] = {}
+
+    def __enter__(self) -> ShardSnapshot:
+        if self._environment is not None:
+            self._txn, self._tables = self._environment.snapshot()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._txn is not None:
+            self._txn.abort()
+            self._txn = None
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        handle = self._tables.get(table)
+        if handle is None:
+            return None
+        data: bytes | None = self._txn.get(stored_key(key), None, handle)
+        return data
+
+    def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Cell]]:
+        """The cells with start <= key < stop, in order."""
+        handle = self._tables.get(table)
+        if handle is None:
+            return
+        with self._txn.cursor(db=handle) as cursor:
+            if not cursor.set_range(start):
+                return
+            for key, data in cursor.iternext():
+                if stop is not None and key >= stop:
+                    return
+                cell = decode_cell(data, table, key)
+                yield (cell.key or key), cell

@@ -1,0 +1,150 @@
+"""The cells of one shard of a query, in LMDB: many processes read while one writes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from potok.errors import StateError
+from potok.state.cell import Cell, decode_cell
+from potok.state.environment import close_environment, open_environment
+from potok.state.fence import Attempt, StaleAttempt
+
+# LMDB takes keys of 511 bytes. A longer one is cut, closed by a digest, and kept whole in its cell.
+_LONGEST = 480
+_CUT = 440
+_HASHED = _CUT + 2 + 16
+_META = "potok.meta"
+_ATTEMPT = b"attempt"
+_ATTEMPT_FORMAT = struct.Struct(">IQ")
+
+
+def stored_key(key: bytes) -> bytes:
+    if len(key) <= _LONGEST and len(key) != _HASHED:
+        return key or b"\x00"
+    return key[:_CUT] + b"\xff#" + blake2b(key, digest_size=16).digest()
+
+
+def needs_whole_key(key: bytes) -> bytes:
+    """What a cell must carry so that its key can be told: nothing, unless the stored key differs."""
+    return key if len(key) > _LONGEST or len(key) == _HASHED else b""
+
+
+def _index_names(table: str) -> tuple[str, str]:
+    return f"{table}.by_end", f"{table}.by_end.deleted"
+
+
+class StateMissing(StateError):
+    """Somebody wants to read state that was never written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"there is no state at {path}", hint="run the query once, or check its name and --broker")
+
+
+class ShardStore:
+    """The tables of one shard."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        if not create and not (path / "data.mdb").exists():
+            raise StateMissing(path)
+        self.path = path
+        self._environment = open_environment(path, create=create)
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The raw cells of many keys, in one short transaction."""
+        handle = self._environment.table(table)
+        if handle is None:
+            return [None] * len(keys)
+
+        def work(txn: Any) -> list[bytes | None]:
+            get = txn.get
+            return [get(key, None, handle) for key in keys]
+
+        return self._environment.read(work)
+
+    def put_many(
+        self,
+        attempt: Attempt,
+        writes: Iterable[tuple[str, list[tuple[bytes, bytes]]]],
+        removals: Iterable[tuple[str, list[bytes]]] = (),
+    ) -> None:
+        """Write everything in one transaction, unless a later attempt has been here."""
+        writes = [(table, items) for table, items in writes if items]
+        removals = [(table, keys) for table, keys in removals if keys]
+        handles = {table: self._environment.table(table) for table, _ in [*writes, *removals]}
+        meta = self._environment.table(_META)
+
+        def work(txn: Any) -> None:
+            seen = txn.get(_ATTEMPT, None, meta)
+            highest = Attempt(*_ATTEMPT_FORMAT.unpack(seen)) if seen else attempt
+            if attempt < highest:
+                raise StaleAttempt(attempt, highest, str(self.path))
+            txn.put(_ATTEMPT, _ATTEMPT_FORMAT.pack(*attempt), db=meta)
+            for table, keys in removals:
+                for key in keys:
+                    txn.delete(key, db=handles[table])
+            for table, items in writes:
+                with txn.cursor(db=handles[table]) as cursor:
+                    cursor.putmulti(items)
+
+        self._environment.write(work)
+
+    def scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, page: int = 5_000
+    ) -> Iterator[tuple[bytes, Cell]]:
+        """The cells with start <= key < stop, in order; read in pages, so that no transaction lives long."""
+        while True:
+            rows = self.page(table, start, stop, limit=page)
+            for key, data in rows:
+                cell = decode_cell(data, table, key)
+                yield (cell.key or key), cell
+            if len(rows) < page:
+                return
+            start = rows[-1][0] + b"\x00"
+
+    def page(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int
+    ) -> list[tuple[bytes, bytes]]:
+        """Up to `limit` raw cells from `start` on, in one short transaction."""
+        handle = self._environment.table(table)
+        if handle is None:
+            return []
+
+        def work(txn: Any) -> list[tuple[bytes, bytes]]:
+            rows: list[tuple[bytes, bytes]] = []
+            with txn.cursor(db=handle) as cursor:
+                if not cursor.set_range(start):
+                    return rows
+                for key, data in cursor.iternext():
+                    if (stop is not None and key >= stop) or len(rows) >= limit:
+                        break
+                    rows.append((key, data))
+            return rows
+
+        return self._environment.read(work)
+
+    def entries(self, table: str) -> int:
+        handle = self._environment.table(table)
+        return 0 if handle is None else int(self._environment.read(lambda txn: txn.stat(handle)["entries"]))
+
+    def drop_tables_except(self, kept: set[str]) -> None:
+        """Delete the tables that belong to none of these steps."""
+        own = {_META} | {name for table in kept for name in (table, f"{table}.deleted", *_index_names(table))}
+        gone = [name for name in self._environment.table_names() if name not in own]
+        handles = [self._environment.table(name) for name in gone]
+
+        def work(txn: Any) -> None:
+            for handle in handles:
+                txn.drop(handle, delete=False)
+
+        if gone:
+            self._environment.write(work)
+
+    def size_bytes(self) -> int:
+        return self._environment.size_bytes()
+
+    def close(self) -> None:
+        close_environment(self.path)

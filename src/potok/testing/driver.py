@@ -1,0 +1,148 @@
+"""Drives a topology through real Spark batches, one call at a time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from potok.engine.batch import BatchRunner
+from potok.engine.clock import windowed_steps
+from potok.engine.planner import Planner
+from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
+from potok.engine.session import spark_session
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.records.log_record import LogRecord
+from potok.settings import Settings
+from potok.state.environment import close_environment
+from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
+from potok.topology.graph import Topology
+from potok.views.table_view import TableView
+from potok.views.tables import Tables
+
+
+class TestDriver:
+    """Feeds records to a topology and reads what comes out.
+
+    >>> with TestDriver(builder) as driver:
+    ...     driver.send("orders", {"user_id": "u1", "amount": 120.0})
+    ...     driver.run()
+    ...     driver.table("order_counts").get("u1")
+    1
+
+    Args:
+        program: A builder, or a topology.
+        partitions: How many partitions the topics get that are read; one if left out.
+        shards: How many ways the state is cut.
+        directory: Where everything lives; a temporary directory if left out.
+        spread: Run every batch as several tasks with a shuffle between them, however small it is.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        program: Buildable | Topology,
+        *,
+        partitions: Mapping[str, int] | None = None,
+        shards: int = 2,
+        directory: Path | None = None,
+        spread: bool = False,
+    ) -> None:
+        self._topology = topology_of(program)
+        self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
+        self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards)
+        self._spread = spread
+        self.broker = EmbeddedBroker.shared(self._directory)
+        for topic in self._topology.source_topics:
+            self.broker.create_topic(topic, (partitions or {}).get(topic, 1), exist_ok=True)
+        make_topics(self._topology, self.broker)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings)
+        context = spark_session(self._settings).sparkContext
+        parts = self._prepared
+        self._runner = BatchRunner(
+            context, self.broker, parts.plan, parts.ledger, parts.directory, parts.pulse, context.defaultParallelism
+        )
+        if self._spread:
+            self._runner.small_batch = -1
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        *,
+        timestamp: int = 0,
+        partition: int | None = None,
+        headers: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
+        record = LogRecord(
+            key.encode() if isinstance(key, str) else _bytes(key), _bytes(value), timestamp, tuple((headers or {}).items())
+        )
+        self.broker.append(topic, [record], partition)
+
+    def run(self, batch_records: int | None = None) -> int:
+        """Process all that was sent, in batches of at most `batch_records`, and what closes after it; returns the batches."""
+        topics = self._topology.source_topics
+        target = self.broker.end_offsets_of(topics)
+        steps = windowed_steps(self._topology)
+        planner = Planner(self.broker, self._topology.name, topics, steps, 1 << 40, 1 << 40, target)
+        batches = 0
+        while (end := planner.next(batch_records)) != self._runner.ledger.entry.offsets:
+            self._runner.run(end)
+            batches += 1
+        return batches
+
+    def restart(self) -> None:
+        """Stop without closing the books, as a crash between two batches would, and start again."""
+        self._prepared.release()
+        self._begin()
+
+    def replace(self, program: Buildable | Topology) -> None:
+        """Go on with a changed topology."""
+        self._prepared.release()
+        self._topology = topology_of(program)
+        self._begin()
+
+    def table(self, name: str) -> TableView:
+        return self.tables[name]
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self.broker, self._topology.name)
+
+    def read(self, topic: str) -> list[OutputRecord]:
+        """All records of a topic, partition after partition."""
+        return read_outputs(self.broker, topic)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        return read_dead_letters(self.broker, self._topology.dead_letter_topic)
+
+    def close(self) -> None:
+        self._prepared.release()
+        for shard in range(self._prepared.plan.shards):
+            close_environment(self._prepared.directory / "state" / str(shard))
+        self.broker.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> TestDriver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)

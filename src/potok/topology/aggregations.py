@@ -1,0 +1,124 @@
+"""How an aggregation is computed: as columns that merge, or row by row in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
+from potok.expressions.expr import Column, Expr
+from potok.expressions.trace import Argument, Traced, Untraceable, trace
+from potok.topology.nodes import Aggregation
+
+NUMBERS = (pa.int64(), pa.float64())
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One mergeable number of an aggregate: `op` is count, sum, min or max, of the non-null results of `expr`.
+
+    With an initial value, a key begins with it; without one, a key without values has no result.
+    """
+
+    op: str
+    expr: Expr | None
+    type: pa.DataType
+    initial: int | float | None = None
+    term: AggregateTerm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatePlan:
+    """With slots, records are pre-aggregated where they are read; without, they travel to their shard and are folded there."""
+
+    kind: str
+    slots: tuple[Slot, ...]
+    fields: tuple[str, ...]
+    selector: Expr | None
+    result: pa.DataType | None
+    reason: str = ""
+    order_dependent: bool = False
+
+    @property
+    def native(self) -> bool:
+        return bool(self.slots)
+
+
+def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:
+    if aggregation.kind == "count":
+        return AggregatePlan("count", (Slot("count", None, pa.int64()),), (), None, pa.int64())
+    if aggregation.kind == "fold":
+        return _plan_fold(aggregation, key, value)
+    if aggregation.kind == "reduce":
+        result = aggregation.schema.arrow if aggregation.schema else None
+        return AggregatePlan("reduce", (), (), None, result, "a reducer runs as Python", order_dependent=True)
+    return _plan_named(aggregation, key, value)
+
+
+def _plan_named(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:
+    kind = aggregation.kind
+    selector, type_, reason = _selector(aggregation, key, value)
+    if selector is not None and type_ in NUMBERS:
+        if kind in ("sum", "min", "max"):
+            return AggregatePlan(kind, (Slot(kind, selector, type_),), (), None, type_)
+        if kind == "avg":
+            slots = (Slot("sum", selector, type_), Slot("count", selector, pa.int64()))
+            return AggregatePlan(kind, slots, (), None, pa.float64())
+    result = {"count_distinct": pa.int64(), "collect_list": pa.list_(type_) if type_ else None}.get(kind, type_)
+    if kind in ("sum", "avg"):
+        result = None
+    why = reason or f"{kind} of {type_} is kept row by row"
+    return AggregatePlan(kind, (), (), selector, result, why, order_dependent=kind == "collect_list")
+
+
+def _selector(
+    aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None
+) -> tuple[Expr | None, pa.DataType | None, str]:
+    if aggregation.function is None:
+        if value is None:
+            return None, None, "the values are dynamic"
+        return Column(value, "value"), value, ""
+    traced = trace_function(aggregation.function, key, value)
+    if isinstance(traced, Untraceable):
+        return None, None, traced.reason
+    return traced.expr, traced.expr.type, ""
+
+
+def _plan_fold(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:
+    assert aggregation.function is not None
+    declared = aggregation.schema.arrow if aggregation.schema else None
+    if value is None:
+        return AggregatePlan("fold", (), (), None, declared, "the values are dynamic", order_dependent=True)
+    traced = trace_aggregate(aggregation.initial, aggregation.function, key, value)
+    if not isinstance(traced, TracedAggregate):
+        return AggregatePlan("fold", (), (), None, declared, traced.reason, order_dependent=True)
+    if not all(_mergeable(term) for term in traced.terms):
+        reason = "its aggregate holds more than numbers"
+        return AggregatePlan("fold", (), (), None, declared, reason, order_dependent=True)
+    slots = tuple(_term_slot(term) for term in traced.terms)
+    fields = tuple(term.path[0] for term in traced.terms if term.path)
+    if fields:
+        result = pa.struct([pa.field(name, slot.type) for name, slot in zip(fields, slots, strict=True)])
+    else:
+        result = slots[0].type
+    return AggregatePlan("fold", slots, fields, None, result)
+
+
+def _mergeable(term: AggregateTerm) -> bool:
+    numeric = term.initial is None or type(term.initial) in (int, float)
+    return term.op in ("sum", "min", "max") and term.type in NUMBERS and len(term.path) <= 1 and numeric
+
+
+def _term_slot(term: AggregateTerm) -> Slot:
+    assert term.initial is None or isinstance(term.initial, int | float)
+    return Slot(term.op, term.term, term.type, term.initial, term)
+
+
+def trace_function(function: object, key: pa.DataType | None, value: pa.DataType | None) -> Traced | Untraceable:
+    """Trace a function of (value) or (key, value) over the types of a stream."""
+    arity = getattr(function, "arity", 1)
+    arguments = [Argument("value", value)] if arity == 1 else [Argument("key", key), Argument("value", value)]
+    if value is None:
+        return Untraceable("the values are dynamic")
+    return trace(function, arguments)

@@ -1,0 +1,111 @@
+"""What changed between two versions of a topology, and whether the state of the old one fits the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from potok.errors import TopologyError
+from potok.topology.graph import Topology
+from potok.topology.infer import Inferred
+from potok.topology.nodes import Aggregate, Node
+
+Shape = dict[str, Any]
+"""A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. One that does not fit stops the query from starting."""
+
+    step: str
+    what: str
+    fits: bool
+
+
+class StateDoesNotFit(TopologyError):
+    """The state of a query was written by a topology whose layout was another."""
+
+    def __init__(self, query: str, changes: list[Change]) -> None:
+        reasons = "; ".join(f'"{change.step}": {change.what}' for change in changes)
+        super().__init__(
+            f'the state of query "{query}" does not fit this topology: {reasons}',
+            hint='give the changed step another name=, or the query another name, and its state is built anew',
+        )
+
+
+def shape_of(topology: Topology, inferred: Inferred) -> Shape:
+    return {
+        "tables": {node.name: _layout(node, inferred) for node in topology.tables},
+        "steps": {node.name: _step(node, inferred) for node in topology},
+        "reads": topology.source_topics,
+        "writes": topology.sink_topics,
+    }
+
+
+def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
+    """What decides how the cells of a table look."""
+    step = inferred[node]
+    layout = {"kind": node.kind, "key": _type(step.key)}
+    if isinstance(node, Aggregate):
+        plan = step.plan
+        assert plan is not None
+        layout["kind"] = node.aggregation.kind
+        layout["window"] = f"tumbling {node.window.size_ms} ms" if node.window else "none"
+        slots = ", ".join(f"{slot.op} {slot.type}" for slot in plan.slots)
+        layout["cells"] = f"columns ({slots})" if plan.native else "objects"
+        if plan.fields:
+            layout["cells"] += f" as {', '.join(plan.fields)}"
+    else:
+        layout["cells"] = "objects"
+    return layout
+
+
+def _step(node: Node, inferred: Inferred) -> dict[str, str]:
+    step = inferred[node]
+    return {"kind": node.kind, "value": _type(step.value), "code": _code(node)}
+
+
+def _code(node: Node) -> str:
+    """What tells an edited function from the one before it."""
+    found = getattr(node, "function", None) or getattr(node, "predicate", None)
+    if isinstance(node, Aggregate):
+        found = node.aggregation.function
+    code = getattr(getattr(found, "callable", None), "__code__", None)
+    return "" if code is None else f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"
+
+
+def _type(type_: object) -> str:
+    return "dynamic" if type_ is None else str(type_)
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """All differences, those of tables first."""
+    changes: list[Change] = []
+    for name in sorted({*old["tables"], *new["tables"]}):
+        changes += _table_changes(name, old["tables"].get(name), new["tables"].get(name))
+    tables = {*old["tables"], *new["tables"]}
+    for name in sorted({*old["steps"], *new["steps"]}):
+        before, after = old["steps"].get(name), new["steps"].get(name)
+        if before is None and name not in tables:
+            changes.append(Change(name, "is new", True))
+        elif after is None and name not in tables:
+            changes.append(Change(name, "is gone", True))
+        elif before and after and before["code"] != after["code"]:
+            changes.append(Change(name, "its function changed; records from here on go through the new one", True))
+    for topic in sorted(set(new["reads"]) - set(old["reads"])):
+        changes.append(Change(topic, "is a topic that was not read before; it is read from its beginning", True))
+    return changes
+
+
+def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list[Change]:
+    if old is None:
+        return [Change(name, "is a new table; it starts empty, from the records that come next", True)]
+    if new is None:
+        return [Change(name, "is a table no longer kept; its state is deleted", True)]
+    return [
+        Change(name, f"its {part} was {old.get(part, 'none')} and is {new.get(part, 'none')}", False)
+        for part in ("kind", "key", "window", "cells")
+        if old.get(part) != new.get(part)
+    ]

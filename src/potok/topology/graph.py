@@ -1,0 +1,61 @@
+"""The topology: a directed acyclic graph of frozen nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from potok.topology.nodes import Node, Sink, StreamSource, TableSource
+
+N = TypeVar("N", bound=Node)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All steps of one query, each after its upstreams."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def of_type(self, kind: type[N]) -> list[N]:
+        return [node for node in self.nodes if isinstance(node, kind)]
+
+    def downstreams(self, node: Node) -> list[Node]:
+        return [other for other in self.nodes if node in other.upstreams]
+
+    @property
+    def sources(self) -> list[StreamSource | TableSource]:
+        return [node for node in self.nodes if isinstance(node, StreamSource | TableSource)]
+
+    @property
+    def source_topics(self) -> list[str]:
+        return sorted({source.topic for source in self.sources})
+
+    @property
+    def sink_topics(self) -> list[str]:
+        return sorted({sink.topic for sink in self.of_type(Sink)})
+
+    @property
+    def tables(self) -> list[Node]:
+        """The steps that keep state, which are the tables one can read."""
+        return [node for node in self.nodes if node.stateful]
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return f"{self.name}-dead-letters"
+
+    def node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def upstream_topics(self, node: Node) -> set[str]:
+        """The topics whose records can reach a step; their clocks close its windows."""
+        if isinstance(node, StreamSource | TableSource):
+            return {node.topic}
+        return set().union(*(self.upstream_topics(upstream) for upstream in node.upstreams))

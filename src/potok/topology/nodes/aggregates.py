@@ -1,0 +1,43 @@
+"""Steps that keep one value per key, or per key and window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.node import Node
+from potok.topology.nodes.windows import Tumbling
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """What is kept: a kind by name, with the function or the initial value that the kind needs.
+
+    `count`; `sum`, `min`, `max`, `avg`, `collect_list`, `count_distinct`, `latest`, `earliest` of `function`'s result (the
+    whole value without one); `reduce` by a function of two values; `fold` from `initial` by a function of key, value and
+    the aggregate so far.
+    """
+
+    kind: str
+    function: Function | None = None
+    initial: object = None
+    make_initial: Function | None = None
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Node):
+    """A table of one aggregate per key, or per key and window."""
+
+    upstream: Node
+    aggregation: Aggregation
+    window: Tumbling | None = None
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True

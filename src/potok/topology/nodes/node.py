@@ -1,0 +1,41 @@
+"""What every vertex of a topology has: a name, a place in the user's program, and upstreams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from potok.errors import Location
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A vertex of the topology. Nodes are compared by identity: two equal filters are two steps."""
+
+    name: str
+    at: Location | None
+
+    @property
+    def upstreams(self) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    @property
+    def kind(self) -> str:
+        """The word for this vertex in descriptions: the class name in the spelling of the DSL."""
+        name = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
+
+    @property
+    def stateful(self) -> bool:
+        return False
+
+    @property
+    def is_table(self) -> bool:
+        """Whether this vertex yields changes (before, after) rather than records."""
+        return False

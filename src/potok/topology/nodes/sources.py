@@ -1,0 +1,66 @@
+"""Where records come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Serde:
+    """How bytes become a key or a value and back: a format, and a schema unless the values are dynamic."""
+
+    format: str
+    schema: Schema | None = None
+
+    def __str__(self) -> str:
+        return f"{self.schema.ddl()} as {self.format}" if self.schema else f"dynamic as {self.format}"
+
+
+class TimeNotion(Enum):
+    """Which clock stamps a record of a source."""
+
+    EVENT = "event"
+    INGESTION = "ingestion"
+    PROCESSING = "processing"
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamps:
+    """Where the event time of a source's records comes from: the record itself, a field, or a function of key and value."""
+
+    notion: TimeNotion = TimeNotion.EVENT
+    function: Function | None = None
+    text: str = "record timestamp"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamSource(Node):
+    """The records of a topic, each on its own."""
+
+    topic: str
+    key: Serde
+    value: Serde
+    timestamps: Timestamps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSource(Node):
+    """The records of a topic as upserts by key; a null value deletes."""
+
+    topic: str
+    key: Serde
+    value: Serde
+    timestamps: Timestamps
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True

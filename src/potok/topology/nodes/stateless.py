@@ -1,0 +1,87 @@
+"""Steps that look at one record at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter(Node):
+    """Keep the records for which `predicate` is true (or, with `negate`, is not)."""
+
+    upstream: Node
+    predicate: Function
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map(Node):
+    """Replace key and value."""
+
+    upstream: Node
+    function: Function
+    key_schema: Schema | None = None
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapValues(Node):
+    """Replace the value; the key, and so the shard, stays."""
+
+    upstream: Node
+    function: Function
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatMap(Node):
+    """Replace a record by any number of (key, value) pairs."""
+
+    upstream: Node
+    function: Function
+    key_schema: Schema | None = None
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatMapValues(Node):
+    """Replace a value by any number of values under the same key."""
+
+    upstream: Node
+    function: Function
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch(Node):
+    """Send each record to the first arm whose predicate is true, or to the last arm if none is."""
+
+    upstream: Node
+    predicates: tuple[Function, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm(Node):
+    """One way out of a branch; `index` counts the predicates, and the arm after the last takes the rest."""
+
+    upstream: Branch
+    index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merge(Node):
+    """The records of several streams as one."""
+
+    sources: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peek(Node):
+    """Call `action` for each record, and pass the record on."""
+
+    upstream: Node
+    action: Function

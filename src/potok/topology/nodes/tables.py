@@ -1,0 +1,67 @@
+"""Steps on tables. A table is a stream of changes: before and after, per key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToTable(Node):
+    """Keep the latest value of each key: by position where keys stay in their partition, by event time after a new key."""
+
+    upstream: Node
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFilter(Node):
+    """Keep the rows that satisfy `predicate`; a row that stops doing so is deleted. Kept as a table of its own if named."""
+
+    upstream: Node
+    predicate: Function
+    negate: bool = False
+    kept: bool = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.kept
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableMapValues(Node):
+    """Replace the value of each row. Kept as a table of its own if named."""
+
+    upstream: Node
+    function: Function
+    schema: Schema | None = None
+    kept: bool = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.kept
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToStream(Node):
+    """The changes of a table as records: the value after the change, null for a delete."""
+
+    upstream: Node

@@ -1,0 +1,78 @@
+"""Which fields of a topic's values are looked at by anybody: only these are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from potok.expressions.expr import ALL, Expr, fields
+from potok.topology.graph import Topology
+from potok.topology.infer import Inferred
+from potok.topology.nodes import (
+    Aggregate,
+    Arm,
+    Branch,
+    Filter,
+    Merge,
+    Node,
+    Peek,
+    Repartition,
+    SelectKey,
+    Sink,
+    ToStream,
+    ToTable,
+)
+
+
+def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str] | None:
+    """The fields of a source's values that any step looks at; None means all of them."""
+    used: set[str] = set()
+    for node in topology:
+        reads = _reads(topology, inferred, source, node)
+        if reads is None:
+            return None
+        used |= reads
+    return used
+
+
+def _reads(topology: Topology, inferred: Inferred, source: Node, node: Node) -> set[str] | None:
+    """What a node needs of the values of `source`, if they reach it unchanged."""
+    if node is source:
+        return set() if not inferred[node].exprs else _expr_fields(inferred[node].exprs)
+    if not any(_carries(inferred, source, upstream) for upstream in node.upstreams):
+        return set()
+    if isinstance(node, Aggregate):
+        plan = inferred[node].plan
+        assert plan is not None
+        if plan.native:
+            return _expr_fields([slot.expr for slot in plan.slots if slot.expr is not None])
+        return _expr_fields([plan.selector])
+    if isinstance(node, Sink):
+        return set() if inferred[node.upstream].intact else None
+    if isinstance(node, Arm):
+        return set()
+    if isinstance(node, Merge):
+        return set() if len({inferred[up].value for up in node.upstreams}) == 1 else None
+    if isinstance(node, ToTable | Repartition | ToStream):
+        return None
+    return _expr_fields(inferred[node].exprs)
+
+
+def _carries(inferred: Inferred, source: Node, node: Node) -> bool:
+    """Whether the values of a source come out of a node as they were read."""
+    if node is source:
+        return True
+    if not isinstance(node, Filter | Branch | Arm | Peek | SelectKey | Merge | Repartition):
+        return False
+    return any(_carries(inferred, source, upstream) for upstream in node.upstreams)
+
+
+def _expr_fields(exprs: Iterable[Expr | None]) -> set[str] | None:
+    used: set[str] = set()
+    for expr in exprs:
+        if expr is None:
+            return None
+        read = fields(expr)
+        if read is ALL:
+            return None
+        used |= read
+    return used

@@ -1,0 +1,114 @@
+"""What must hold of a topology before anything runs."""
+
+from __future__ import annotations
+
+import re
+
+from potok.errors import Location, TopologyError
+from potok.topology.graph import Topology
+from potok.topology.nodes import Foreach, Node, Sink, StreamSource, TableSource
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+class EmptyTopology(TopologyError):
+    """A builder that was given no source."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'topology "{name}" reads no topic', hint='start with builder.stream("orders") or builder.table("users")'
+        )
+
+
+class NothingKept(TopologyError):
+    """Sources alone: no sink, no table, no action."""
+
+    def __init__(self, name: str, at: Location | None) -> None:
+        super().__init__(
+            f'topology "{name}" has no result: nothing is written and no table is kept',
+            hint='end a stream with .to("topic"), or keep a table with .count(name="...")',
+            at=at,
+        )
+
+
+class DuplicateName(TopologyError):
+    """Two steps with one name."""
+
+    def __init__(self, node: Node, first: Node) -> None:
+        place = f" (first at {first.at})" if first.at else ""
+        super().__init__(
+            f'two steps are called "{node.name}"{place}',
+            hint='state is found by the name of its step: pass another one, for example name="order_counts"',
+            at=node.at,
+        )
+
+
+class BadName(TopologyError):
+    """A name that cannot be part of a path or a topic."""
+
+    def __init__(self, what: str, name: str, at: Location | None) -> None:
+        super().__init__(
+            f'{what} "{name}" has characters that a name cannot have',
+            hint="use letters, digits, dots, dashes and underscores, at most 200 of them",
+            at=at,
+        )
+
+
+class ReadsItsOwnOutput(TopologyError):
+    """A topic that is both read and written."""
+
+    def __init__(self, topic: str, at: Location | None) -> None:
+        super().__init__(
+            f'topic "{topic}" is both read and written: the query would never come to an end',
+            hint="write to another topic, or make two queries of it",
+            at=at,
+        )
+
+
+def validate(topology: Topology) -> None:
+    """Raise the first thing that is wrong."""
+    if not NAME.fullmatch(topology.name):
+        raise BadName("the query name", topology.name, None)
+    if not topology.sources:
+        raise EmptyTopology(topology.name)
+    _check_names(topology)
+    if not any(node.stateful or isinstance(node, Sink | Foreach) for node in topology):
+        raise NothingKept(topology.name, topology.sources[0].at)
+    read = set(topology.source_topics)
+    for sink in topology.of_type(Sink):
+        if sink.topic in read:
+            raise ReadsItsOwnOutput(sink.topic, sink.at)
+    _check_serdes(topology)
+
+
+def _check_names(topology: Topology) -> None:
+    seen: dict[str, Node] = {}
+    for node in topology:
+        if node.name in seen:
+            raise DuplicateName(node, seen[node.name])
+        seen[node.name] = node
+        if node.stateful and not NAME.fullmatch(node.name):
+            raise BadName("the step name", node.name, node.at)
+        topic = getattr(node, "topic", None)
+        if topic is not None and not NAME.fullmatch(topic):
+            raise BadName("the topic name", topic, node.at)
+
+
+class TopicReadTwoWays(TopologyError):
+    """One topic with two declared types."""
+
+    def __init__(self, topic: str, at: Location | None) -> None:
+        super().__init__(
+            f'topic "{topic}" is read twice with different types or timestamps',
+            hint="read it once and use the stream twice, or declare the same types",
+            at=at,
+        )
+
+
+def _check_serdes(topology: Topology) -> None:
+    """Two sources of one topic would need two decodings of the same bytes; one source feeds any number of steps."""
+    seen: dict[str, StreamSource | TableSource] = {}
+    for source in topology.sources:
+        first = seen.setdefault(source.topic, source)
+        if first is not source:
+            raise TopicReadTwoWays(source.topic, source.at)

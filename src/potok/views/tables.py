@@ -1,0 +1,82 @@
+"""All tables of a query."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.state.entry import mark_of
+from potok.state.fence import Fence
+from potok.views.cut import Cut, with_cut
+from potok.views.layout import TableLayout, load_layouts
+from potok.views.ledger_view import read_entry
+from potok.views.table_view import TableView
+
+T = TypeVar("T")
+
+
+class NoSuchQuery(QueryError):
+    """A query that never ran here."""
+
+    def __init__(self, query: str, known: list[str]) -> None:
+        there = f"there are: {', '.join(known)}" if known else "no query has run here yet"
+        super().__init__(f'there is no query "{query}"', hint=there)
+
+
+class NoSuchTable(QueryError):
+    """A table that the query does not keep."""
+
+    def __init__(self, table: str, query: str, known: list[str]) -> None:
+        close = difflib.get_close_matches(table, known, n=1)
+        hint = f'did you mean "{close[0]}"?' if close else f"it keeps: {', '.join(known) or 'no tables'}"
+        super().__init__(f'query "{query}" keeps no table "{table}"', hint=hint)
+
+
+class Tables:
+    """The tables of one query, by name."""
+
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._broker, self.query = broker, query
+        if read_entry(broker, query) is None:
+            raise NoSuchQuery(query, known_queries(broker))
+        self._directory = Path(getattr(broker, "directory", ".")) / "queries" / query
+
+    def layouts(self) -> dict[str, TableLayout]:
+        data = self._broker.mark(mark_of(self.query, "tables"))
+        return {} if data is None else load_layouts(data)
+
+    def names(self) -> list[str]:
+        return sorted(self.layouts())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __getitem__(self, name: str) -> TableView:
+        layouts = self.layouts()
+        if name not in layouts:
+            raise NoSuchTable(name, self.query, sorted(layouts))
+        return TableView(self, layouts[name])
+
+    def read(self, work: Callable[[Cut], T]) -> T:
+        """Run `work` on one cut of all tables."""
+        entry = read_entry(self._broker, self.query)
+        assert entry is not None
+        return with_cut(self._directory, entry.shards, self._fence, work)
+
+    def snapshot(self) -> dict[str, dict[Any, Any]]:
+        """All rows of all tables, as of one committed batch."""
+        views = [self[name] for name in self.names()]
+        return self.read(lambda cut: {view.name: dict(view.rows_of(cut)) for view in views})
+
+    def _fence(self) -> Fence:
+        entry = read_entry(self._broker, self.query)
+        assert entry is not None
+        return entry.fence
+
+
+def known_queries(broker: Broker) -> list[str]:
+    return sorted(mark.split("/")[1] for mark in broker.marks("query/") if mark.endswith("/ledger"))

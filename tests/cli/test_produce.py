@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from potok.cli.produce import BadLine, LineForm, line_blocks
+from potok.errors import Location
+
+HERE = Location("lines", 7)
+
+
+def values(potok, topic: str = "orders") -> list[object]:
+    return [record["value"] for record in potok("consume", topic, "--from-beginning", "--json").objects]
+
+
+@pytest.fixture
+def lines(potok, tmp_path: Path):
+    """Writes a file of lines and appends it to the topic "orders" with some options."""
+    potok("topics", "create", "orders")
+
+    def produce(text: str, *options: str):
+        (tmp_path / "lines").write_text(text)
+        return potok("produce", "orders", "lines", *options)
+
+    return produce
+
+
+def test_each_line_becomes_a_record(potok, lines) -> None:
+    result = lines("one\ntwo\r\n\nlast without an end")
+    assert result.err == 'appended 4 records to "orders"\n'
+    assert values(potok) == ["one", "two", "", "last without an end"]
+
+
+def test_json_says_how_many(lines) -> None:
+    assert lines("one\ntwo\n", "--json").objects == [{"topic": "orders", "records": 2}]
+
+
+def test_key_time_and_headers_go_with_the_record(potok, lines) -> None:
+    text = '{"user": "anna", "at": "2024-01-02T03:04:05Z"}\n'
+    lines(text, "--key-field", "user", "--timestamp-field", "at", "--header", "from=test", "--header", "empty=")
+    (record,) = potok("consume", "orders", "--json").objects
+    assert (record["key"], record["timestamp"]) == ("anna", 1_704_164_645_000)
+    assert record["headers"] == {"from": "test", "empty": ""}
+
+
+def test_the_lines_before_a_bad_one_are_kept_and_it_is_named(potok, lines) -> None:
+    result = lines('{"user": "a"}\n{"user": "b"}\nnot json\n{"user": "c"}\n', "--key-field", "user")
+    assert result.code == 1
+    assert "  at lines:3" in result.err
+    assert 'appended 2 records to "orders"' in result.err
+    assert len(values(potok)) == 2
+
+
+def test_a_topic_that_does_not_exist_is_an_error(potok, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("one\n")
+    assert "potok topics create nowhere" in potok("produce", "nowhere", "lines").err
+
+
+def test_a_file_that_does_not_exist_is_an_error(potok) -> None:
+    potok("topics", "create", "orders")
+    assert 'cannot read "missing"' in potok("produce", "orders", "missing").err
+
+
+def test_a_header_without_a_name_is_wrong_usage(lines) -> None:
+    assert lines("one\n", "--header", "=x").code == 2
+
+
+def test_a_partition_can_be_chosen(potok, tmp_path: Path) -> None:
+    potok("topics", "create", "wide", "--partitions", "3")
+    (tmp_path / "lines").write_text("a\nb\nc\n")
+    potok("produce", "wide", "lines", "--partition", "2")
+    assert {record["partition"] for record in potok("consume", "wide", "--json").objects} == {2}
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "key", "value"),
+    [
+        (LineForm(), b"a:b", None, b"a:b"),
+        (LineForm(key_separator=b":"), b"a:b:c", b"a", b"b:c"),
+        (LineForm(key_separator=b":", null=b"NULL"), b"a:NULL", b"a", None),
+        (LineForm(key_field="n"), b'{"n": 5}', b"5", b'{"n": 5}'),
+        (LineForm(key_field="n"), b'{"n": null}', None, b'{"n": null}'),
+        (LineForm(key_field="n"), b'{"n": {"a": 1}}', b'{"a":1}', b'{"n": {"a": 1}}'),
+        (LineForm(), b"\xff\x00", None, b"\xff\x00"),
+    ],
+)
+def test_a_line_is_taken_apart(form: LineForm, line: bytes, key: bytes | None, value: bytes | None) -> None:
+    record = form.record(line, HERE)
+    assert (record.key, record.value) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "timestamp_ms"),
+    [
+        ("1700000000123", 1_700_000_000_123),
+        ('"2024-01-02"', 1_704_153_600_000),
+        ('"2024-01-02T01:00+01:00"', 1_704_153_600_000),
+    ],
+)
+def test_a_time_is_milliseconds_or_iso_8601(text: str, timestamp_ms: int) -> None:
+    record = LineForm(timestamp_field="at").record(b'{"at": %s}' % text.encode(), HERE)
+    assert record.timestamp_ms == timestamp_ms
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "message"),
+    [
+        (LineForm(key_separator=b"|"), b"a:b", 'no "|" in the line'),
+        (LineForm(key_field="n"), b"{", "not JSON"),
+        (LineForm(key_field="n"), b"\xff", "not JSON"),
+        (LineForm(key_field="n"), b"[1]", "not a JSON object"),
+        (LineForm(key_field="n"), b'{"m": 1}', 'no field "n"'),
+        (LineForm(timestamp_field="t"), b'{"t": "soon"}', '"soon" is not a time'),
+        (LineForm(timestamp_field="t"), b'{"t": true}', "true is not a time"),
+    ],
+)
+def test_a_line_of_another_form_is_refused(form: LineForm, line: bytes, message: str) -> None:
+    with pytest.raises(BadLine) as raised:
+        form.record(line, HERE)
+    assert message in raised.value.message
+    assert raised.value.at == HERE
+
+
+def test_lines_of_a_pipe_come_out_before_it_ends() -> None:
+    reading, writing = os.pipe()
+    blocks = line_blocks(reading)
+    os.write(writing, b"one\ntw")
+    assert next(blocks) == [b"one"]
+    os.write(writing, b"o\nthree\n")
+    assert next(blocks) == [b"two", b"three"]
+    os.write(writing, b"end")
+    os.close(writing)
+    assert list(blocks) == [[b"end"]]
+    os.close(reading)

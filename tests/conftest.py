@@ -1,0 +1,75 @@
+"""One Spark session and one browser for all tests; whatever needs neither runs first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+from potok.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLOW = ("spark", "kill", "browser")
+"""Marks, in the order in which their tests run, after all the others."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+
+# A loaded machine is no reason to fail.
+hypothesis.settings.register_profile("potok", deadline=None)
+hypothesis.settings.load_profile("potok")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session of the whole run. A test that asks for it is marked `spark` by that alone."""
+    from potok.engine.session import spark_session
+
+    session = spark_session(Settings(driver_memory="1g"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the system's browser. Mark the tests that use it with `browser`."""
+    found = find_browser()
+    assert found is not None
+    return found
+
+
+def find_browser() -> str | None:
+    on_path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return on_path or (str(MAC_BROWSER) if MAC_BROWSER.exists() else None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+    items.sort(key=lambda item: max((n for n, mark in enumerate(SLOW, 1) if item.get_closest_marker(mark)), default=0))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("browser") and find_browser() is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("no Chromium on this machine: scripts/install-browser.sh installs it", pytrace=False)
+        pytest.skip("no Chromium on this machine: run scripts/install-browser.sh")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "no Chromium" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(
+            f"NOT TESTED IN A BROWSER: {len(skipped)} tests skipped; install Chromium (scripts/install-browser.sh)",
+            yellow=True,
+            bold=True,
+        )

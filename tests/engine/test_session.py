@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from potok.engine import session
+from potok.engine.session import spark_conf, spark_session
+from potok.errors import SetupError
+from potok.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_failed_task_is_retried_and_never_run_twice_at_once() -> None:
+    conf = spark_conf(Settings())
+    assert conf["spark.master"] == "local[*,4]"
+    assert conf["spark.speculation"] == "false"
+
+
+def test_what_the_settings_say_about_spark_has_the_last_word() -> None:
+    conf = spark_conf(Settings.load(environ={}, driver_memory="3g", spark={"sql": {"shuffle.partitions": 7}}))
+    assert conf["spark.driver.memory"] == "3g"
+    assert conf["spark.sql.shuffle.partitions"] == "7"
+
+
+def test_options_for_the_jvm_are_added_to_those_for_its_log() -> None:
+    conf = spark_conf(Settings(spark={"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}))
+    options = conf["spark.driver.extraJavaOptions"].split()
+    assert options[-1] == "-XX:+UseSerialGC"
+    assert options[0].startswith("-Dlog4j2.configurationFile=file:/")
+
+
+@pytest.mark.parametrize(("level", "shown"), [("ERROR", False), ("WARN", True), ("info", True)])
+def test_failed_tasks_are_logged_only_to_who_asks_for_more_than_errors(level: str, shown: bool) -> None:
+    options = spark_conf(Settings(log_level=level))["spark.driver.extraJavaOptions"]
+    assert ("-Dpotok.failure.level" in options) == shown
+
+
+def test_only_a_local_driver_is_bound_to_this_machine() -> None:
+    assert "spark.driver.host" in spark_conf(Settings())
+    assert "spark.driver.host" not in spark_conf(Settings(master="spark://cluster:7077"))
+
+
+def test_the_session_is_made_once(spark: SparkSession) -> None:
+    assert spark_session(Settings(driver_memory="5g")) is spark
+    assert spark.conf.get("spark.sql.streaming.pollingDelay") == "10ms"
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+
+
+def test_a_session_that_is_there_already_is_used_and_left_as_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_own", None)
+    spark.conf.set("spark.sql.shuffle.partitions", "9")
+    adopted = spark_session(Settings())
+    assert adopted is not spark
+    assert adopted.sparkContext is spark.sparkContext
+    assert adopted.conf.get("spark.sql.shuffle.partitions") == "4"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "9"
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
+
+
+def test_a_session_with_speculative_tasks_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_own", None)
+    speculative = spark.sparkContext.getConf().set("spark.speculation", "true")
+    monkeypatch.setattr(spark.sparkContext, "getConf", lambda: speculative)
+    with pytest.raises(SetupError, match="speculative"):
+        spark_session(Settings())

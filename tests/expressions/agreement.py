@@ -1,0 +1,91 @@
+"""A typed value with a field of every kind, and the comparison of a traced lambda with the lambda itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from potok.expressions import Argument, Expr, Traced, evaluate, evaluate_row, trace
+from potok.records.rows import rows_of
+
+ADDRESS = pa.struct([("city", pa.string()), ("zip", pa.int64())])
+VALUE = pa.struct(
+    [
+        ("i", pa.int64()),
+        ("j", pa.int32()),
+        ("f", pa.float64()),
+        ("g", pa.float32()),
+        ("s", pa.string()),
+        ("t", pa.string()),
+        ("b", pa.bool_()),
+        ("c", pa.bool_()),
+        ("raw", pa.binary()),
+        ("d", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("ints", pa.list_(pa.int64())),
+        ("words", pa.list_(pa.string())),
+        ("address", ADDRESS),
+        ("people", pa.list_(pa.struct([("name", pa.string()), ("age", pa.int64())]))),
+        ("m", pa.map_(pa.string(), pa.int64())),
+        ("w", pa.map_(pa.string(), pa.float64())),
+    ]
+)
+ARGUMENTS = (Argument("key", pa.string()), Argument("value", VALUE))
+
+
+def traced(function: Callable[..., Any], *arguments: Argument) -> Expr:
+    found = trace(function, arguments or ARGUMENTS)
+    assert isinstance(found, Traced), found
+    return found.expr
+
+
+def assert_agrees(function: Callable[..., Any], keys: Sequence[Any], values: Sequence[Any], expr: Expr) -> list[int]:
+    """Every row that is not suspect is what Python gives. Returns the suspect rows."""
+    columns = {"key": pa.array(keys, pa.string()), "value": pa.array(values, VALUE)}
+    evaluated = evaluate(expr, columns, len(keys))
+    assert evaluated.column.type == expr.type
+    assert len(evaluated.column) == len(keys)
+    suspect = [False] * len(keys) if evaluated.suspect is None else evaluated.suspect.to_pylist()
+    assert None not in suspect
+    results = rows_of(evaluated.column)
+    for index, (key, value) in enumerate(zip(keys, rows_of(columns["value"]), strict=True)):
+        row = {"key": key, "value": value}
+        try:
+            expected = function(key, value)
+        except Exception as error:
+            assert suspect[index], f"{row}: Python raises {error!r}, native gives {results[index]!r}"
+            assert_raises(type(error), expr, row)
+            continue
+        assert same(evaluate_row(expr, row), expected), f"{row}: one row gives {evaluate_row(expr, row)!r}"
+        if not suspect[index]:
+            assert same(results[index], expected), f"{row}: Python gives {expected!r}, native {results[index]!r}"
+    return [index for index, doubtful in enumerate(suspect) if doubtful]
+
+
+def assert_raises(kind: type[Exception], expr: Expr, row: dict[str, Any]) -> None:
+    try:
+        evaluate_row(expr, row)
+    except kind:
+        return
+    raise AssertionError(f"{row}: evaluate_row does not raise {kind.__name__}")
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Equal in value and type, NaN to NaN; an int is taken for the float that a column of floats makes of it."""
+    if isinstance(found, tuple | list) and isinstance(expected, tuple | list):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    if isinstance(expected, tuple) and isinstance(found, dict):
+        return same(list(found.values()), list(expected))
+    if isinstance(found, dict) and isinstance(expected, dict):
+        return list(found) == list(expected) and all(same(found[name], expected[name]) for name in found)
+    if isinstance(found, float) and isinstance(expected, int) and not isinstance(expected, bool):
+        return found == expected
+    if type(found) is not type(expected):
+        return False
+    if isinstance(found, float) and math.isnan(found):
+        return math.isnan(expected)
+    return bool(found == expected)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.embedded.metadata import Metadata
+from potok.log.errors import BrokerClosed
+from potok.records.log_record import LogRecord
+
+from ..records import values
+
+
+def test_the_map_grows_when_it_is_full(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, map_bytes=64 << 10)
+    for n in range(20):
+        broker.set_marks({f"m{n:02d}": bytes(20_000)})
+    assert len(broker.marks("m")) == 20
+    broker.close()
+
+
+def test_the_map_grows_while_other_threads_read_and_write(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, map_bytes=64 << 10)
+    broker.create_topic("t")
+
+    def work(name: str) -> None:
+        for n in range(10):
+            broker.set_marks({f"{name}{n}": bytes(10_000)})
+            broker.end_offsets("t")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(broker.marks("")) == 40
+    broker.close()
+
+
+def test_a_map_grown_by_another_process_is_followed(run, tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path / "data", map_bytes=64 << 10)
+    grow = "b = EmbeddedBroker(DATA)\nfor n in range(40): b.set_marks({f'%s{n}': bytes(20_000)})"
+    assert run(grow % "r").returncode == 0
+    assert len(broker.marks("r")) == 40
+    assert run(grow % "w").returncode == 0
+    broker.set_marks({"w0": None})
+    assert len(broker.marks("w")) == 39
+    broker.close()
+
+
+def test_the_environment_is_opened_once_for_all_users(tmp_path: Path) -> None:
+    first = Metadata.open(tmp_path / "meta")
+    second = Metadata.open(tmp_path / "x" / ".." / "meta")
+    assert first is second
+    first.close()
+    assert second.read(lambda txn: txn.get(b"k")) is None
+    second.close()
+    with pytest.raises(BrokerClosed):
+        second.read(lambda txn: txn.get(b"k"))
+
+
+def test_a_directory_made_again_is_another_log(tmp_path: Path) -> None:
+    first = EmbeddedBroker(tmp_path / "data")
+    first.set_marks({"a": b"1"})
+    (tmp_path / "data").rename(tmp_path / "old")
+    second = EmbeddedBroker(tmp_path / "data")
+    assert second.marks("") == {}
+    assert first.marks("") == {"a": b"1"}
+    first.close()
+    second.close()
+
+
+def _append_in_child(broker: EmbeddedBroker, name: bytes) -> None:
+    for n in range(20):
+        broker.append("t", [LogRecord(name, b"%d" % n)])
+
+
+def test_a_broker_works_on_both_sides_of_a_fork(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    broker.append("t", [LogRecord(b"before", b"0")])
+    children = [
+        multiprocessing.get_context("fork").Process(target=_append_in_child, args=(broker, name))
+        for name in (b"a", b"b")
+    ]
+    for child in children:
+        child.start()
+    _append_in_child(broker, b"parent")
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    assert len(values(broker, "t")) == 61
+
+
+def test_a_fork_waits_for_the_transactions_of_other_threads(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    stop = threading.Event()
+    seen: list[dict[int, int]] = []
+
+    def poll() -> None:
+        while not stop.is_set():
+            seen.append(broker.end_offsets("t"))
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    for _ in range(5):
+        child = multiprocessing.get_context("fork").Process(target=_append_in_child, args=(broker, b"k"))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+    stop.set()
+    poller.join()
+    assert broker.end_offsets("t") == {0: 100}
+    assert all(later[0] >= earlier[0] for earlier, later in pairwise(seen))
+
+
+def test_an_error_of_lmdb_is_told_as_an_error_of_the_log(broker: EmbeddedBroker) -> None:
+    def fail(txn: object) -> None:
+        raise lmdb.CorruptedError("page 7")
+
+    with pytest.raises(Exception, match="cannot be written: page 7"):
+        broker._metadata.write(fail)

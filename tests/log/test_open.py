@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from potok.log import open_broker
+from potok.log.errors import BrokerClosed, BrokerNotSupported
+
+
+def test_a_relative_url_starts_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    broker = open_broker("file:./data")
+    assert broker.url == f"file:{tmp_path / 'data'}"
+    assert (tmp_path / "data" / "log").is_dir()
+    broker.close()
+
+
+def test_all_spellings_of_a_directory_are_one_broker(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    assert open_broker(str(tmp_path)) is broker
+    assert open_broker(f"file:{tmp_path}") is broker
+    assert open_broker(f"file://{tmp_path}") is broker
+    assert open_broker(broker.url) is broker
+    broker.close()
+
+
+def test_a_closed_broker_is_opened_anew(tmp_path: Path) -> None:
+    first = open_broker(tmp_path)
+    first.create_topic("orders")
+    first.close()
+    first.close()
+    with pytest.raises(BrokerClosed):
+        first.topics()
+    second = open_broker(tmp_path)
+    assert second.topics() == ["orders"]
+    second.close()
+
+
+def test_a_pickled_broker_opens_the_same_directory(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    assert pickle.loads(pickle.dumps(broker)) is broker
+    broker.close()
+
+
+@pytest.mark.parametrize("url", ["kafka://localhost:9092", "http://example.org", "file:"])
+def test_a_url_of_no_known_broker_is_refused_with_a_hint(url: str) -> None:
+    with pytest.raises(BrokerNotSupported, match=r"hint: .*file:./data"):
+        open_broker(url)

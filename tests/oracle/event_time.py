@@ -1,0 +1,37 @@
+"""When a record happened, by its own timestamp or by what the source says."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from oracle.call import call
+from oracle.records import Input
+from potok.topology.nodes import Timestamps
+from potok.topology.nodes.sources import TimeNotion
+
+
+class Unreadable(Exception):
+    """The source's function gave no time."""
+
+
+def event_time(timestamps: Timestamps, key: Any, value: Any, read: Input) -> int:
+    if timestamps.notion is not TimeNotion.EVENT:
+        raise NotImplementedError("the oracle knows event time only")
+    if timestamps.function is None:
+        return read.timestamp_ms
+    try:
+        return _to_ms(call(timestamps.function, key, value))
+    except Exception as error:
+        raise Unreadable(str(error)) from error
+
+
+def _to_ms(told: Any) -> int:
+    if isinstance(told, str):
+        told = dt.datetime.fromisoformat(told)
+    if isinstance(told, dt.datetime):
+        aware = told if told.tzinfo else told.replace(tzinfo=dt.UTC)
+        return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        raise Unreadable(f"{told!r} is not a time")
+    return int(told)

@@ -1,0 +1,179 @@
+"""Recomputes what a topology must have made of its whole input: record by record, with a dict for each table.
+
+Nothing here is shared with the engine or its kernels: no batches, no shards, no columns, no tracing. Unless told
+otherwise it reads the partitions one after the other: what is promised does not depend on how they interleave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from oracle.call import UserError, call
+from oracle.canonical import seen
+from oracle.decode import Undecodable, decode
+from oracle.event_time import Unreadable, event_time
+from oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
+from oracle.stateless import arm_of, outcome
+from oracle.tables import AggregateRows, Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
+from potok.topology.graph import Topology
+from potok.topology.nodes import (
+    Aggregate,
+    Branch,
+    Node,
+    Sink,
+    TableFilter,
+    TableMapValues,
+    TableSource,
+    ToStream,
+    ToTable,
+)
+
+Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
+Fields = Mapping[str, Container[str] | None]
+Turn = tuple[str, int]
+
+
+def recompute(
+    topology: Topology, inputs: Inputs, *, fields: Fields | None = None, turns: Iterable[Turn] | None = None
+) -> Expected:
+    """The final tables, the output topics and the dead letters.
+
+    Args:
+        topology: As the DSL built it.
+        inputs: The records of each source topic by partition; partitions without records may be left out.
+        fields: For each topic the fields that are looked at: only these can be wrong. All of them if left out.
+        turns: A topic and a partition for each record: whose next record is read.
+    """
+    walk = _Walk(topology, fields or {})
+    offsets: Counter[Turn] = Counter()
+    for topic, partition in partition_order(inputs) if turns is None else turns:
+        offset = offsets[topic, partition]
+        walk.read(Position(topic, partition, offset), inputs[topic][partition][offset])
+        offsets[topic, partition] += 1
+    walk.close()
+    return walk.expected()
+
+
+def partition_order(inputs: Inputs) -> list[Turn]:
+    """One partition after the other."""
+    return [
+        (topic, partition)
+        for topic, partitions in inputs.items()
+        for partition, records in sorted(partitions.items())
+        for _ in records
+    ]
+
+
+class _Walk:
+    """One pass of all records through all steps."""
+
+    def __init__(self, topology: Topology, fields: Fields) -> None:
+        self.topology = topology
+        self.fields = fields
+        self.sources = {source.topic: source for source in topology.sources}
+        self.clocks: dict[Turn, int] = {}
+        self.aggregates = {node: AggregateRows(node) for node in topology.of_type(Aggregate)}
+        self.latest: dict[Node, LatestRows] = {node: LatestRows(False) for node in topology.of_type(TableSource)}
+        self.latest |= {node: LatestRows(key_changed(node)) for node in topology.of_type(ToTable)}
+        self.derived: dict[Node, DerivedRows] = defaultdict(DerivedRows)
+        self.topics: dict[str, Output] = {}
+        self.dead_letters: list[DeadLetter] = []
+        for sink in topology.of_type(Sink):
+            output = self.topics.setdefault(sink.topic, Output(from_table(sink)))
+            if output.changelog != from_table(sink):
+                raise NotImplementedError(f"{sink.topic} gets both records and changes")
+
+    def read(self, position: Position, read: Input) -> None:
+        """Decode a record, tell its time, and send it through the steps. What fails here does not move the clock."""
+        source = self.sources[position.topic]
+        try:
+            key = decode(read.key, source.key)
+            value = decode(read.value, source.value, self.fields.get(source.topic))
+            at_ms = event_time(source.timestamps, key, value, read)
+        except (Undecodable, Unreadable) as error:
+            reason = "decode" if isinstance(error, Undecodable) else "timestamp"
+            self.set_aside(position, read, source, reason, error)
+            return
+        partition = position.topic, position.partition
+        clock_ms = self.clocks[partition] = max(at_ms, self.clocks.get(partition, at_ms))
+        item = Item(key, value, at_ms, clock_ms, position, read)
+        if isinstance(source, TableSource):
+            self.arrive(source, item)
+        else:
+            self.pass_on(source, item)
+
+    def pass_on(self, node: Node, item: Item) -> None:
+        for downstream in self.downstreams(node):
+            self.arrive(downstream, item)
+
+    def downstreams(self, node: Node) -> list[Node]:
+        """The steps after this one; a stream that is merged with itself is there twice."""
+        return [other for other in self.topology for upstream in other.upstreams if upstream is node]
+
+    def arrive(self, node: Node, item: Item) -> None:
+        """A record comes to a step; what becomes of it goes on before the next record is looked at."""
+        try:
+            if isinstance(node, Sink):
+                # A value that no step has replaced goes out as the bytes that came in.
+                value = seen(item.origin.value) if item.as_read else item.value
+                self.topics[node.topic].records.append(Written(item.key, value, item.position))
+            elif isinstance(node, Branch):
+                chosen = arm_of(node, item)
+                for arm in self.downstreams(node):
+                    if getattr(arm, "index", None) == chosen:
+                        self.pass_on(arm, item)
+            elif node.is_table:
+                change = self.aggregates[node].take(item) if node in self.aggregates else self.latest[node].take(item)
+                self.changed(node, change)
+            else:
+                for made in outcome(node, item):
+                    self.pass_on(node, made)
+        except UserError as error:
+            self.set_aside(item.position, item.origin, node, "error", error)
+        except SetAside as error:
+            self.set_aside(item.position, item.origin, node, str(error), error)
+
+    def changed(self, node: Node, change: Change | None) -> None:
+        """A row of a table has changed: tell the tables and streams that are made of it."""
+        if change is None or (change.before is None and change.after is None):
+            return
+        for downstream in self.downstreams(node):
+            if isinstance(downstream, ToStream):
+                self.pass_on(downstream, change.item.with_key(change.key).with_value(change.after))
+                continue
+            before, after = (self.side(downstream, change.key, value) for value in (change.before, change.after))
+            seen = Change(change.key, before, after, change.item)
+            self.derived[downstream].take(seen)
+            self.changed(downstream, seen)
+
+    def side(self, node: Node, key: object, value: object) -> object:
+        """What a table step makes of one side of a change."""
+        if value is None:
+            return None
+        try:
+            if isinstance(node, TableFilter):
+                return value if bool(call(node.predicate, key, value)) is not node.negate else None
+            if isinstance(node, TableMapValues):
+                return call(node.function, key, value)
+        except UserError as error:
+            # How many changes a table goes through depends on the batches, and so would the number of dead letters.
+            raise NotImplementedError(f"{node.name} raised; what is promised says nothing of that") from error
+        raise NotImplementedError(f"the oracle does not know {node.kind}")
+
+    def close(self) -> None:
+        """The end of the input: partitions without a readable record do not hold the clock."""
+        for node, rows in self.aggregates.items():
+            topics = self.topology.upstream_topics(node)
+            clocks = [clock_ms for (topic, _), clock_ms in self.clocks.items() if topic in topics]
+            for change in rows.close(min(clocks)) if clocks else []:
+                self.changed(node, change)
+
+    def set_aside(self, position: Position, read: Input, node: Node, reason: str, error: Exception) -> None:
+        self.dead_letters.append(DeadLetter(position, node.name, reason, read.key, read.value, str(error)))
+
+    def expected(self) -> Expected:
+        tables = {node.name: rows.rows() for node, rows in self.aggregates.items()}
+        tables |= {node.name: rows.rows() for node, rows in self.latest.items()}
+        tables |= {node.name: self.derived[node].rows() for node in self.topology if getattr(node, "kept", False)}
+        return Expected(tables, self.topics, self.dead_letters)

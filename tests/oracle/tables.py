@@ -1,0 +1,124 @@
+"""Steps that keep rows: what one record changes in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oracle.aggregates import Kept, begin
+from oracle.canonical import canonical, windowed_key
+from oracle.records import Item
+from potok.topology.nodes import Aggregate, FlatMap, Map, Node, SelectKey, ToStream
+
+
+class SetAside(Exception):
+    """This record cannot enter the table; the reason is the message."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of a table before and after a record; null is no row. `item` is the record that caused it."""
+
+    key: Any
+    before: Any
+    after: Any
+    item: Item
+
+
+@dataclass
+class Entry:
+    key: Any
+    kept: Kept
+    last: Item
+    end_ms: int = 0
+
+
+class AggregateRows:
+    """The rows of an aggregate."""
+
+    def __init__(self, node: Aggregate) -> None:
+        self.node = node
+        self.entries: dict[str, Entry] = {}
+
+    def take(self, item: Item) -> Change:
+        if item.key is None:
+            raise SetAside("no key")
+        key, end_ms = item.key, 0
+        window = self.node.window
+        if window is not None:
+            start_ms = item.at_ms // window.size_ms * window.size_ms
+            end_ms = start_ms + window.size_ms
+            if end_ms + window.grace_ms <= item.clock_ms:
+                raise SetAside("late")
+            key = windowed_key(item.key, start_ms, end_ms)
+        found = self.entries.get(canonical(key))
+        entry = found or Entry(key, begin(self.node.aggregation), item, end_ms)
+        before = found.kept.result if found else None
+        entry.kept.take(item)
+        entry.last = item
+        self.entries[canonical(key)] = entry
+        return Change(key, before, entry.kept.result, item)
+
+    def close(self, clock_ms: int) -> list[Change]:
+        """Drop the windows whose retention has passed."""
+        window = self.node.window
+        if window is None:
+            return []
+        past = {text: e for text, e in self.entries.items() if e.end_ms + window.retention_ms <= clock_ms}
+        for text in past:
+            del self.entries[text]
+        return [Change(entry.key, entry.kept.result, None, entry.last) for entry in past.values()]
+
+    def rows(self) -> dict[str, Any]:
+        return {text: entry.kept.result for text, entry in self.entries.items()}
+
+
+class LatestRows:
+    """The rows of a table source or of `to_table`: the last value of each key, where null deletes.
+
+    Where a step has changed the key, records of one key come from several partitions; then the last is the one with
+    the greatest event time (of equal ones, the greatest position), also among the deletes.
+    """
+
+    def __init__(self, by_event_time: bool) -> None:
+        self.by_event_time = by_event_time
+        self.held: dict[str, tuple[Any, Any]] = {}
+
+    def take(self, item: Item) -> Change | None:
+        if item.key is None:
+            raise SetAside("no key")
+        text = canonical(item.key)
+        rank = (item.at_ms, *item.place)
+        before_rank, before = self.held.get(text, (None, None))
+        if self.by_event_time and before_rank is not None and rank < before_rank:
+            return None
+        self.held[text] = rank, item.value
+        return Change(item.key, before, item.value, item)
+
+    def rows(self) -> dict[str, Any]:
+        return {text: value for text, (_, value) in self.held.items() if value is not None}
+
+
+class DerivedRows:
+    """The rows of a table that is made of another by `filter` or `map_values`."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def take(self, change: Change) -> None:
+        self.held[canonical(change.key)] = change.after
+
+    def rows(self) -> dict[str, Any]:
+        return {text: value for text, value in self.held.items() if value is not None}
+
+
+def key_changed(node: Node) -> bool:
+    """Whether a step between the source, or the table, and this one gives records another key."""
+    if isinstance(node, Map | FlatMap | SelectKey):
+        return True
+    return not isinstance(node, ToStream) and any(map(key_changed, node.upstreams))
+
+
+def from_table(node: Node) -> bool:
+    """Whether records here are the changes of a table."""
+    return node.is_table or any(map(from_table, node.upstreams))

@@ -1,0 +1,1 @@
+"""The promise, held to random topologies, records, batches, shards and restarts."""

@@ -1,0 +1,32 @@
+"""Plays a case on Spark and compares what comes of it with the oracle's answer."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from oracle import recompute
+from potok.testing import TestDriver
+from potok.topology.infer import infer
+from potok.topology.pruning import used_fields
+from properties.cases import Case
+from properties.compare import differences, made_by
+
+
+def play(case: Case) -> list[str]:
+    """What differs; empty if the promise is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        builder = case.load(Path(folder, "program.py"))
+        topology = builder.build()
+        fields = {source.topic: used_fields(topology, infer(topology), source) for source in topology.sources}
+        expected = recompute(topology, case.inputs, fields=fields)
+        with TestDriver(builder, partitions=case.partitions, shards=case.shards, spread=case.spread) as driver:
+            for run in case.runs:
+                for send in run.sends:
+                    read = send.record
+                    at = {"timestamp": read.timestamp_ms, "partition": send.partition}
+                    driver.send(send.topic, read.value, key=read.key, headers={"source": send.tag}, **at)
+                driver.run(batch_records=run.batch_records)
+                if run.restart:
+                    driver.restart()
+            return differences(made_by(driver, expected), expected)

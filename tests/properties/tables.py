@@ -1,0 +1,88 @@
+"""Random aggregates, tables, and what follows them."""
+
+from __future__ import annotations
+
+from properties import functions as fn
+from properties.functions import Aggregator
+from properties.programs import WINDOWS, Var, Writer
+from properties.steps import key_function
+
+
+def write_aggregate(writer: Writer) -> None:
+    upstream = writer.pick(writer.streams[-3:])
+    grouped = "group_by_key()"
+    if upstream.shape != "any" and writer.chance(70):
+        grouped = f"group_by({key_function(writer, upstream)})"
+    windowed = writer.chance(40)
+    window = f".windowed_by({writer.pick(WINDOWS)})" if windowed else ""
+    chosen = writer.pick(_aggregators(upstream))
+    if chosen.ordered:
+        writer.program.one_partition(upstream.topics)
+    writer.program.windowed |= windowed
+    table = writer.new("table")
+    call = chosen.text.replace("NAME", f'name="{table}"')
+    writer.line(f"{table} = {upstream.name}.{grouped}{window}.{call}")
+    writer.used.add(upstream.name)
+    monotone = call.startswith("count(") and not windowed
+    _write_table_steps(writer, table, chosen.result, monotone)
+
+
+def _aggregators(upstream: Var) -> list[Aggregator]:
+    by_shape = {"row": fn.ROW_AGGREGATORS, "number": fn.NUMBER_AGGREGATORS, "any": fn.ANY_AGGREGATORS}
+    ordered = len(upstream.topics) == 1 and not upstream.ties
+    return [
+        aggregator
+        for aggregator in by_shape[upstream.shape]
+        if (ordered or not aggregator.ordered)
+        and (upstream.typed or not aggregator.typed)
+        and not (upstream.ties and aggregator.text.startswith(("latest", "earliest")))
+    ]
+
+
+def write_to_table(writer: Writer) -> None:
+    """The latest of each key. By position it is determined only if the records of a key are in one partition."""
+    upstream = writer.pick(writer.streams[-3:])
+    if upstream.ties or (len(upstream.topics) > 1 and not upstream.rekeyed):
+        write_aggregate(writer)
+        return
+    if not upstream.rekeyed:
+        writer.program.by_key(upstream.topics)
+    table = writer.new("table")
+    writer.line(f'{table} = {upstream.name}.to_table(name="{table}")')
+    writer.used.add(upstream.name)
+    _write_table_steps(writer, table, "any", monotone=False)
+
+
+def write_table_source(writer: Writer) -> None:
+    if len(writer.program.topics) < 3:
+        _write_table_steps(writer, writer.source("table"), "any", monotone=False)
+    else:
+        write_aggregate(writer)
+
+
+def _write_table_steps(writer: Writer, table: str, result: str, monotone: bool) -> None:
+    """Filter and map the rows, then write the changes, or keep them as another table."""
+    for _ in range(writer.pick([0, 0, 1, 2])):
+        made = writer.new("table")
+        name = f', name="{made}"' if writer.chance(60) else ""
+        verb = writer.pick(["filter", "filter_not", "map_values"])
+        if verb == "map_values":
+            text, result = writer.pick(fn.TABLE_MAPPERS[result])
+        else:
+            text = writer.pick(fn.TABLE_PREDICATES[result])
+        if verb == "filter_not" and result != "number":
+            text = "lambda v: v is None"
+        writer.line(f"{made} = {table}.{verb}({text}{name})")
+        table, monotone = made, False
+    end = writer.pick(["", "to", "map_values", "to_table", "max"])
+    if end == "to":
+        writer.line(f'{table}.to_stream().to("{writer.new("changes-")}")')
+    elif end == "map_values":
+        # A delete must stay one: a row that came and went in one batch is never seen.
+        mapped = 'map_values(lambda v: None if v is None else {"v": v})'
+        writer.line(f'{table}.to_stream().{mapped}.to("{writer.new("changes-")}")')
+    elif end == "to_table":
+        writer.line(f'{table}.to_stream().to_table(name="{writer.new("copy")}")')
+    elif end == "max" and monotone:
+        # The greatest of counts that only grow is the same however many of their changes are seen.
+        writer.line(f'{table}.to_stream().group_by(lambda k, v: "all").max(name="{writer.new("greatest")}")')

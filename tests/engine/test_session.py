@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,11 @@ def test_the_session_is_made_once(spark: SparkSession) -> None:
     assert spark_session(Settings(driver_memory="5g")) is spark
     assert spark.conf.get("spark.sql.streaming.pollingDelay") == "10ms"
     assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+
+
+def test_a_key_pressed_on_the_terminal_does_not_reach_spark(spark: SparkSession) -> None:
+    workers = spark.sparkContext.parallelize([0], 1).map(lambda _: os.getsid(0)).collect()
+    assert workers != [os.getsid(0)]
 
 
 def test_a_session_that_is_there_already_is_used_and_left_as_it_is(

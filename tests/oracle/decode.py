@@ -67,9 +67,11 @@ def _json(text: str) -> Any:
         raise Undecodable(f"{name} is not JSON")
 
     try:
-        return json.loads(text, parse_constant=no_constant)
+        parsed = json.loads(text, parse_constant=no_constant)
+        json.dumps(parsed, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except ValueError as error:
         raise Undecodable(str(error)) from error
+    return parsed
 
 
 def _fit(value: Any, schema: Schema) -> Any:

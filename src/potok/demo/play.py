@@ -16,7 +16,7 @@ from potok.console.app import create_app
 from potok.console.query_feed import QueryFeed
 from potok.console.server import Server
 from potok.demo.shop import ORDERS
-from potok.demo.topology import PANELS, build
+from potok.demo.topology import PANELS, QUERY, build
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import QueryError
 from potok.log.broker import Broker
@@ -87,13 +87,14 @@ def play(
             try:
                 _wait(ending, query, generator, seconds)
             finally:
+                ending.set()  # whatever ended it: from here on Ctrl-C does not wait for the batch
                 say("stopping at the end of the batch")
                 query.stop()
 
 
 def create_topics(broker: Broker) -> None:
     """The topics of the demo. They keep some minutes only: the demo may run for days."""
-    for topic in (ORDERS, "high-value-orders", "order-counts"):
+    for topic in (ORDERS, "high-value-orders", "order-counts", f"{QUERY}-dead-letters"):
         broker.create_topic(topic, PARTITIONS, segment_bytes=KEPT_BYTES // 8, retention_bytes=KEPT_BYTES, exist_ok=True)
 
 

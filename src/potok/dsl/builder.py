@@ -49,8 +49,8 @@ class StreamsBuilder(Spelling):
         Args:
             topic: The topic; it is created when the query starts if it does not exist.
             key: The type of the key: text unless you say otherwise.
-            value: A dataclass, a TypedDict, a `potok.Record`, `"amount double, user_id string"`, a plain type such as `int`,
-                or nothing: then values are JSON of any shape, and steps on them run as Python.
+            value: A dataclass, a TypedDict, a `potok.Record`, `"amount double, user_id string"`, a plain type such as
+                `int`, or nothing: then values are JSON of any shape, and steps on them run as Python.
             key_format: How the bytes of a key are written; follows from the type if left out.
             value_format: How the bytes of a value are written: `json`, `delimited`, `text`, `kafka` or `raw`.
             timestamp: The field, or the function of key and value, that tells the event time; else the record's own

@@ -20,9 +20,7 @@ class Aggregating(Handle):
     _window: Tumbling | None = None
 
     def _aggregate(self, aggregation: Aggregation, name: str, verb: str) -> Table:
-        node = Aggregate(
-            self._state_name(name, verb), calling_location(), self._node, aggregation, self._window
-        )
+        node = Aggregate(self._state_name(name, verb), calling_location(), self._node, aggregation, self._window)
         self._graph.add(node)
         return Table(self._graph, node)
 
@@ -52,7 +50,8 @@ class Aggregating(Handle):
 
         Args:
             initializer: The value to begin with, or a function without arguments that makes it.
-            aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the next one.
+            aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the
+                next one.
             value: The type of the aggregate, if it cannot be found by tracing and should be typed.
             name: The table's name.
         """

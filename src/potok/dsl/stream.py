@@ -80,7 +80,9 @@ class Stream(Handle):
         step = self._name(name, "map_values")
         return self._add(MapValues(step, at, self._node, Function.of(function, (1, 2)), schema_of(value, at)))
 
-    def flat_map(self, function: Callable[..., Any], *, key: object = None, value: object = None, name: str = "") -> Stream:
+    def flat_map(
+        self, function: Callable[..., Any], *, key: object = None, value: object = None, name: str = ""
+    ) -> Stream:
         """Replace a record by any number of `(key, value)` pairs.
 
         >>> items = orders.flat_map(lambda k, v: [(k, item) for item in v["items"]])
@@ -115,7 +117,9 @@ class Stream(Handle):
         >>> arms["large"].to("large-orders")
         """
         if "default" in predicates:
-            raise TopologyError('"default" is the branch of what no predicate takes', hint="give the branch another name")
+            raise TopologyError(
+                '"default" is the branch of what no predicate takes', hint="give the branch another name"
+            )
         arms = self._arms(predicates, name)
         return dict(zip([*predicates, "default"], arms, strict=True))
 
@@ -163,7 +167,9 @@ class Stream(Handle):
         step = self._graph.step_name("", f"{self._node.name}.to.{topic}")
         self._graph.add(Sink(step, calling_location(), self._node, topic, key_format, value_format, partitions))
 
-    def through(self, topic: str, *, key_format: str = "", value_format: str = "", partitions: int | None = None) -> Stream:
+    def through(
+        self, topic: str, *, key_format: str = "", value_format: str = "", partitions: int | None = None
+    ) -> Stream:
         """Write to a topic and go on with the same records."""
         self.to(topic, key_format=key_format, value_format=value_format, partitions=partitions)
         return self

@@ -15,8 +15,6 @@ from potok.engine.batch_spec import BatchSpec, Range
 from potok.engine.clock import closing_clocks, windowed_steps
 from potok.engine.job import run_job
 from potok.engine.ledger import Ledger
-from potok.state.entry import Entry, mark_of
-from potok.state.offsets import Offsets
 from potok.engine.pace import Pace
 from potok.engine.plan import Plan
 from potok.engine.progress import Pulse
@@ -24,6 +22,8 @@ from potok.engine.report import Report
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
 from potok.log.broker import Broker
+from potok.state.entry import Entry, mark_of
+from potok.state.offsets import Offsets
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -104,9 +104,7 @@ class BatchRunner:
         reached = [clock for step, clock in clocks.items() if lane.topic in self._steps[step]]
         return max([NEVER if known is None else known, *reached])
 
-    def _commit(
-        self, entry: Entry, end: Offsets, spec: BatchSpec, report: Report, records: int, batch_ms: int
-    ) -> None:
+    def _commit(self, entry: Entry, end: Offsets, spec: BatchSpec, report: Report, records: int, batch_ms: int) -> None:
         times = {topic: dict(parts) for topic, parts in entry.stream_times.items()}
         for index, stream_time in report.stream_times.items():
             if stream_time > NEVER:

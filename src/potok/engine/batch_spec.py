@@ -1,4 +1,5 @@
-"""What the tasks of one batch are told: the attempt, the ranges to read, and the clocks. Nothing else is read from a clock."""
+"""What the tasks of one batch are told: the attempt, the ranges to read, and the clocks. Nothing else is read from a
+clock."""
 
 from __future__ import annotations
 

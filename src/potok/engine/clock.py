@@ -15,9 +15,7 @@ Partitions = frozenset[tuple[str, int]]
 def windowed_steps(topology: Topology) -> dict[str, set[str]]:
     """The steps that have windows to close, with the topics whose records can reach them."""
     return {
-        node.name: topology.upstream_topics(node)
-        for node in topology.of_type(Aggregate)
-        if node.window is not None
+        node.name: topology.upstream_topics(node) for node in topology.of_type(Aggregate) if node.window is not None
     }
 
 

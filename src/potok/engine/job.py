@@ -1,8 +1,9 @@
 """One batch, one Spark job: the stages as a chain of RDDs, between which Spark moves parcels.
 
-A parcel is a whole column chunk for one step on one shard, so that Spark shuffles a few large byte strings instead of many
-rows, and the number of Spark stages depends on the depth of the topology alone. A small batch runs all levels in one task
-and needs no shuffle at all.
+A parcel is a whole column chunk for one step on one shard, so that Spark shuffles a few large byte strings instead of
+many rows, and the number of Spark stages depends on the depth of the topology alone. A small batch runs all levels in
+one
+task and needs no shuffle at all.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ def _same(key: int) -> int:
     return key
 
 
+def _drain(items: Iterable[int]) -> None:
+    """Spark uses a worker again only if its input was read to the end; a new one costs as much as a small batch."""
+    for _ in items:
+        pass
+
+
 @lru_cache(maxsize=4)
 def _load_plan(data: bytes) -> Plan:
     return pickle.loads(data)  # type: ignore[no-any-return]
@@ -65,8 +72,9 @@ class Job:
     def __init__(self, plan: bytes, spec: bytes, depth: int) -> None:
         self._plan, self._spec, self._depth = plan, spec, depth
 
-    def first(self, index: int, _: Iterable[int]) -> Iterator[Item]:
+    def first(self, index: int, items: Iterable[int]) -> Iterator[Item]:
         """Level 0: read, and do all that needs no other shard."""
+        _drain(items)
         parcels, report = self._read(index)
         yield from self._send(parcels, report, index)
 
@@ -80,8 +88,9 @@ class Job:
 
         return run
 
-    def whole(self, _: Iterable[int]) -> Iterator[Item]:
+    def whole(self, items: Iterable[int]) -> Iterator[Item]:
         """All levels in one task."""
+        _drain(items)
         parcels, total = self._read(0)
         for level in range(1, self._depth + 1):
             mine = [parcel for parcel in parcels if parcel.level == level]

@@ -17,7 +17,7 @@ class QueryAlreadyRuns(QueryError):
     def __init__(self, query: str, holder: str) -> None:
         super().__init__(
             f'query "{query}" already runs{f" ({holder})" if holder else ""}',
-            hint="stop that process first, or give this topology another name: StreamsBuilder(\"other-name\")",
+            hint='stop that process first, or give this topology another name: StreamsBuilder("other-name")',
         )
 
 

@@ -143,9 +143,7 @@ class Workshop:
         assert isinstance(node, TableSource | ToTable)
         by_time = isinstance(node, ToTable) and self.plan.inferred[node.upstream].rekeyed
         kind = FoldRecords if by_time else tables.KeepByPosition
-        return kind(
-            node.name, self.task, tables.ByTime(), None, step.key, step.value, self.session, clock, lanes
-        )
+        return kind(node.name, self.task, tables.ByTime(), None, step.key, step.value, self.session, clock, lanes)
 
 
 def has_head(node: Node) -> bool:

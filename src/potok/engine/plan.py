@@ -14,8 +14,8 @@ from potok.topology.pruning import used_fields
 class Plan:
     """A topology with the level of each step. Level 0 runs where records are read, the others on the shards.
 
-    All steps of a level run in one task for each shard, so a batch costs one shuffle for each level, however many steps,
-    branches and sinks the topology has.
+    All steps of a level run in one task for each shard, so a batch costs one shuffle for each level, however many
+    steps, branches and sinks the topology has.
     """
 
     topology: Topology

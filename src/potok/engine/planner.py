@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from potok.engine.clock import closing_clocks, tick_due
-from potok.state.entry import Entry, mark_of
-from potok.views.ledger_view import read_entry
-from potok.state.offsets import Ends, Offsets
 from potok.log.broker import Broker
+from potok.state.entry import Entry, mark_of
+from potok.state.offsets import Ends, Offsets
+from potok.views.ledger_view import read_entry
 
 
 @dataclass(slots=True)
@@ -50,7 +50,8 @@ class Planner:
         return min(self.max_records, int(pace)) if pace else self.max_records
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
-        """The partitions that have been read to their end for long enough, or that never had a record at the end of a run."""
+        """The partitions that have been read to their end for long enough, or that never had a record at the end of a
+        run."""
         now = time.monotonic()
         quiet: set[tuple[str, int]] = set()
         for topic, parts in ends.items():

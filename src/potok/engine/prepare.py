@@ -10,15 +10,15 @@ from typing import Any, Protocol
 import cloudpickle
 
 from potok.engine.ledger import Ledger
-from potok.state.entry import mark_of
 from potok.engine.lock import QueryLock
-from potok.state.offsets import Offsets
 from potok.engine.plan import Plan, make_plan
 from potok.engine.progress import Pulse, Totals
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
+from potok.state.entry import mark_of
+from potok.state.offsets import Offsets
 from potok.state.store import ShardStore
 from potok.topology.compare import Change, StateDoesNotFit, compare, shape_of
 from potok.topology.describe import description_of

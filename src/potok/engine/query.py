@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
-from potok.state.entry import mark_of
-from potok.state.offsets import Offsets
 from potok.engine.pace import Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
 from potok.errors import PotokError, QueryError
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
+from potok.state.entry import mark_of
+from potok.state.offsets import Offsets
 from potok.views.table_view import TableView
 from potok.views.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PROTECT_EVERY_S = 5.0
 
 
-class StopAtBoundary(Exception):  # noqa: N818 - a signal, not an error
+class StopAtBoundary(Exception):
     """Ends Spark's query before a batch begins; the batch is begun again at the next start."""
 
 
@@ -36,7 +36,8 @@ class QueryFailed(QueryError):
 
     def __init__(self, query: str, cause: str) -> None:
         super().__init__(
-            f'query "{query}" failed: {cause}', hint="nothing of the batch is visible; start the query again to retry it"
+            f'query "{query}" failed: {cause}',
+            hint="nothing of the batch is visible; start the query again to retry it",
         )
 
 

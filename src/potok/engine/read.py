@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -128,8 +128,8 @@ def instant(value: Any) -> int:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)
     if isinstance(value, date):
-        return round(datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp() * 1000)
+        return round(datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1000)
     raise TypeError("expected milliseconds, ISO text or a datetime")

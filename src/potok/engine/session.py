@@ -41,8 +41,7 @@ _PROCESS_CONF = {
     # Two attempts of one task at once would be two writers of one shard.
     "spark.speculation": "false",
     "spark.python.worker.reuse": "true",
-    # Workers are forked from a process that has imported everything: 1 s less for each new one.
-    "spark.python.daemon.module": "potok.engine.daemon",
+    "spark.python.daemon.module": "potok.engine.worker_daemon",
     # With TCP every Python stage waits about 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
@@ -106,6 +105,8 @@ def _logging_options(level: str) -> list[str]:
 
 
 def _start(settings: Settings) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     conf = _submitted_conf()
@@ -120,7 +121,9 @@ def _start(settings: Settings) -> SparkSession:
     _choose_python(settings.master)
     java_home = java_home_for_spark(find_java(), settings.cache_path)
     with _environment("JAVA_HOME", str(java_home)):
-        return SparkSession.builder.config(conf=conf).getOrCreate()
+        # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
+        gateway = SparkContext._gateway or launch_gateway(conf, popen_kwargs={"start_new_session": True})
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
 def _conf_of(values: Mapping[str, str]) -> SparkConf:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from potok.state.offsets import Offsets
 from potok.engine.planner import Planner
 from potok.log.open import open_broker
+from potok.state.offsets import Offsets
 
 FORMAT = "potok"
 

@@ -41,9 +41,7 @@ class Stage:
         self._wire()
 
     def _wire(self) -> None:
-        workshop = Workshop(
-            self._plan, self._spec, self._task, self._broker, self.outbox, self.report, self._session
-        )
+        workshop = Workshop(self._plan, self._spec, self._task, self._broker, self.outbox, self.report, self._session)
         levels = self._plan.levels
         for node in self._plan.topology:
             if isinstance(node, TableSource) and self._level == 0:

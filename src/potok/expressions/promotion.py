@@ -18,17 +18,13 @@ _CHOICES: Final = ("when", "coalesce", "least", "greatest", "absolute")
 
 def check_promotion(expr: Binary) -> Binary:
     """Refuse arithmetic in which Python may compute with ints that the column rounds."""
-    if family(expr.type) == "float" and expr.op != "/":
-        bounds = _bound(expr.left), _bound(expr.right)
-        for bound, other in ((bounds[0], expr.right), (bounds[1], expr.left)):
-            if bound is not None and family(other.type) != "float" and not isinstance(other, Literal):
-                raise NotTraceable("it mixes an int in place of a missing float with ints; write 0.0 instead of 0")
-        if (_bound(expr) or 0) > EXACT_FLOAT:
+    if _bound(expr.left) is None and _bound(expr.right) is None:
+        return expr
+    for side in (expr.left, expr.right):
+        if family(side.type) != "float" and not isinstance(side, Literal):
+            raise NotTraceable("it computes with ints, and with an int in place of a missing float; write 0.0 for 0")
+        if (_alternative(side) or 0) > EXACT_FLOAT or (_bound(expr) or 0) > EXACT_FLOAT:
             raise NotTraceable("it computes with large ints in place of floats; write them as floats")
-    if expr.op == "/" and any(_bound(side) is not None for side in (expr.left, expr.right)):
-        sides = [side for side in (expr.left, expr.right) if family(side.type) != "float"]
-        if any(not isinstance(side, Literal) for side in sides):
-            raise NotTraceable("it divides an int in place of a missing float; write 0.0 instead of 0")
     return expr
 
 

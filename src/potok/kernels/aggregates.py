@@ -1,4 +1,5 @@
-"""The half of an aggregate that runs on the shard: partial results merge into fenced cells of fixed width, as arrays."""
+"""The half of an aggregate that runs on the shard: partial results merge into fenced cells of fixed width, as
+arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +17,6 @@ from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan, Slot
-from potok.topology.infer import windowed_key
 from potok.topology.nodes import Tumbling
 
 Array = npt.NDArray[Any]
@@ -100,9 +100,7 @@ class Aggregate(Operator):
         return table_keys(keys, starts, self._window, self._key_type)
 
 
-def table_keys(
-    keys: pa.Array, starts: Array | None, window: Tumbling | None, key_type: pa.DataType | None
-) -> Column:
+def table_keys(keys: pa.Array, starts: Array | None, window: Tumbling | None, key_type: pa.DataType | None) -> Column:
     """The keys of a table as its downstream sees them; those of a windowed table hold the window."""
     column = key_column(keys, key_type)
     if window is None or starts is None:
@@ -113,8 +111,8 @@ def table_keys(
             {"key": key, "start": int(start), "end": int(end)}
             for key, start, end in zip(column, starts, ends, strict=True)
         ]
-    fields = list(windowed_key(key_type, window))  # type: ignore[arg-type]
-    return pa.StructArray.from_arrays([column, pa.array(starts), pa.array(ends)], fields=fields)
+    names = ["key", "start", "end"]
+    return pa.StructArray.from_arrays([column, pa.array(starts), pa.array(ends)], names)
 
 
 def change(keys: Column, after: Column, before: Column | None, timestamps: Array, stream_times: Array) -> Chunk:
@@ -168,7 +166,7 @@ class Cells:
                 mean = np.asarray(total, np.float64) / np.asarray(count, np.float64)
             return pa.array(mean, pa.float64(), mask=empty)
         if plan.fields:
-            return pa.StructArray.from_arrays(columns, fields=list(plan.result), mask=pa.array(~exists))
+            return pa.StructArray.from_arrays(columns, list(plan.fields), mask=pa.array(~exists))
         return columns[0]
 
     def _slot(self, cells: Array, index: int, exists: Mask) -> pa.Array:

@@ -68,9 +68,7 @@ def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any
     return results, errors
 
 
-def call_each_pair(
-    function: Callable[..., Any], keys: list[Any], values: list[Any]
-) -> tuple[list[Any], Errors]:
+def call_each_pair(function: Callable[..., Any], keys: list[Any], values: list[Any]) -> tuple[list[Any], Errors]:
     results: list[Any] = []
     errors: Errors = {}
     append, rest = results.append, zip(keys, values, strict=True)
@@ -97,9 +95,7 @@ def plain(value: Any) -> Any:
 
 def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
     return {
-        name: column
-        for name, column in (("key", chunk.key), ("value", chunk.value))
-        if not isinstance(column, list)
+        name: column for name, column in (("key", chunk.key), ("value", chunk.value)) if not isinstance(column, list)
     }
 
 

@@ -6,17 +6,17 @@ import marshal
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Column = pa.Array | list[Any]
+Column: TypeAlias = pa.Array | list[Any]
 """Typed values are an Arrow array; dynamic ones are a list of plain Python objects."""
 
-Ints = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 NO_LANE = -1
 """The lane of a record that no single input record stands for: a change of a table."""
@@ -26,9 +26,9 @@ NO_LANE = -1
 class Chunk:
     """Records in the order they came.
 
-    A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before` is
-    there for the changes of a table only. `raw_key` and `raw_value` are the bytes as they were read, as long as they are
-    at hand; `intact` says that the value still means those bytes.
+    A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
+    is there for the changes of a table only. `raw_key` and `raw_value` are the bytes as they were read, as long as they
+    are at hand; `intact` says that the value still means those bytes.
     """
 
     key: Column
@@ -168,12 +168,14 @@ def to_ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def from_ipc(data: bytes) -> pa.RecordBatch:
     with pa.ipc.open_stream(data) as reader:
-        return reader.read_next_batch()
+        batch: pa.RecordBatch = reader.read_next_batch()
+        return batch
 
 
 def dump_objects(objects: list[Any]) -> bytes:
@@ -181,9 +183,10 @@ def dump_objects(objects: list[Any]) -> bytes:
     try:
         return b"m" + marshal.dumps(objects)
     except ValueError:
-        return b"p" + cloudpickle.dumps(objects, protocol=5)
+        data: bytes = cloudpickle.dumps(objects, protocol=5)
+        return b"p" + data
 
 
 def load_objects(data: bytes) -> list[Any]:
     loads = marshal.loads if data[:1] == b"m" else pickle.loads
-    return loads(memoryview(data)[1:])  # type: ignore[no-any-return, operator]
+    return loads(memoryview(data)[1:])  # type: ignore[no-any-return]

@@ -32,7 +32,7 @@ class Expiry:
         rows = np.flatnonzero(~existed)
         if len(rows):
             ends = time_bytes(starts[rows] + self._window.size_ms)
-            entries = [(end + cell_keys[row], b"", None) for end, row in zip(ends, rows, strict=True)]
+            entries = [(end + cell_keys[int(row)], b"", None) for end, row in zip(ends, rows, strict=True)]
             self._session.write(index_of(self._table), entries)
 
     def closed(self) -> list[bytes]:

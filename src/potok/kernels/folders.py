@@ -119,7 +119,6 @@ class CollectList(Folder):
         return state
 
 
-
 class CountDistinct(Folder):
     """Values are told apart by their canonical bytes, so that lists and structs count too."""
 

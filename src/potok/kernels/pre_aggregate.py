@@ -35,7 +35,7 @@ class AggregateOverflow(QueryError):
     def __init__(self, step: str) -> None:
         super().__init__(
             f'the sum of step "{step}" no longer fits into 64 bits',
-            hint="sum a float instead: lambda v: v[\"amount\"] * 1.0",
+            hint='sum a float instead: lambda v: v["amount"] * 1.0',
         )
 
 
@@ -61,11 +61,10 @@ class GroupRecords(Operator):
         late = late_rows(self._window, chunk, starts)
         if late.any():
             rows = np.flatnonzero(late)
-            errors = {int(row): late_reason(self._window, chunk, starts, row) for row in rows}
+            errors = {int(row): late_reason(self._window, chunk, starts, int(row)) for row in rows}
             self.task.dead_letters.add(chunk, errors, self.name, Reason.LATE)
             chunk, starts = chunk.where(~late), starts[~late]
         return chunk, starts
-
 
     def _with_usable_keys(self, chunk: Chunk) -> Chunk:
         errors = encode_each_key(chunk.key).errors

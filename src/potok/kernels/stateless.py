@@ -14,8 +14,8 @@ from potok.kernels.call import Called, Errors, call_python, call_traced, describ
 from potok.kernels.chunk import Chunk, Column
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task
-from potok.records.schema import Schema
 from potok.records.rows import column_of
+from potok.records.schema import Schema
 
 
 class Filter(Operator):

@@ -26,7 +26,8 @@ from potok.state.session import StateSession
 
 
 class ByTime(Folder):
-    """The value with the greatest (event time, position); a null value is remembered, so that an older one stays out."""
+    """The value with the greatest (event time, position); a null value is remembered, so that an older one stays
+    out."""
 
     def add(self, state: Any, fed: Fed) -> Any:
         rank = (fed.timestamp_ms, fed.position)
@@ -59,9 +60,7 @@ class KeepByPosition(FoldRecords):
         previous = [_value(before[row]) for row in changed]
         old: Column = previous if self._result_type is None else pa.array(previous, self._result_type)
         self.emit(
-            change(
-                key_column(picked.key, self._key_type), picked.value, old, picked.timestamp, picked.stream_time
-            )
+            change(key_column(picked.key, self._key_type), picked.value, old, picked.timestamp, picked.stream_time)
         )
 
 

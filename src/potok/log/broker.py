@@ -143,7 +143,7 @@ class Broker(ABC):
         """Append records; durable when it returns, and visible all at once.
 
         Without `partition`, a record goes to the partition of its key by Kafka's default partitioner, and
-        records without a key are spread. `ingested` is stamped by the log; a timestamp that is null or 0 becomes the
+        records without a key are spread. `ingested` is stamped by the log; a timestamp that is null or -1 becomes the
         present time. Only the columns of LOG_SCHEMA count, and only `value` must be there.
         """
 

@@ -15,7 +15,7 @@ from potok.log.broker import Broker
 from potok.log.encoding import to_bytes
 from potok.log.errors import BrokerClosed, RecordTooLarge, TopicNotFound
 from potok.log.open import open_broker
-from potok.records.log_record import LogRecord
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 HeadersInput = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
@@ -40,6 +40,7 @@ class Producer:
         linger_ms: Write at the latest after so long; 0 writes every record before `send` returns.
         encode: Makes bytes of keys and values. By default bytes stay as they are, text becomes
             UTF-8 and anything else JSON.
+        create_topics: Create a topic that does not exist, with one partition.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class Producer:
         batch_records: int = 10_000,
         linger_ms: int = 20,
         encode: Callable[[object], bytes | None] = to_bytes,
+        create_topics: bool = True,
     ) -> None:
         self.broker = broker if isinstance(broker, Broker) else open_broker(broker)
         self._batch_records = batch_records
         self._linger = linger_ms / 1000
         self._encode = encode
+        self._create_topics = create_topics
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._waiting: dict[tuple[str, int | None], list[LogRecord]] = {}
@@ -128,6 +131,8 @@ class Producer:
             raise BrokerClosed(self.broker.url)
         partitions = self._partitions.get(topic)
         if partitions is None:
+            if self._create_topics:
+                self.broker.create_topic(topic, exist_ok=True)
             partitions = self._partitions[topic] = self.broker.partitions(topic)
         if partition is not None and not 0 <= partition < partitions:
             raise TopicNotFound(topic, partition, partitions)
@@ -154,7 +159,7 @@ class Producer:
 
 def _milliseconds(timestamp: int | datetime | None) -> int:
     if timestamp is None:
-        return 0
+        return NO_TIMESTAMP
     return int(timestamp.timestamp() * 1000) if isinstance(timestamp, datetime) else timestamp
 
 

@@ -102,7 +102,7 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
             f"the annotations of {model.__name__} cannot be resolved: {error}",
             hint="define the types that it names at module level",
         ) from error
-    missing_allowed = () if dataclasses.is_dataclass(model) else model.__optional_keys__
+    missing_allowed = () if dataclasses.is_dataclass(model) else _not_required(model, hints)
     defaults = _defaults(model) if dataclasses.is_dataclass(model) else dict.fromkeys(hints, NO_DEFAULT)
     fields = []
     for name, default in defaults.items():
@@ -116,6 +116,15 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
             default = checked_default(name, schema, default, Reading.PYTHON)
         fields.append(Field(name, schema, nullable, default))
     return Schema.struct(fields)
+
+
+def _not_required(model: Any, hints: dict[str, Any]) -> set[str]:
+    """The names that a TypedDict may lack. `__optional_keys__` misses a `NotRequired` in annotations that are text."""
+    marks = {name: typing.get_origin(hint) for name, hint in hints.items()}
+    required = {name for name, mark in marks.items() if mark is typing.Required}
+    return {name for name, mark in marks.items() if mark is typing.NotRequired} | set(
+        model.__optional_keys__
+    ) - required
 
 
 def _defaults(model: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import datetime as dt
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import orjson
@@ -43,7 +43,8 @@ def load_key(text: bytes) -> Any:
 
 def _tagged(obj: Any) -> Any:
     if isinstance(obj, Decimal):
-        return {"$decimal": str(obj.normalize())}
+        # All its digits, whatever the precision of this thread; equal decimals may have more or fewer zeros.
+        return {"$decimal": str(obj.normalize(Context(prec=max(1, len(obj.as_tuple().digits))))) if obj else "0"}
     if isinstance(obj, bytes):
         return {"$bytes": base64.b64encode(obj).decode()}
     if isinstance(obj, dt.datetime):

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+NO_TIMESTAMP = -1
+
+
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """A record as the log keeps it: bytes, a time, and a position once it has one.
 
-    A `timestamp_ms` of 0 means "the time of the append". `offset` and `partition` are -1 and
+    A `timestamp_ms` of `NO_TIMESTAMP` means "the time of the append". `offset` and `partition` are -1 and
     `ingested_ms` is 0 until the log has accepted the record.
     """
 
     key: bytes | None
     value: bytes | None
-    timestamp_ms: int = 0
+    timestamp_ms: int = NO_TIMESTAMP
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str = ""
     partition: int = -1

@@ -2,8 +2,9 @@
 
 crc32 | epoch | batch | length of new | length of old | room for new | length of key | new | old | key
 
-A length of -1 stands for nothing: a cell whose `new` is nothing is a delete. `room` is the space kept for `new`, so that
-all cells of a table of fixed width have one size and are read and written as one array. The key is kept in the cell
+A length of -1 stands for nothing: a cell whose `new` is nothing is a delete. `room` is the space kept for `new`, so
+that all cells of a table of fixed width have one size and are read and written as one array. The key is kept in the
+cell
 only where it is too long for the store.
 """
 

@@ -17,8 +17,8 @@ LAYOUT = 1
 class Entry:
     """All that a batch leaves behind for the next one.
 
-    `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not end
-    in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
+    `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not
+    end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
     over, and `clocks` the closing clock that the batch used.
     """
 

@@ -70,7 +70,8 @@ class Environment:
                 self._env.set_mapsize(self._env.info()["map_size"] * 2)
 
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
-        """A read transaction that the caller ends, and the tables in it: a transaction knows only those opened before."""
+        """A read transaction that the caller ends, and the tables in it: a transaction knows only those opened
+        before."""
         for name in self.table_names():
             self.table(name)
         return self._begin(write=False), dict(self._tables)

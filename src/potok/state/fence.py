@@ -33,8 +33,10 @@ class StaleAttempt(StateError):
 class Fence:
     """What counts for one attempt, or for one reader.
 
-    `ended` holds, for each epoch that is over, the last batch it committed: its later batches are void. A reader's attempt is
-    the first batch after the last committed one, so that what the running batch writes is stepped over like void writes.
+    `ended` holds, for each epoch that is over, the last batch it committed: its later batches are void. A reader's
+    attempt is the first batch after the last committed one, so that what the running batch writes is stepped over
+    like void
+    writes.
     """
 
     attempt: Attempt

@@ -11,7 +11,8 @@ Ends = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The next offset to read of each partition; a count of ticks; and the partitions that no longer hold the clock back."""
+    """The next offset to read of each partition; a count of ticks; and the partitions that no longer hold the clock
+    back."""
 
     topics: dict[str, dict[int, int]] = field(default_factory=dict)
     tick: int = 0

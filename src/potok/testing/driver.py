@@ -16,7 +16,7 @@ from potok.engine.planner import Planner
 from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.engine.session import spark_session
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.records.log_record import LogRecord
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.settings import Settings
 from potok.state.environment import close_environment
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
@@ -80,18 +80,22 @@ class TestDriver:
         value: Any,
         key: Any = None,
         *,
-        timestamp: int = 0,
+        timestamp: int | None = None,
         partition: int | None = None,
         headers: Mapping[str, bytes] | None = None,
     ) -> None:
         """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
         record = LogRecord(
-            key.encode() if isinstance(key, str) else _bytes(key), _bytes(value), timestamp, tuple((headers or {}).items())
+            key.encode() if isinstance(key, str) else _bytes(key),
+            _bytes(value),
+            NO_TIMESTAMP if timestamp is None else timestamp,
+            tuple((headers or {}).items()),
         )
         self.broker.append(topic, [record], partition)
 
     def run(self, batch_records: int | None = None) -> int:
-        """Process all that was sent, in batches of at most `batch_records`, and what closes after it; returns the batches."""
+        """Process all that was sent, in batches of at most `batch_records`, and what closes after it; returns the
+        batches."""
         topics = self._topology.source_topics
         target = self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)

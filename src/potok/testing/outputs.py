@@ -49,7 +49,14 @@ def records_of(broker: Broker, topic: str) -> list[LogRecord]:
                 headers = tuple((header["name"], header["value"]) for header in row["headers"] or [])
                 found.append(
                     LogRecord(
-                        row["key"], row["value"], row["timestamp"], headers, topic, partition, row["offset"], row["ingested"]
+                        row["key"],
+                        row["value"],
+                        row["timestamp"],
+                        headers,
+                        topic,
+                        partition,
+                        row["offset"],
+                        row["ingested"],
                     )
                 )
     return found

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
 from potok.expressions.expr import Column, Expr
+from potok.expressions.function import Function
 from potok.expressions.trace import Argument, Traced, Untraceable, trace
 from potok.topology.nodes import Aggregation
 
@@ -30,7 +31,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AggregatePlan:
-    """With slots, records are pre-aggregated where they are read; without, they travel to their shard and are folded there."""
+    """With slots, records are pre-aggregated where they are read; without, they travel to their shard and are folded
+    there."""
 
     kind: str
     slots: tuple[Slot, ...]
@@ -115,10 +117,9 @@ def _term_slot(term: AggregateTerm) -> Slot:
     return Slot(term.op, term.term, term.type, term.initial, term)
 
 
-def trace_function(function: object, key: pa.DataType | None, value: pa.DataType | None) -> Traced | Untraceable:
+def trace_function(function: Function, key: pa.DataType | None, value: pa.DataType | None) -> Traced | Untraceable:
     """Trace a function of (value) or (key, value) over the types of a stream."""
-    arity = getattr(function, "arity", 1)
-    arguments = [Argument("value", value)] if arity == 1 else [Argument("key", key), Argument("value", value)]
+    arguments = [Argument("key", key), Argument("value", value)][-function.arity :]
     if value is None:
         return Untraceable("the values are dynamic")
     return trace(function, arguments)

@@ -1,4 +1,5 @@
-"""What is known of each step before anything runs: the types of its keys and values, and which functions were traced."""
+"""What is known of each step before anything runs: the types of its keys and values, and which functions were
+traced."""
 
 from __future__ import annotations
 
@@ -43,8 +44,9 @@ from potok.topology.nodes import (
 class Step:
     """What inference found out about a node.
 
-    `key` and `value` are the types of what comes out; None is dynamic. `exprs` holds one expression for each function of
-    the node, or None where that function runs as Python, and `reason` says why. `intact` says that values are still as
+    `key` and `value` are the types of what comes out; None is dynamic. `exprs` holds one expression for each function
+    of the node, or None where that function runs as Python, and `reason` says why. `intact` says that values are
+    still as
     they were read from their topic; `rekeyed` that keys are not; `sharded` that records are on the shard of their key.
     """
 
@@ -94,19 +96,19 @@ def _trace(function: Function, up: Step) -> tuple[Expr | None, str]:
 
 
 @singledispatch
-def _step(node: Node, ups: list[Step]) -> Step:
+def _step(node: Node, ups: list[Step]) -> Step:  # noqa: ARG001 - every kind of node has the same two
     raise TypeError(f"no inference for {type(node).__name__}")
 
 
 @_step.register
-def _source(node: StreamSource, ups: list[Step]) -> Step:
+def _source(node: StreamSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = _arrow(node.key.schema), _arrow(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
     return Step(key, value, exprs, reason, intact=True)
 
 
 @_step.register
-def _table_source(node: TableSource, ups: list[Step]) -> Step:
+def _table_source(node: TableSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = _arrow(node.key.schema), _arrow(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
     return Step(key, value, exprs, reason, sharded=True)
@@ -145,12 +147,12 @@ def _same(node: Node, ups: list[Step]) -> Step:
 
 @_step.register(Peek)
 @_step.register(Foreach)
-def _action(node: Peek | Foreach, ups: list[Step]) -> Step:
+def _action(node: Peek | Foreach, ups: list[Step]) -> Step:  # noqa: ARG001
     return replace(ups[0], exprs=(None,), reason="it has an effect outside", plan=None)
 
 
 @_step.register
-def _merge(node: Merge, ups: list[Step]) -> Step:
+def _merge(node: Merge, ups: list[Step]) -> Step:  # noqa: ARG001
     first = ups[0]
     same_key = all(up.key == first.key for up in ups)
     same_value = all(up.value == first.value for up in ups)
@@ -200,7 +202,7 @@ def _map(node: Map, ups: list[Step]) -> Step:
 
 
 @_step.register
-def _flat_map(node: FlatMap, ups: list[Step]) -> Step:
+def _flat_map(node: FlatMap, ups: list[Step]) -> Step:  # noqa: ARG001
     return Step(_arrow(node.key_schema), _arrow(node.schema), (None,), "it returns a list of records", rekeyed=True)
 
 
@@ -241,15 +243,15 @@ def windowed_key(key: pa.DataType | None, window: Tumbling | None) -> pa.DataTyp
 
 
 @_step.register
-def _to_table(node: ToTable, ups: list[Step]) -> Step:
+def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
     return Step(ups[0].key, ups[0].value, rekeyed=True, sharded=True)
 
 
 @_step.register
-def _to_stream(node: ToStream, ups: list[Step]) -> Step:
+def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
     return replace(ups[0], exprs=(), reason="", plan=None, intact=False)
 
 
 @_step.register
-def _sink(node: Sink, ups: list[Step]) -> Step:
+def _sink(node: Sink, ups: list[Step]) -> Step:  # noqa: ARG001
     return replace(ups[0], exprs=(), reason="", plan=None)

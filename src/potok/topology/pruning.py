@@ -27,14 +27,14 @@ def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str
     """The fields of a source's values that any step looks at; None means all of them."""
     used: set[str] = set()
     for node in topology:
-        reads = _reads(topology, inferred, source, node)
+        reads = _reads(inferred, source, node)
         if reads is None:
             return None
         used |= reads
     return used
 
 
-def _reads(topology: Topology, inferred: Inferred, source: Node, node: Node) -> set[str] | None:
+def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
     """What a node needs of the values of `source`, if they reach it unchanged."""
     if node is source:
         return set() if not inferred[node].exprs else _expr_fields(inferred[node].exprs)

@@ -52,9 +52,7 @@ class Cut:
                     yield key, value
 
 
-def with_cut(
-    directory: Path, shards: int, fence_of: Callable[[], Fence], work: Callable[[Cut], T]
-) -> T:
+def with_cut(directory: Path, shards: int, fence_of: Callable[[], Fence], work: Callable[[Cut], T]) -> T:
     """Run `work` on a consistent cut.
 
     A cell remembers one batch back. So the fence is read, the snapshots are opened, the fence is read again, and
@@ -69,5 +67,3 @@ def with_cut(
             if fence_of() == fence:
                 return work(Cut(snapshots, fence))
     raise TooManyMoves
-
-

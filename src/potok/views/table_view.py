@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -53,10 +53,17 @@ class TableView:
         return self._layout.window_ms > 0
 
     def get(self, key: Any, default: Any = None, *, at: Instant | None = None) -> Any:
-        """The value of a key; on a windowed table, that of the window which `at` falls into, or of the latest window."""
+        """The value of a key; on a windowed table, that of the window which `at` falls into, or of the latest
+        window."""
         if self.windowed:
             return self._get_window(key, default, at)
-        return self._tables.read(lambda cut: self._get(cut, encode_key(key, self._key_type), default))
+        return self._tables.read(lambda cut: self._get(cut, self._canonical(key), default))
+
+    def _canonical(self, key: Any) -> bytes:
+        encoded = encode_key(key, self._key_type)
+        if encoded is None:
+            raise QueryError(f'table "{self.name}" has no row for None', hint="a row is found by its key")
+        return encoded
 
     def _get(self, cut: Cut, key: bytes, default: Any) -> Any:
         data = cut.get(self.name, crc32(key) % cut.shards, key)
@@ -76,7 +83,7 @@ class TableView:
             return found[-1][1] if found else default
         size = self._layout.window_ms
         start = _ms(at) - _ms(at) % size
-        canonical = encode_key(key, self._key_type)
+        canonical = self._canonical(key)
         cell_key = canonical + (start + _BIAS).to_bytes(8, "big")
 
         def work(cut: Cut) -> Any:
@@ -85,24 +92,22 @@ class TableView:
 
         return self._tables.read(work)
 
-    def windows(self, key: Any, start: Instant | None = None, end: Instant | None = None) -> list[tuple[WindowedKey, Any]]:
+    def windows(
+        self, key: Any, start: Instant | None = None, end: Instant | None = None
+    ) -> list[tuple[WindowedKey, Any]]:
         """The windows of a key that begin in [start, end), in order of time."""
         if not self.windowed:
             raise NotWindowed(self.name)
-        canonical = encode_key(key, self._key_type)
+        canonical = self._canonical(key)
         low = canonical + (0 if start is None else _ms(start) + _BIAS).to_bytes(8, "big")
         high = canonical + ((1 << 64) - 1 if end is None else _ms(end) + _BIAS).to_bytes(8, "big")
-        rows = [
-            (row, value)
-            for row, value in self._rows(low, high)
-            if encode_key(row.key, self._key_type) == canonical
-        ]
+        rows = [(row, value) for row, value in self._rows(low, high) if self._canonical(row.key) == canonical]
         return sorted(rows, key=lambda row: row[0].start_ms)
 
     def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
         """The rows with low <= key < high, in the order of their keys."""
-        start = b"" if low is None else encode_key(low, self._key_type)
-        stop = None if high is None else encode_key(high, self._key_type)
+        start = b"" if low is None else self._canonical(low)
+        stop = None if high is None else self._canonical(high)
         return dict(self._rows(start, stop))
 
     def all(self) -> dict[Any, Any]:
@@ -144,5 +149,5 @@ def hashable(key: Any) -> Any:
 
 def _ms(at: Instant) -> int:
     if isinstance(at, datetime):
-        return round((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
     return at

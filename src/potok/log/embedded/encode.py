@@ -15,7 +15,7 @@ from potok.log.broker import HEADERS
 from potok.log.embedded.frame import ARROW, ROWS, WITH_HEADERS, Frame
 from potok.log.embedded.rows import encode_rows
 from potok.log.errors import RecordTooLarge
-from potok.records.log_record import LogRecord
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 ROWS_LIMIT = 4
 """Frames of up to so many records are written as ROWS; from there on Arrow is both smaller and faster."""
@@ -87,7 +87,7 @@ def encode_record(record: LogRecord, max_record_bytes: int) -> EncodedFrame:
     size = len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v) for n, v in record.headers)
     if size > max_record_bytes:
         raise RecordTooLarge(size, max_record_bytes)
-    if record.timestamp_ms == 0:
+    if record.timestamp_ms == NO_TIMESTAMP:
         record = LogRecord(record.key, record.value, now_ms(), record.headers)
     body = encode_rows((record,))
     return Frame(ROWS, 0, 1, len(body), crc32(body), record.timestamp_ms, record.timestamp_ms), body
@@ -125,9 +125,9 @@ def _timestamps(batch: pa.RecordBatch) -> pa.Array:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
     column = _cast(column, pa.int64())
-    if column.null_count == 0 and not pc.any(pc.equal(column, 0)).as_py():
+    if column.null_count == 0 and not pc.any(pc.equal(column, NO_TIMESTAMP)).as_py():
         return column
-    return pc.if_else(pc.fill_null(pc.not_equal(column, 0), False), column, now_ms())
+    return pc.if_else(pc.fill_null(pc.not_equal(column, NO_TIMESTAMP), False), column, now_ms())
 
 
 def _record_sizes(batch: pa.RecordBatch, max_record_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

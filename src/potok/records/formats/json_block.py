@@ -5,9 +5,9 @@ a line break, a brace and a mark: `{"a":1}` is read as `\\n{"<mark>":true,"a":1}
 value holds it. If the reader gives as many rows as there are values and each row has the mark, then each row began at
 a mark of ours and ended before the next, which is to say: every value is exactly one object.
 
-What the reader accepts and orjson does not, or reads differently, is looked for in the bytes (NUL ends the input, `NaN`
-and `Infinity` are numbers, nesting has no limit, invalid UTF-8 passes) or in the result (`-0` is a negative zero); such
-rows are doubtful.
+What the reader accepts and orjson does not, or reads differently, is looked for in the bytes (`NaN` and `Infinity`
+are numbers, nesting has no limit, invalid UTF-8 passes) or in the result (`-0` is a negative zero); such rows are
+doubtful.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 _MARK = f"potok-{secrets.token_hex(12)}"
 _FIRST = f'\n{{"{_MARK}":true,'.encode()
-_BREAKS_TO_TABS = bytes.maketrans(b"\r\n", b"\t\t")
 _DEEPEST = 500  # orjson stops at 1,024 levels; a value with fewer brackets than this cannot get there
 _MINUS_ZERO = np.uint64(1 << 63)
 
@@ -95,7 +94,7 @@ def _doubtful_bytes(values: pa.Array) -> Mask:
     # Behind the mark, an object without members would begin with a comma.
     doubtful: Mask = ~_mask(pc.and_(pc.starts_with(values, "{"), pc.greater(lengths, len("{}"))))
     text = _bytes_of(values)
-    for word in (b"NaN", b"Inf", b"\0"):
+    for word in (b"NaN", b"Inf"):
         # Looking for one letter is many times faster than for three, and mostly enough.
         if word[:1] in text and word in text:
             doubtful |= _mask(pc.match_substring(values, word))
@@ -119,6 +118,7 @@ def _read(values: pa.Array, schema: Schema) -> pa.Table | None:
 
 
 def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
+    # The reader cuts its input into blocks at line breaks, which may be inside a value; one block is not cut.
     try:
         return pa.json.read_json(
             pa.BufferReader(text),
@@ -131,12 +131,6 @@ def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
 
 def _documents(values: pa.Array) -> pa.Buffer:
     """All values in one text, each behind a mark."""
-    text = _bytes_of(values)
-    if b"\n" in text or b"\r" in text:
-        # The reader cuts its input at line breaks. A tab is as good between tokens, and as bad inside a string.
-        offsets = _offsets(values)
-        buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text.translate(_BREAKS_TO_TABS))]
-        values = pa.Array.from_buffers(pa.binary(), len(values), buffers)
     marked = pc.binary_replace_slice(values, start=0, stop=1, replacement=_FIRST)
     offsets = _offsets(marked)
     return marked.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]) if len(marked) else pa.py_buffer(b"")

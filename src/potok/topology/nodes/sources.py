@@ -31,7 +31,8 @@ class TimeNotion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """Where the event time of a source's records comes from: the record itself, a field, or a function of key and value."""
+    """Where the event time of a source's records comes from: the record itself, a field, or a function of key and
+    value."""
 
     notion: TimeNotion = TimeNotion.EVENT
     function: Function | None = None

@@ -11,7 +11,8 @@ from potok.topology.nodes.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTable(Node):
-    """Keep the latest value of each key: by position where keys stay in their partition, by event time after a new key."""
+    """Keep the latest value of each key: by position where keys stay in their partition, by event time after a new
+    key."""
 
     upstream: Node
 
@@ -26,7 +27,8 @@ class ToTable(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFilter(Node):
-    """Keep the rows that satisfy `predicate`; a row that stops doing so is deleted. Kept as a table of its own if named."""
+    """Keep the rows that satisfy `predicate`; a row that stops doing so is deleted. Kept as a table of its own if
+    named."""
 
     upstream: Node
     predicate: Function

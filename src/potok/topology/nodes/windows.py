@@ -14,8 +14,8 @@ DEFAULT_RETENTION = days(7)
 class Tumbling:
     """Windows of one size that neither overlap nor leave gaps; they start at multiples of the size since 1970.
 
-    A record is late for its window once the stream time of its partition has reached `end + grace`. A closed window stays
-    readable until the clock passes `end + retention`.
+    A record is late for its window once the stream time of its partition has reached `end + grace`. A closed window
+    stays readable until the clock passes `end + retention`.
     """
 
     size_ms: int

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from potok.errors import SchemaError
+from potok.records.formats.raw import RawFormat
+from potok.records.schema import Schema
+
+RAW = RawFormat()
+
+
+def test_bytes_go_through_untouched() -> None:
+    values = pa.array([b"\xff", None, b""], pa.binary())
+    assert RAW.decode(values, None).column == [b"\xff", None, b""]
+    assert RAW.decode(values, Schema.of(bytes)).column.equals(values)
+    assert RAW.encode(values, Schema.of(bytes)).values.equals(values)
+    assert RAW.encode([b"\xff", None, b""], None).values.equals(values)
+
+
+def test_what_is_not_bytes_is_refused() -> None:
+    assert RAW.encode(["x", b"y"], None).errors == {0: 'the value: expected binary, got string "x"'}
+    with pytest.raises(SchemaError, match="holds bytes"):
+        RAW.decode(pa.array([], pa.binary()), Schema.of(str))
+    with pytest.raises(SchemaError, match="cannot be made of"):
+        RAW.encode(pa.array([1]), None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_switch_understands_the_usual_words(tmp_path: Path, text: str, value: 
 
 def test_the_spark_table_becomes_dotted_names(tmp_path: Path) -> None:
     toml = '[spark]\nsql.ansi.enabled = false\n"spark.executor.cores" = 2\n[spark.executor]\nmemory = "1g"'
-    assert dict(load(tmp_path, toml).spark) == {
+    assert load(tmp_path, toml).spark == {
         "spark.sql.ansi.enabled": "false",
         "spark.executor.cores": "2",
         "spark.executor.memory": "1g",
@@ -70,3 +71,8 @@ def test_a_mistake_is_named_with_what_to_write(
 
 def test_the_variable_of_the_kill_tests_is_no_setting(tmp_path: Path) -> None:
     assert load(tmp_path, environ={"POTOK_FAILPOINT": "staged"}) == Settings()
+
+
+def test_settings_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    settings = load(tmp_path, "[spark]\nsql.ansi.enabled = false")
+    assert pickle.loads(pickle.dumps(settings)) == settings

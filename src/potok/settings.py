@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from potok.duration import to_ms
@@ -59,7 +58,7 @@ class Settings:
     cache_dir: str = ""
     """Where Potok keeps what it can make again; empty for the user's cache directory."""
 
-    spark: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    spark: Mapping[str, str] = field(default_factory=dict)
     """Any other Spark setting: the `[spark]` table of `potok.toml`."""
 
     @classmethod
@@ -138,7 +137,7 @@ def _converted(field_name: str, is_duration: bool, value: object) -> object:
     if kind == "str" and isinstance(value, str | Path):
         return str(value)
     if kind.startswith("Mapping") and isinstance(value, Mapping):
-        return MappingProxyType(dict(_flat(value)))
+        return dict(_flat(value))
     raise ValueError(value)
 
 

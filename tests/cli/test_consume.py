@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -104,6 +103,6 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, log) -> N
     append(log, *("x" * 1000 for _ in range(500)))
     process = start(tmp_path, "--from-beginning")
     process.stdout.readline()
-    os.close(process.stdout.fileno())
+    process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(timeout=30) == 141

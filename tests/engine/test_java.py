@@ -18,7 +18,8 @@ import sys, tempfile
 from potok.engine.session import spark_session
 from potok.settings import Settings
 
-spark = spark_session(Settings(driver_memory="512m"))
+quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+spark = spark_session(Settings(driver_memory="512m", spark=quick))
 print(spark.sparkContext._jvm.System.getProperty("java.home"))
 print(spark.sparkContext.parallelize([1, 2, 3], 2).map(lambda n: n * 10).sum())
 

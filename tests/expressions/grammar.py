@@ -15,23 +15,74 @@ BASE = datetime(2024, 2, 29, 23, 59, 59, 123456, tzinfo=UTC)
 DAY = date(2024, 2, 29)
 DECIMAL = Decimal("1.50")
 
-INTS = ("v['i']", "v.j", "v.i", "v['address']['zip']", "v.ints[0]", "v.ints[-1]", "v['ints'][2]", "v.m['a']", "v.m.get('b')",
-        "v.m.get('b', 5)", "v.people[0].age", "v.at.hour", "v.at.microsecond", "v.day.year", "v.day.weekday()",
-        "v.at.isoweekday()", "v.s.count('a')", "length(v.s)", "length(v.words)", "length(v.raw)")  # fmt: skip
+INTS = (
+    "v['i']",
+    "v.j",
+    "v.i",
+    "v['address']['zip']",
+    "v.ints[0]",
+    "v.ints[-1]",
+    "v['ints'][2]",
+    "v.m['a']",
+    "v.m.get('b')",
+    "v.m.get('b', 5)",
+    "v.people[0].age",
+    "v.at.hour",
+    "v.at.microsecond",
+    "v.day.year",
+    "v.day.weekday()",
+    "v.at.isoweekday()",
+    "v.s.count('a')",
+    "length(v.s)",
+    "length(v.words)",
+    "length(v.raw)",
+)
 FLOATS = ("v['f']", "v.g", "v.f", "v.w['a']", "v.w.get('a', 0)", "(v.at - BASE).total_seconds()", "coalesce(v.f, 3)")
 TEXTS = ("k", "v['s']", "v.t", "v.address.city", "v.words[0]", "v.words[-2]", "v.people[-1]['name']")
-BOOLS = ("v.b", "v['c']", "isin(v.i, [0, 1, 7.0, None])", "isin(v.f, (0, 1.5, 2**53 + 1))", "isin(v.s, {'', 'a', 'é', 1})",
-         "contains(v.words, 'a')", "contains(v.ints, 1)", "v.d > 1", "v.d == DECIMAL", "v.at >= BASE", "v.day < DAY",
-         "v.raw == b'a'", "is_null(v.address)", "is_null(v.people[0].name)", "v.s == None", "None != v.i",
-         "isin(v.b, [1])", "isin(v.day, (DAY, None))", "not_(v.ints)", "not_(v.m)")  # fmt: skip
+BOOLS = (
+    "v.b",
+    "v['c']",
+    "isin(v.i, [0, 1, 7.0, None])",
+    "isin(v.f, (0, 1.5, 2**53 + 1))",
+    "isin(v.s, {'', 'a', 'é', 1})",
+    "contains(v.words, 'a')",
+    "contains(v.ints, 1)",
+    "v.d > 1",
+    "v.d == DECIMAL",
+    "v.at >= BASE",
+    "v.day < DAY",
+    "v.raw == b'a'",
+    "is_null(v.address)",
+    "is_null(v.people[0].name)",
+    "v.s == None",
+    "None != v.i",
+    "isin(v.b, [1])",
+    "isin(v.day, (DAY, None))",
+    "not_(v.ints)",
+    "not_(v.m)",
+)
 
 INT_CONSTANTS = ("0", "1", "-1", "2", "10", "LIMIT_INT", str(2**53), str(2**53 + 1), str(2**62), str(-(2**63)))
 FLOAT_CONSTANTS = ("0.0", "1.5", "-2.0", "1e300", "0.1", "LIMIT_FLOAT", "9007199254740993.0")
 TEXT_CONSTANTS = ("''", "'a'", "'ab'", "'é'", "'ß'", "' '", "','")
 
-METHODS = ("upper()", "lower()", "strip()", "lstrip()", "rstrip('a ')", "title()", "capitalize()", "swapcase()",
-           "replace('a', 'ß')", "replace('a', '', 1)", "replace('é', 'e', -1)", "split(',')[0]", "split()[-1]",
-           "split('a', maxsplit=1)[1]", "strip('')")  # fmt: skip
+METHODS = (
+    "upper()",
+    "lower()",
+    "strip()",
+    "lstrip()",
+    "rstrip('a ')",
+    "title()",
+    "capitalize()",
+    "swapcase()",
+    "replace('a', 'ß')",
+    "replace('a', '', 1)",
+    "replace('é', 'e', -1)",
+    "split(',')[0]",
+    "split()[-1]",
+    "split('a', maxsplit=1)[1]",
+    "strip('')",
+)
 PREDICATES = (
     "startswith('a')",
     "endswith(('b', 'é'))",

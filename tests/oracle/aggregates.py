@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from oracle.call import attempt, call, call_aggregator
-from oracle.canonical import canonical
-from oracle.records import Item
 from potok.topology.nodes import Aggregation
+from tests.oracle.call import attempt, call, call_aggregator
+from tests.oracle.canonical import canonical
+from tests.oracle.records import Item
 
 
 class Kept:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from potok.expressions.function import Function
-
-from oracle.decode import row
+from tests.oracle.decode import row
 
 
 class UserError(Exception):

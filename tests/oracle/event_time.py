@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from oracle.call import call
-from oracle.records import Input
 from potok.topology.nodes import Timestamps
 from potok.topology.nodes.sources import TimeNotion
+from tests.oracle.call import call
+from tests.oracle.records import Input
 
 
 class Unreadable(Exception):

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from oracle.call import UserError, call
-from oracle.canonical import seen
-from oracle.decode import Undecodable, decode
-from oracle.event_time import Unreadable, event_time
-from oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
-from oracle.stateless import arm_of, outcome
-from oracle.tables import AggregateRows, Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
 from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Aggregate,
@@ -28,6 +22,13 @@ from potok.topology.nodes import (
     ToStream,
     ToTable,
 )
+from tests.oracle.call import UserError, call
+from tests.oracle.canonical import seen
+from tests.oracle.decode import Undecodable, decode
+from tests.oracle.event_time import Unreadable, event_time
+from tests.oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
+from tests.oracle.stateless import arm_of, outcome
+from tests.oracle.tables import AggregateRows, Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
 
 Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
 Fields = Mapping[str, Container[str] | None]
@@ -140,12 +141,14 @@ class _Walk:
             return
         for downstream in self.downstreams(node):
             if isinstance(downstream, ToStream):
-                self.pass_on(downstream, change.item.with_key(change.key).with_value(change.after))
+                # That a window is dropped because it is over is no change of its result.
+                if not change.dropped:
+                    self.pass_on(downstream, change.item.with_key(change.key).with_value(change.after))
                 continue
             before, after = (self.side(downstream, change.key, value) for value in (change.before, change.after))
-            seen = Change(change.key, before, after, change.item)
-            self.derived[downstream].take(seen)
-            self.changed(downstream, seen)
+            derived = replace(change, before=before, after=after)
+            self.derived[downstream].take(derived)
+            self.changed(downstream, derived)
 
     def side(self, node: Node, key: object, value: object) -> object:
         """What a table step makes of one side of a change."""

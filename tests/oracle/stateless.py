@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle.call import UserError, attempt, call
-from oracle.records import Item
 from potok.topology.nodes import (
     Branch,
     Filter,
@@ -20,6 +18,8 @@ from potok.topology.nodes import (
     Repartition,
     SelectKey,
 )
+from tests.oracle.call import UserError, attempt, call
+from tests.oracle.records import Item
 
 
 def outcome(node: Node, item: Item) -> list[Item]:

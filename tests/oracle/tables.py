@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from oracle.aggregates import Kept, begin
-from oracle.canonical import canonical, windowed_key
-from oracle.records import Item
 from potok.topology.nodes import Aggregate, FlatMap, Map, Node, SelectKey, ToStream
+from tests.oracle.aggregates import Kept, begin
+from tests.oracle.canonical import canonical, windowed_key
+from tests.oracle.records import Item
 
 
 class SetAside(Exception):
@@ -17,12 +17,16 @@ class SetAside(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """One row of a table before and after a record; null is no row. `item` is the record that caused it."""
+    """One row of a table before and after; null is no row. `item` is the record that caused it, or was the last.
+
+    `dropped` says that no record caused it: the row is a window that is over.
+    """
 
     key: Any
     before: Any
     after: Any
     item: Item
+    dropped: bool = False
 
 
 @dataclass
@@ -67,7 +71,7 @@ class AggregateRows:
         past = {text: e for text, e in self.entries.items() if e.end_ms + window.retention_ms <= clock_ms}
         for text in past:
             del self.entries[text]
-        return [Change(entry.key, entry.kept.result, None, entry.last) for entry in past.values()]
+        return [Change(entry.key, entry.kept.result, None, entry.last, dropped=True) for entry in past.values()]
 
     def rows(self) -> dict[str, Any]:
         return {text: entry.kept.result for text, entry in self.entries.items()}

@@ -9,11 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from oracle import Input
-from properties.inputs import inputs
-from properties.programs import Program, Writer
-from properties.steps import write_step
-from properties.tables import write_aggregate, write_table_source, write_to_table
+from tests.oracle import Input
+from tests.properties.inputs import inputs
+from tests.properties.programs import Program, Writer
+from tests.properties.steps import write_step
+from tests.properties.tables import write_aggregate, write_table_source, write_to_table
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from oracle import DeadLetter, Expected, Output, Position, Written
-from oracle.canonical import canonical, compacted, seen
+from tests.oracle import DeadLetter, Expected, Output, Position, Written
+from tests.oracle.canonical import canonical, compacted, seen
 
 if TYPE_CHECKING:
     from potok.testing import TestDriver

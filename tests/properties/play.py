@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from oracle import recompute
 from potok.testing import TestDriver
 from potok.topology.infer import infer
 from potok.topology.pruning import used_fields
-from properties.cases import Case
-from properties.compare import differences, made_by
+from tests.oracle import recompute
+from tests.properties.cases import Case
+from tests.properties.compare import differences, made_by
 
 
 def play(case: Case) -> list[str]:

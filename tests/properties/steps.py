@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from properties import functions as fn
-from properties.programs import Var, Writer
+from tests.properties import functions as fn
+from tests.properties.programs import Var, Writer
 
 
 def write_step(writer: Writer) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from properties import functions as fn
-from properties.functions import Aggregator
-from properties.programs import WINDOWS, Var, Writer
-from properties.steps import key_function
+from tests.properties import functions as fn
+from tests.properties.functions import Aggregator
+from tests.properties.programs import WINDOWS, Var, Writer
+from tests.properties.steps import key_function
 
 
 def write_aggregate(writer: Writer) -> None:

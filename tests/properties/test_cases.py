@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oracle import recompute
-from oracle.oracle import partition_order
-from properties.cases import Case, cases
-from properties.compare import differences
+from tests.oracle import recompute
+from tests.oracle.oracle import partition_order
+from tests.properties.cases import Case, cases
+from tests.properties.compare import differences
 
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))

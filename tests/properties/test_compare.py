@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oracle import DeadLetter, Expected, Output, Position, Written
-from properties.compare import differences, same
+from tests.oracle import DeadLetter, Expected, Output, Position, Written
+from tests.properties.compare import differences, same
 
 
 def stream(*records: tuple[str | None, object, int]) -> Expected:

@@ -10,8 +10,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from properties.cases import Case, cases
-from properties.play import play
+from tests.properties.cases import Case, cases
+from tests.properties.play import play
 
 EXAMPLES = int(os.environ.get("POTOK_EXAMPLES", "30"))
 SEED = os.environ.get("POTOK_SEED")

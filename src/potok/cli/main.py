@@ -15,9 +15,15 @@ from potok.errors import PotokError
 from potok.version import __version__
 
 COMMANDS = {
+    "run": ("potok.cli.run", "Run a program until it is stopped, and show how it is doing."),
     "topics": ("potok.cli.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.produce", "Append lines to a topic."),
     "consume": ("potok.cli.consume", "Print the records of a topic."),
+    "tables": ("potok.cli.tables", "List and read the tables of queries."),
+    "dead-letters": ("potok.cli.dead_letters", "Show the records that a query set aside, and why."),
+    "describe": ("potok.cli.describe", "Show the steps of a program or of a query."),
+    "explain": ("potok.cli.explain", "Show how each step of a program runs, and why."),
+    "diff": ("potok.cli.diff", "Show what a program changes since it ran last, and whether its state fits."),
     "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
     "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and say what to type where it cannot."),
 }

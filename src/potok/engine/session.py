@@ -122,7 +122,8 @@ def _start(settings: Settings) -> SparkSession:
     java_home = java_home_for_spark(find_java(), settings.cache_path)
     with _environment("JAVA_HOME", str(java_home)):
         # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
-        gateway = SparkContext._gateway or launch_gateway(conf, popen_kwargs={"start_new_session": True})
+        options = {"start_new_session": True}
+        gateway = SparkContext._gateway or launch_gateway(conf, options)  # type: ignore[no-untyped-call]
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 def collector_paused() -> Iterator[None]:
     """No cyclic collection inside: a hundred thousand dicts that are all alive would be walked again and again.
 
-    Measured: decoding is twice as fast. Of two threads, the one that finds the collector paused leaves it alone.
+    Measured: dynamic JSON decodes 1.5 times as fast. Of two threads, the one that finds the collector paused leaves
+    it alone.
     """
     if not gc.isenabled():
         yield

@@ -34,12 +34,12 @@ class MisfitError(Exception):
     """An object that does not fit its type. Never leaves this room: it becomes the reason of a bad record."""
 
 
-class Literal(float):
+class ExactNumber(float):
     """A number of a JSON text together with its spelling, which a decimal needs to be exact."""
 
     __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> Literal:
+    def __new__(cls, text: str) -> ExactNumber:
         number = super().__new__(cls, text)
         number.text = text
         return number
@@ -205,7 +205,7 @@ def _decimal(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
     def number_of(obj: Any) -> Decimal:
         if isinstance(obj, Decimal):
             return obj
-        if isinstance(obj, Literal):
+        if isinstance(obj, ExactNumber):
             return Decimal(obj.text)
         if isinstance(obj, int) and not isinstance(obj, bool):
             return Decimal(obj)
@@ -308,7 +308,7 @@ def _shorten(text: str) -> str:
 
 
 def loads_exact(text: bytes) -> Any:
-    """Like `orjson.loads`, with numbers that a double cannot hold exactly as a `Literal`, and integers of any size."""
+    """Like `orjson.loads`, but a number that a double cannot hold is an `ExactNumber`, and an integer has any size."""
     obj = orjson.loads(text)
     # Fifteen digits survive the way through a double and back, so only texts with longer numbers are read twice.
-    return obj if _LONG_NUMBER.search(text) is None else json.loads(text.decode(), parse_float=Literal)
+    return obj if _LONG_NUMBER.search(text) is None else json.loads(text.decode(), parse_float=ExactNumber)

@@ -9,6 +9,9 @@ import orjson
 
 from potok.log.broker import Broker
 from potok.records.log_record import LogRecord
+from potok.views.dead_letters import DeadLetter, read_dead_letters
+
+__all__ = ["DeadLetter", "OutputRecord", "read_dead_letters", "read_outputs", "records_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +26,6 @@ class OutputRecord:
     headers: tuple[tuple[str, bytes], ...]
     raw_key: bytes | None
     raw_value: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record that was set aside: its bytes, its position, and why."""
-
-    topic: str
-    partition: int
-    offset: int
-    step: str
-    reason: str
-    error: str
-    key: bytes | None
-    value: bytes | None
-    timestamp_ms: int
 
 
 def records_of(broker: Broker, topic: str) -> list[LogRecord]:
@@ -76,26 +64,6 @@ def read_outputs(broker: Broker, topic: str) -> list[OutputRecord]:
         )
         for record in records_of(broker, topic)
     ]
-
-
-def read_dead_letters(broker: Broker, topic: str) -> list[DeadLetter]:
-    letters: list[DeadLetter] = []
-    for record in records_of(broker, topic):
-        notes = {name: value.decode() for name, value in record.headers}
-        letters.append(
-            DeadLetter(
-                notes["potok.topic"],
-                int(notes["potok.partition"]),
-                int(notes["potok.offset"]),
-                notes["potok.step"],
-                notes["potok.reason"],
-                notes["potok.error"],
-                record.key,
-                record.value,
-                record.timestamp_ms,
-            )
-        )
-    return letters
 
 
 def _text(data: bytes | None) -> Any:

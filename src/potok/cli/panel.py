@@ -1,0 +1,197 @@
+"""How a running query is shown: a live panel on a terminal, lines in a file, JSON for a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from potok.cli.diff import print_changes
+from potok.cli.output import note, print_json, show_bytes
+
+if TYPE_CHECKING:
+    from potok.topology.compare import Change
+
+REFRESHES_PER_SECOND = 4
+LINE_EVERY_MS = 5_000
+OBJECT_EVERY_MS = 1_000
+
+Snapshot = Mapping[str, Any]
+"""The numbers of a query as of now, as `potok.console.query_feed` gives them; those of a batch come with the first."""
+
+_COLOURS = {"running": "green", "stopping": "yellow", "stopped": "dim", "failed": "red"}
+_PASSED_ON = (
+    "at query state uptime_ms batch batch_ms rate_in rate_out lag total_in total_out "
+    "dead_letters dead_letters_by_reason state_bytes state_keys tables"
+).split()
+
+
+class Display(Protocol):
+    """What `potok run` says while the query starts, runs and ends."""
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None: ...
+
+    @contextmanager
+    def starting(self) -> Iterator[None]: ...
+
+    @contextmanager
+    def running(self) -> Iterator[None]: ...
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Called several times a second."""
+        ...
+
+    def end(self, summary: Mapping[str, Any]) -> None: ...
+
+
+class Lines:
+    """A line every few seconds, if anything happened."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[int, int] = (0, -1)
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None:
+        if changes:
+            note(f'query "{query}" has changed since it ran last:')
+            print_changes(changes)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        note("starting Spark")
+        yield
+        note("running; Ctrl-C stops at the end of a batch")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        yield
+
+    def update(self, snapshot: Snapshot) -> None:
+        if _is_due(snapshot, self._shown, LINE_EVERY_MS):
+            self._shown = (snapshot["at"], snapshot["batch"])
+            print(as_line(snapshot), flush=True)
+
+    def end(self, summary: Mapping[str, Any]) -> None:
+        note(summary_text(summary))
+
+
+class Objects(Lines):
+    """One JSON object a line; `event` is changed, progress or ended."""
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._print("changed", {"query": query, "step": change.step, "what": change.what, "fits": change.fits})
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        yield
+
+    def update(self, snapshot: Snapshot) -> None:
+        if _is_due(snapshot, self._shown, OBJECT_EVERY_MS):
+            self._shown = (snapshot["at"], snapshot["batch"])
+            self._print("progress", {name: snapshot[name] for name in _PASSED_ON})
+
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self._print("ended", summary)
+
+    def _print(self, event: str, values: Mapping[str, Any]) -> None:
+        print_json({"event": event, **values})
+        print(end="", flush=True)
+
+
+class Screen(Lines):
+    """A panel that moves."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        super().__init__()
+        self._console = console or Console(highlight=False)
+        self._live: Live | None = None
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        with self._console.status("starting Spark"):
+            yield
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with Live(console=self._console, refresh_per_second=REFRESHES_PER_SECOND) as self._live:
+            yield
+
+    def update(self, snapshot: Snapshot) -> None:
+        if self._live is not None:
+            self._live.update(panel(snapshot))
+
+
+def panel(snapshot: Snapshot) -> Panel:
+    state = str(snapshot["state"])
+    colour = _COLOURS.get(state, "cyan")
+    uptime = show_time(snapshot["uptime_ms"]) if "uptime_ms" in snapshot else ""
+    foot = {"stopping": "stopping at the end of the batch", "stopped": "", "failed": ""}.get(state, "Ctrl-C stops")
+    body = _grid(snapshot) if "batch" in snapshot else "[dim]waiting for the first record[/]"
+    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{state}[/] {uptime}".strip()
+    return Panel(
+        body, title=title, title_align="left", subtitle=foot or None, subtitle_align="left", border_style=colour
+    )
+
+
+def _grid(snapshot: Snapshot) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(justify="right")
+    grid.add_column()
+    grid.add_row("in", f"{snapshot['rate_in']:,.0f}/s", f"{snapshot['total_in']:,} in all")
+    grid.add_row("out", f"{snapshot['rate_out']:,.0f}/s", f"{snapshot['total_out']:,} in all")
+    grid.add_row("lag", f"{snapshot['lag']:,}", "records not yet read")
+    grid.add_row("batch", f"{snapshot['batch_ms']:,} ms", f"number {snapshot['batch']:,}")
+    grid.add_row("state", show_bytes(snapshot["state_bytes"]), escape(_keys(snapshot)))
+    count = snapshot["dead_letters"]
+    grid.add_row("dead letters", f"[yellow]{count:,}[/]" if count else "0", escape(_reasons(snapshot)))
+    return grid
+
+
+def _keys(snapshot: Snapshot) -> str:
+    tables = ", ".join(f"{table} {keys:,}" for table, keys in sorted(snapshot["tables"].items()))
+    return f"{snapshot['state_keys']:,} keys{f' ({tables})' if tables else ''}"
+
+
+def _reasons(snapshot: Snapshot) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(snapshot["dead_letters_by_reason"].items()))
+
+
+def as_line(snapshot: Snapshot) -> str:
+    letters = counted(snapshot["dead_letters"], "dead letter")
+    return (
+        f"batch {snapshot['batch']}: in {snapshot['rate_in']:,.0f}/s, out {snapshot['rate_out']:,.0f}/s, "
+        f"lag {snapshot['lag']:,}, {snapshot['batch_ms']:,} ms, state {show_bytes(snapshot['state_bytes'])}, "
+        + (f"{letters} ({_reasons(snapshot)})" if snapshot["dead_letters"] else letters)
+    )
+
+
+def summary_text(summary: Mapping[str, Any]) -> str:
+    letters = summary["dead_letters_by_reason"]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(letters.items()))
+    return (
+        f'query "{summary["query"]}" {summary["state"]} after {show_time(summary["uptime_ms"])}: '
+        f"{counted(summary['records_in'], 'record')} in, {summary['records_out']:,} out, "
+        f"{counted(summary['batches'], 'batch', 'batches')}, {counted(sum(letters.values()), 'dead letter')}"
+        + (f" ({reasons})" if reasons else "")
+    )
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def show_time(ms: int) -> str:
+    """3723000 is "1:02:03"."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
+def _is_due(snapshot: Snapshot, shown: tuple[int, int], every_ms: int) -> bool:
+    return "batch" in snapshot and snapshot["batch"] != shown[1] and snapshot["at"] - shown[0] >= every_ms

@@ -1,0 +1,214 @@
+"""`potok tables`: list, get, scan. They read what the query committed, whether it runs or not; Spark is not needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
+from potok.cli.rows import first_rows, rows_of_key
+from potok.duration import show_ms
+from potok.errors import QueryError
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.views.tables import Tables
+
+app = command_app(no_args_is_help=True, help="List and read the tables of queries.")
+
+QueryOption = Annotated[
+    str | None, typer.Option("--query", metavar="NAME", help="The query; may be left out if there is only one.")
+]
+
+
+class WhichQuery(QueryError):
+    """Several queries, and nothing that says which."""
+
+    def __init__(self, found: list[str]) -> None:
+        super().__init__("several queries have run here", hint=f"add --query NAME; there are: {', '.join(found)}")
+
+
+class NoSuchRow(QueryError):
+    """A key that is not in the table."""
+
+    def __init__(self, table: str, key: str, at: str | None) -> None:
+        when = f" in the window at {at}" if at else ""
+        super().__init__(
+            f'table "{table}" has no row for "{key}"{when}', hint=f"potok tables scan {table} shows its rows"
+        )
+
+
+@app.command("list")
+def list_tables(
+    context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False
+) -> None:
+    """Show every table: whose it is, how many keys it has, and of what type they are."""
+    from potok.views.tables import known_queries
+
+    with opened_log(context, broker) as log:
+        queries = [chosen_query(log, query)] if query else known_queries(log)
+        found = [row for name in queries for row in _tables_of(log, name)]
+    if as_json:
+        for row in found:
+            print_json(row)
+    elif not found:
+        note("no tables; a topology makes them, for example with .count(name=...): potok run shop.py")
+    else:
+        rows = [(r["query"], r["table"], r["keys"], _window(r["window_ms"]), r["key_type"]) for r in found]
+        print_table(("query", "table", "keys", "windowed", "key type"), rows)
+
+
+@app.command()
+def get(
+    context: typer.Context,
+    words: Annotated[list[str], typer.Argument(metavar="[QUERY] TABLE KEY", help="QUERY only if there are several.")],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The window that holds this time: ISO 8601 (UTC) or milliseconds."),
+    ] = None,
+    query: QueryOption = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Print the value of a key; of a windowed table, the values of all its windows."""
+    if len(words) not in (2, 3) or (query and len(words) == 3):
+        raise typer.BadParameter("write [QUERY] TABLE KEY", param_hint="words")
+    *first, table, key = words
+    with opened_log(context, broker) as log:
+        tables = _opened(log, table, first[0] if first else query)
+        windowed = tables[table].windowed
+        rows = rows_of_key(tables, table, key, None if at is None else _milliseconds(at))
+    if not rows:
+        raise NoSuchRow(table, key, at)
+    if as_json:
+        for row_key, value in rows:
+            print_json(as_object(row_key, value))
+    elif windowed:
+        _print_rows(rows, windowed=True)
+    else:
+        console().print(_text(rows[0][1]), markup=False)
+
+
+@app.command()
+def scan(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table to read.")],
+    query: QueryOption = None,
+    low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Begin with this key.")] = None,
+    high: Annotated[str | None, typer.Option("--to", metavar="KEY", help="End before this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Print the rows of a table in the order of their keys, all as of one batch."""
+    with opened_log(context, broker) as log:
+        tables = _opened(log, table, query)
+        windowed = tables[table].windowed
+        rows = first_rows(tables, table, limit + 1, low, high)
+    if as_json:
+        for key, value in rows[:limit]:
+            print_json(as_object(key, value))
+        return
+    _print_rows(rows[:limit], windowed=windowed)
+    if len(rows) > limit:
+        note(f"there are more; --limit {limit * 10} shows more, --from and --to choose")
+
+
+def chosen_query(log: Log, given: str | None, table: str = "") -> str:
+    """The query that was named, or the only one there is, or the only one that keeps `table`."""
+    from potok.views.tables import NoSuchQuery, Tables, known_queries
+
+    known = known_queries(log)
+    if given is None and len(known) > 1 and table:
+        keeping = [name for name in known if table in Tables(log, name)]
+        known = keeping or known
+    if given is None and len(known) > 1:
+        raise WhichQuery(known)
+    name = given or (known[0] if known else "")
+    if name not in known:
+        raise NoSuchQuery(name, known) if name else QueryError("no query has run here yet", hint="potok run shop.py")
+    return name
+
+
+def _opened(log: Log, table: str, query: str | None) -> Tables:
+    from potok.views.tables import Tables
+
+    return Tables(log, chosen_query(log, query, table))
+
+
+def as_object(key: Any, value: Any) -> dict[str, Any]:
+    """A row as plain data; a windowed key as `key`, `start` and `end` in milliseconds."""
+    from potok.records.formats.json_objects import dumps
+    from potok.views.table_view import WindowedKey
+
+    row = {"key": key, "value": value}
+    if isinstance(key, WindowedKey):
+        row = {"key": key.key, "start": key.start_ms, "end": key.end_ms, "value": value}
+    plain: dict[str, Any] = json.loads(dumps(row))
+    return plain
+
+
+def show_instant(ms: int) -> str:
+    """A record may carry any number as its time, also one that is no instant."""
+    try:
+        shown = datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):
+        return str(ms)
+    return shown.removesuffix(".000")
+
+
+def _tables_of(log: Log, query: str) -> Iterator[dict[str, Any]]:
+    from potok.views.progress import read_progress
+    from potok.views.tables import Tables
+
+    tables = Tables(log, query)
+    progress = read_progress(log, query)
+    counted = progress.state_keys if progress else {}
+    for name, layout in sorted(tables.layouts().items()):
+        # A query that was started and had no batch yet has counted nothing.
+        keys = counted[name] if name in counted else len(tables[name])
+        yield {
+            "query": query,
+            "table": name,
+            "keys": keys,
+            "window_ms": layout.window_ms or None,
+            "key_type": layout.key,
+        }
+
+
+def _print_rows(rows: list[tuple[Any, Any]], *, windowed: bool) -> None:
+    if windowed:
+        headings: tuple[str, ...] = ("key", "start (UTC)", "end (UTC)", "value")
+        cells = [(_text(k.key), show_instant(k.start_ms), show_instant(k.end_ms), _text(value)) for k, value in rows]
+        print_table(headings, cells)
+    else:
+        print_table(("key", "value"), [(_text(key), _text(value)) for key, value in rows])
+
+
+def _text(value: Any) -> str:
+    """On one line, as JSON unless it is a text itself."""
+    from potok.records.formats.json_objects import dumps
+
+    if isinstance(value, bytes):
+        return show_bytes_of_record(value)
+    return show_bytes_of_record(value.encode() if isinstance(value, str) else dumps(value))
+
+
+def _window(window_ms: int | None) -> str:
+    return show_ms(window_ms) if window_ms else "no"
+
+
+def _milliseconds(text: str) -> int:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f'"{text}" is not a time; write 2026-01-31T12:00 or milliseconds since 1970'
+        raise typer.BadParameter(message, param_hint="--at") from error
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,48 @@
+"""Entries of the ledger."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from potok.errors import StateError
+from potok.state.entry import Entry, mark_of
+from potok.state.fence import Attempt
+from potok.state.offsets import Offsets
+
+FULL = Entry(
+    epoch=3,
+    batch=8,
+    offsets=Offsets({"a": {0: 5, 10: 6}}, 2, frozenset({("a", 10)})),
+    stream_times={"a": {0: 100, 10: 50}},
+    next_ends={"w": 3600},
+    clocks={"w": 50},
+    ended={1: 4},
+    shards=2,
+    topic_ids={"a": "id"},
+    clean=False,
+)
+
+
+def test_an_entry_comes_back_as_it_was() -> None:
+    assert Entry.of_bytes(FULL.to_bytes()) == FULL
+    assert Entry.of_bytes(Entry().to_bytes()) == Entry()
+
+
+def test_an_entry_of_another_layout_is_refused_with_a_hint() -> None:
+    data = json.loads(FULL.to_bytes()) | {"layout": 99}
+    with pytest.raises(StateError, match="layout 99") as caught:
+        Entry.of_bytes(json.dumps(data).encode())
+    assert caught.value.hint
+
+
+def test_its_fence_is_that_of_the_next_batch() -> None:
+    fence = FULL.fence
+    assert fence.attempt == Attempt(3, 9)
+    assert fence.counts(3, 8) and not fence.counts(3, 9)
+    assert fence.counts(1, 4) and not fence.counts(1, 5)
+
+
+def test_the_marks_of_two_queries_never_meet() -> None:
+    assert mark_of("a", "ledger") != mark_of("b", "ledger")

@@ -86,8 +86,8 @@ class Settings:
 
 
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
-_OTHER_VARIABLES = ("POTOK_FAILPOINT",)
-"""Start like a setting, but belong to the kill tests."""
+_OTHER_VARIABLES = ("POTOK_FAILPOINT", "POTOK_EXAMPLES", "POTOK_SEED")
+"""Start like a setting, but belong to the tests."""
 
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 

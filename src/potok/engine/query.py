@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PROTECT_EVERY_S = 5.0
+START_PATIENCE_S = 30.0
 
 
 class StopAtBoundary(Exception):
@@ -125,10 +126,16 @@ class Query:
             return self._planner.next() == self._runner.ledger.entry.offsets
 
     def _halt(self) -> None:
-        """Stop Spark's query between two batches: to interrupt one in the middle of a job ends badly."""
+        """Stop Spark's query between two batches: to interrupt one in the middle of a job ends badly.
+
+        Nor is it stopped before it has begun to poll: the process of its source would not find its way home, and say so.
+        """
         assert self._query is not None
         with self._lock:
             self._stopping = True
+        end = time.monotonic() + START_PATIENCE_S
+        while self._query.isActive and "nitializing" in str(self._query.status["message"]) and time.monotonic() < end:
+            time.sleep(0.02)
         self._query.stop()
 
     def _close(self) -> None:
@@ -171,6 +178,10 @@ class Query:
     @property
     def is_active(self) -> bool:
         return not self._ended.is_set()
+
+    def spark_progress(self) -> list[Any]:
+        """Spark's own reports of the latest batches."""
+        return [] if self._query is None else list(self._query.recentProgress)
 
     @property
     def tables(self) -> Tables:

@@ -182,6 +182,9 @@ class _Simulation:
             case _:
                 raise NotTraceable("it calls something that is no function of potok.functions")
 
+    def discard(self, _: dis.Instruction) -> None:
+        raise NotTraceable("it computes something and throws it away")
+
     def result(self, instruction: dis.Instruction) -> None:
         if instruction.opname == "RETURN_CONST":
             self.load_const(instruction)
@@ -232,6 +235,7 @@ _STEPS: Final[dict[str, Callable[[_Simulation, dis.Instruction], None]]] = {
     "LOAD_METHOD": _Simulation.load_attribute,
     "CALL": _Simulation.call,
     "CALL_KW": _Simulation.call,
+    "POP_TOP": _Simulation.discard,
     "RETURN_VALUE": _Simulation.result,
     "RETURN_CONST": _Simulation.result,
     **dict.fromkeys(_OPERANDS, _Simulation.operate),

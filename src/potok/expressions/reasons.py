@@ -50,7 +50,6 @@ _REASONS: Final = {
     "DICT_MERGE": _STARRED,
     "LIST_TO_TUPLE": _STARRED,
     "YIELD_VALUE": "it is a generator",
-    "POP_TOP": "it computes something and throws it away",
     "SWAP": "it assigns several names at once",
 }
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from potok.expressions.expr import Column, Expr, ListExpr, Literal, StructExpr, TupleExpr, walk
+from potok.expressions.expr import Column, Expr, ListExpr, StructExpr, TupleExpr, walk
 from potok.expressions.families import UNTYPED, family
 from potok.expressions.literals import literal, unify
 from potok.expressions.refusal import NotTraceable
@@ -58,7 +58,8 @@ class Recorder:
             expr: Expr = self.made(TupleExpr(type_, tuple(items)), *items)
         else:
             expr = self.lift(value, expr_of)
-        if any(family(part.type) == "null" for part in (expr, *expr.children) if isinstance(part, Literal)):
+        parts = expr.items if isinstance(expr, TupleExpr) else (expr,)
+        if any(family(part.type) == "null" for part in parts):
             raise NotTraceable("a result that is always None has no type")
         self._used.add(id(expr))
         self._check(expr)

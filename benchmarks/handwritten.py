@@ -1,0 +1,98 @@
+"""What a user would write without Potok: Structured Streaming over JSON files, with RocksDB state."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Rates, rates_of
+
+SCHEMA = "order_id string, user_id string, amount double, items array<string>, created_at long"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def session(memory: str) -> Any:
+    import os
+
+    from pyspark.sql import SparkSession
+
+    from potok.engine.java import find_java, java_home_for_spark
+    from potok.settings import Settings
+
+    os.environ["JAVA_HOME"] = str(java_home_for_spark(find_java(), Settings().cache_path))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return (
+        SparkSession.builder.master("local[*,4]")
+        .config("spark.driver.memory", memory)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
+        .getOrCreate()
+    )
+
+
+def orders(spark: Any, directory: str, files: int) -> Any:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).json(directory)
+
+
+def count_and_sum(spark: Any, directory: str, files: int) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    grouped = (
+        orders(spark, directory, files)
+        .filter("amount > 20")
+        .groupBy("user_id")
+        .agg(f.count("*").alias("n"), f.sum("amount").alias("total"))
+    )
+    return [start(grouped.writeStream.format("noop").outputMode("update"))]
+
+
+def three_branches(spark: Any, directory: str, files: int) -> list[Any]:
+    """The seeds' topology as three queries, which is what Structured Streaming makes of three branches."""
+    from pyspark.sql import functions as f
+
+    high = orders(spark, directory, files).filter("amount > 100").withColumn("status", f.lit("HIGH_VALUE"))
+    counts = orders(spark, directory, files).groupBy("user_id").count()
+    hourly = (
+        orders(spark, directory, files)
+        .withColumn("at", f.timestamp_millis("created_at"))
+        .withWatermark("at", "1 hour")
+        .groupBy("user_id", f.window("at", "1 hour"))
+        .agg(f.sum("amount").alias("total"))
+    )
+    out = tempfile.mkdtemp()
+    return [
+        start(high.writeStream.format("json").option("path", f"{out}/high")),
+        start(counts.writeStream.format("noop").outputMode("update")),
+        start(hourly.writeStream.format("noop").outputMode("update")),
+    ]
+
+
+def start(writer: Any) -> Any:
+    return writer.option("checkpointLocation", tempfile.mkdtemp()).trigger(availableNow=True).start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["count_and_sum", "three_branches"])
+    parser.add_argument("directory")
+    parser.add_argument("--files", type=int, default=1)
+    parser.add_argument("--memory", default="2g")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    spark = session(options.memory)
+    spark.sparkContext.setLogLevel("ERROR")
+    queries = globals()[options.what](spark, options.directory, options.files)
+    for query in queries:
+        query.awaitTermination()
+    found: list[Rates] = [rates_of(query.recentProgress) for query in queries]
+    options.out.write_text(json.dumps([vars(rates) for rates in found]))
+
+
+if __name__ == "__main__":
+    main()

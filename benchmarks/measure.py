@@ -1,0 +1,108 @@
+"""Rates and memory, measured the same way on both sides."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Rates:
+    """Batches of one query in Spark's own words, the first of them left out: it warms everything up."""
+
+    rows: int
+    seconds: float
+    batch_ms: float
+    batches: int
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds
+
+
+def rates_of(progress: Sequence[Any], rows: Sequence[int] | None = None) -> Rates:
+    """From the beginning of the second batch to the end of the last, by Spark's progress reports."""
+    batches = [dict(report) if isinstance(report, dict) else report for report in progress]
+    counts = list(rows) if rows is not None else [int(batch["numInputRows"]) for batch in batches]
+    steady = [(batch, count) for batch, count in zip(batches, counts, strict=True) if count][1:]
+    begins = [_at(batch["timestamp"]) for batch, _ in steady]
+    times = [float(batch["durationMs"]["triggerExecution"]) for batch, _ in steady]
+    gaps = [(later - sooner) * 1000 for sooner, later in itertools.pairwise(begins)]
+    seconds = begins[-1] - begins[0] + times[-1] / 1000
+    typical = sorted(gaps or times)
+    return Rates(sum(count for _, count in steady), seconds, typical[len(typical) // 2], len(steady))
+
+
+def _at(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def run_measured(command: list[str], timeout: float) -> int:
+    """Run a command to its end; returns the peak memory of its process tree in bytes, file-backed pages left out."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    peak = 0
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.25):
+            peak = max(peak, tree_pss(process.pid))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        _, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    finally:
+        done.set()
+        watcher.join()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{errors[-3000:]}")
+    return peak
+
+
+def tree_pss(root: int) -> int:
+    """The proportional set size of a process and all below it, anonymous and shared memory only."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    total, waiting = 0, [root]
+    while waiting:
+        pid = waiting.pop()
+        waiting += children.get(pid, [])
+        total += _pss(pid)
+    return total
+
+
+def _pss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+
+
+def quiet_enough() -> bool:
+    """Whether the machine has little else to do: figures from a busy one mean nothing."""
+    return os.getloadavg()[0] < (os.cpu_count() or 1) * 0.5
+
+
+def wait_for_quiet(seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not quiet_enough() and time.monotonic() < end:
+        time.sleep(1)

@@ -73,6 +73,8 @@ def _parse(text: str) -> int:
         if unit not in _UNITS:
             unit = unit.removesuffix("s")
         if unit not in _UNITS:
-            raise TopologyError(f'"{word}" is not a unit of time', hint="use milliseconds, seconds, minutes, hours, days")
+            raise TopologyError(
+                f'"{word}" is not a unit of time', hint="use milliseconds, seconds, minutes, hours, days"
+            )
         total += float(number) * _UNITS[unit]
     return round(total)

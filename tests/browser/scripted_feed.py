@@ -45,7 +45,7 @@ NODES = [
     ),
 ]
 LETTERS = [
-    ("late", "window_totals", "window [12:00:10, 12:00:20) closed at 12:00:25", '{"order_id":"o-118","amount":12.5}'),
+    ("late", "window_totals", "window [1767225610000, 1767225620000) was closed", '{"order_id":"o-118","amount":12.5}'),
     ("decode", "orders", 'field "amount": expected double, got string', '{"order_id":"o-77","amount":"a lot"}'),
     ("error", "mark", "AttributeError: 'NoneType' object has no attribute 'upper'", '{"order_id":"o-9","city":null}'),
     ("decode", "orders", "not valid JSON: expected a value at column 14", '{"order_id": <b>"o-3"'),

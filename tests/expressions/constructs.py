@@ -207,7 +207,7 @@ CONSTRUCTS: dict[str, tuple[Callable[..., Any], str]] = {
     "statement without effect": (dropping, "throws it away"),
     "name that is never read": (dropping_a_name, "does not return it"),
     "item of a list that is not taken": (lambda k, v: [v.i / v.j, v.i][1], "does not return it"),
-    "value that is replaced": (lambda k, v: {**{"x": v.i / v.j, "y": 1}, "x": v.i}, "does not return it"),
+    "value that is replaced": (lambda k, v: {"x": v.i / v.j} | {"x": v.i}, "does not return it"),
     "unpacking": (unpacking, "unpacks"),
     "print": (printing, "print"),
     "len": (lambda k, v: len(v.s), "built-in len; see potok.functions.length"),

@@ -59,7 +59,7 @@ def test_it_never_moves_back_nor_past_an_end_nor_further_than_the_limit(
 
 @given(ends_of_topics, st.integers(1, 60))
 def test_going_on_comes_to_the_end(ends: dict[str, dict[int, int]], limit: int) -> None:
-    offsets = Offsets()
+    offsets = Offsets().advance(ends, limit)
     while offsets.pending(ends):
         offsets = offsets.advance(ends, limit)
     assert offsets.topics == ends

@@ -195,11 +195,3 @@ def test_the_first_key_steps_over_void_cells(tmp_path: Path) -> None:
     put(tmp_path, 1, 2, a=b"void")
     put(tmp_path, 2, 2, {1: 1})
     assert session(tmp_path, 2, 2, {1: 1}).first_key("t") == b"b"
-
-
-def test_a_table_and_the_graves_of_another_do_not_share_a_name(tmp_path: Path) -> None:
-    first = session(tmp_path, 1, 1)
-    first.write("t", [(b"a", None, b"1")])
-    first.write("t.deleted", [(b"mine", b"1", None)])
-    first.commit()
-    assert [key for key, _ in first.store.scan("t.deleted")] == [b"mine"]

@@ -180,7 +180,9 @@ def _safe(text: str) -> str:
 
 
 def _whole(data: bytes | None) -> str:
-    return "null" if data is None else f"{show_bytes_of_record(data)} ({len(data):,} bytes)"
+    if data is None:
+        return "null"
+    return f"{show_bytes_of_record(data)} ({len(data):,} byte{'' if len(data) == 1 else 's'})"
 
 
 def _shortened(text: str) -> str:

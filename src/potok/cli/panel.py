@@ -26,10 +26,9 @@ Snapshot = Mapping[str, Any]
 """The numbers of a query as of now, as `potok.console.query_feed` gives them; those of a batch come with the first."""
 
 _COLOURS = {"running": "green", "stopping": "yellow", "stopped": "dim", "failed": "red"}
-_PASSED_ON = (
-    "at query state uptime_ms batch batch_ms rate_in rate_out lag total_in total_out "
-    "dead_letters dead_letters_by_reason state_bytes state_keys tables"
-).split()
+_ENDED = ("stopped", "failed")
+_LEFT_OUT = ("error", "recent_dead_letters", "steps", "panels")
+"""What a snapshot holds for the page only."""
 
 
 class Display(Protocol):
@@ -94,7 +93,7 @@ class Objects(Lines):
     def update(self, snapshot: Snapshot) -> None:
         if _is_due(snapshot, self._shown, OBJECT_EVERY_MS):
             self._shown = (snapshot["at"], snapshot["batch"])
-            self._print("progress", {name: snapshot[name] for name in _PASSED_ON})
+            self._print("progress", {name: snapshot[name] for name in snapshot if name not in _LEFT_OUT})
 
     def end(self, summary: Mapping[str, Any]) -> None:
         self._print("ended", summary)
@@ -131,12 +130,16 @@ def panel(snapshot: Snapshot) -> Panel:
     state = str(snapshot["state"])
     colour = _COLOURS.get(state, "cyan")
     uptime = show_time(snapshot["uptime_ms"]) if "uptime_ms" in snapshot else ""
-    foot = {"stopping": "stopping at the end of the batch", "stopped": "", "failed": ""}.get(state, "Ctrl-C stops")
-    body = _grid(snapshot) if "batch" in snapshot else "[dim]waiting for the first record[/]"
+    foot = "stopping at the end of the batch" if state == "stopping" else "" if state in _ENDED else "Ctrl-C stops"
+    body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
     title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{state}[/] {uptime}".strip()
     return Panel(
         body, title=title, title_align="left", subtitle=foot or None, subtitle_align="left", border_style=colour
     )
+
+
+def _before_the_first_batch(state: str) -> str:
+    return f"[dim]{'no batch was run' if state in _ENDED else 'waiting for the first batch'}[/]"
 
 
 def _grid(snapshot: Snapshot) -> Table:
@@ -194,4 +197,4 @@ def show_time(ms: int) -> str:
 
 
 def _is_due(snapshot: Snapshot, shown: tuple[int, int], every_ms: int) -> bool:
-    return "batch" in snapshot and snapshot["batch"] != shown[1] and snapshot["at"] - shown[0] >= every_ms
+    return bool(snapshot.get("batch")) and snapshot["batch"] != shown[1] and snapshot["at"] - shown[0] >= every_ms

@@ -96,9 +96,7 @@ def _load_module(place: str) -> ModuleType:
             return importlib.import_module(place)
         except ModuleNotFoundError as error:
             if error.name is not None and f"{place}.".startswith(f"{error.name}."):
-                near = f"{place.replace('.', '/')}.py"
-                hint = f"did you mean {near}?" if Path(near).exists() else ""
-                raise NoSuchProgram(place, hint) from error
+                raise NoSuchProgram(place) from error
             raise
 
 

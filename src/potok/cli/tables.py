@@ -79,10 +79,13 @@ def get(
     if len(words) not in (2, 3) or (query and len(words) == 3):
         raise typer.BadParameter("write [QUERY] TABLE KEY", param_hint="words")
     *first, table, key = words
+    at_ms = None if at is None else _milliseconds(at)
     with opened_log(context, broker) as log:
         tables = _opened(log, table, first[0] if first else query)
         windowed = tables[table].windowed
-        rows = rows_of_key(tables, table, key, None if at is None else _milliseconds(at))
+        if at_ms is not None and not windowed:
+            raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
+        rows = rows_of_key(tables, table, key, at_ms)
     if not rows:
         raise NoSuchRow(table, key, at)
     if as_json:

@@ -78,18 +78,20 @@ def play(
     topology = builder.build()
     feed = QueryFeed(broker, topology.name, topology=topology, panels=PANELS)
     server = Server(create_app(feed), DEFAULT_PORT if port is None else port, search=port is None)
-    with server, _until_signal(threading.Event()) as ending:
+    with server:
         say(f"Potok demo: {server.url}   (Ctrl-C ends it)")
         if open_browser:
             webbrowser.open(server.url)
         with _generator(url, rate) as generator:
             query = start(builder, url)
-            try:
-                _wait(ending, query, generator, seconds)
-            finally:
-                ending.set()  # whatever ended it: from here on Ctrl-C does not wait for the batch
-                say("stopping at the end of the batch")
-                query.stop()
+            # Only now: Spark sets a handler of its own when it starts, which would cancel the batch at hand.
+            with _until_signal(threading.Event()) as ending:
+                try:
+                    _wait(ending, query, generator, seconds)
+                finally:
+                    ending.set()  # whatever ended it: from here on Ctrl-C does not wait for the batch
+                    say("stopping at the end of the batch")
+                    query.stop()
 
 
 def create_topics(broker: Broker) -> None:

@@ -20,6 +20,7 @@ from potok.engine.batch_spec import BatchSpec
 from potok.engine.plan import Plan
 from potok.engine.report import Report
 from potok.engine.stage import Stage
+from potok.errors import PotokError
 from potok.kernels.outbox import Parcel
 from potok.log.open import open_broker
 
@@ -42,7 +43,10 @@ def run_job(context: SparkContext, plan: bytes, spec: BatchSpec, depth: int) -> 
             rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(job.level(level))
     total = Report()
     for _, data in rdd.collect():
-        total.add(pickle.loads(data))
+        found = pickle.loads(data)
+        if isinstance(found, PotokError):
+            raise found
+        total.add(found)
     return total
 
 
@@ -75,15 +79,23 @@ class Job:
     def first(self, index: int, items: Iterable[int]) -> Iterator[Item]:
         """Level 0: read, and do all that needs no other shard."""
         _drain(items)
-        parcels, report = self._read(index)
+        try:
+            parcels, report = self._read(index)
+        except PotokError as error:
+            yield self._give_up(error)
+            return
         yield from self._send(parcels, report, index)
 
     def level(self, level: int) -> Any:
         def run(index: int, items: Iterable[Item]) -> Iterator[Item]:
             parcels, reports = self._open(items)
             mine = [parcel for parcel in parcels if parcel.level == level]
-            sent, report = self._shards(level, index, mine)
             yield from ((index, data) for data in reports)
+            try:
+                sent, report = self._shards(level, index, mine)
+            except PotokError as error:
+                yield self._give_up(error)
+                return
             yield from self._send([p for p in parcels if p.level != level] + sent, report, index)
 
         return run
@@ -91,13 +103,21 @@ class Job:
     def whole(self, items: Iterable[int]) -> Iterator[Item]:
         """All levels in one task."""
         _drain(items)
-        parcels, total = self._read(0)
-        for level in range(1, self._depth + 1):
-            mine = [parcel for parcel in parcels if parcel.level == level]
-            sent, report = self._shards(level, 0, mine)
-            parcels = [parcel for parcel in parcels if parcel.level != level] + sent
-            total.add(report)
+        try:
+            parcels, total = self._read(0)
+            for level in range(1, self._depth + 1):
+                mine = [parcel for parcel in parcels if parcel.level == level]
+                sent, report = self._shards(level, 0, mine)
+                parcels = [parcel for parcel in parcels if parcel.level != level] + sent
+                total.add(report)
+        except PotokError as error:
+            yield self._give_up(error)
+            return
         yield 0, pickle.dumps(total)
+
+    def _give_up(self, error: PotokError) -> Item:
+        """An error that we raised on purpose comes back as itself: Spark would try again and wrap it in its own."""
+        return 0, pickle.dumps(error)
 
     def _read(self, index: int) -> tuple[list[Parcel], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)

@@ -1,6 +1,6 @@
 """Traced lambdas: a function of records as an expression tree, evaluated by Arrow compute and exact to the row."""
 
-from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate, trace_reduce
+from potok.expressions.aggregate import ABSENT, AggregateTerm, TracedAggregate, trace_aggregate, trace_reduce
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import ALL, Expr, TupleExpr, fields
 from potok.expressions.function import Function, WrongArity
@@ -10,6 +10,7 @@ from potok.expressions.trace import Argument, Traced, Untraceable, record_argume
 from potok.expressions.truth import truthy
 
 __all__ = [
+    "ABSENT",
     "ALL",
     "AggregateTerm",
     "Argument",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 from typing import Literal as OneOf
 
@@ -27,11 +28,13 @@ AGGREGATE: Final = "agg"
 MergeOp = OneOf["sum", "min", "max", "same"]
 
 
-class Absent:
+class Absent(Enum):
     """The initial value of what has none."""
 
+    ABSENT = "absent"
 
-ABSENT: Final = Absent()
+
+ABSENT: Final = Absent.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class AggregateTerm:
 
     def merge(self, left: Any, right: Any) -> Any:
         """Two partial results as one; also the initial value, on the left, and a partial result."""
+        if left is ABSENT:
+            return right
         match self.op:
             case "sum":
                 return left + right

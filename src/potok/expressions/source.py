@@ -10,17 +10,13 @@ from types import CodeType
 
 def source_of(code: CodeType) -> str:
     """The source of a function or lambda, as one line for a lambda; "" where it cannot be told."""
-    candidates = [
-        node
-        for node in _functions(code.co_filename)
-        if _first_line(node) == code.co_firstlineno and isinstance(node, ast.Lambda) == (code.co_name == "<lambda>")
-    ]
+    candidates = [node for node in _functions(code.co_filename) if _matches(node, code)]
     if len(candidates) > 1:
         candidates = [node for node in candidates if _encloses(node, code)]
     if not candidates:
         return ""
-    # Of lambdas inside one another on one line, the innermost is the one that holds nothing but this code.
-    node = min(candidates, key=lambda found: (found.end_lineno or 0, found.end_col_offset or 0))
+    # Of lambdas inside one another on one line, the one that begins last is the innermost.
+    node = max(candidates, key=lambda found: (found.lineno, found.col_offset))
     text = ast.get_source_segment("".join(linecache.getlines(code.co_filename)), node) or ""
     return " ".join(text.split()) if isinstance(node, ast.Lambda) else text
 
@@ -32,6 +28,16 @@ def _functions(filename: str) -> tuple[ast.Lambda | ast.FunctionDef, ...]:
     except (SyntaxError, ValueError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda | ast.FunctionDef))
+
+
+def _matches(node: ast.Lambda | ast.FunctionDef, code: CodeType) -> bool:
+    """Whether the node begins on the code's first line and has its parameters."""
+    names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return (
+        _first_line(node) == code.co_firstlineno
+        and isinstance(node, ast.Lambda) == (code.co_name == "<lambda>")
+        and names == list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    )
 
 
 def _first_line(node: ast.Lambda | ast.FunctionDef) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +28,10 @@ def _mask(column: pa.Array) -> pa.Array:
             return pc.not_equal(column, 0)
         case "string" | "binary":
             return pc.not_equal(pc.binary_length(column), 0)
-        case "decimal" | "duration":
-            return pc.not_equal(column, pa.scalar(0, pa.int64()).cast(column.type))
+        case "decimal":
+            return pc.not_equal(column, pa.scalar(Decimal(0), column.type))
+        case "duration":
+            return pc.not_equal(column, pa.scalar(timedelta(0), column.type))
         case "list" | "map":
             filled = pa.array(np.diff(column.offsets.to_numpy()) > 0)
             return pc.and_(filled, pc.is_valid(column))

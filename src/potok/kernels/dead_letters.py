@@ -53,7 +53,8 @@ class DeadLetters:
     def add(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
         """Set aside the records of a chunk by index, each with what went wrong."""
         self.reasons[reason.value] += len(errors)
-        for row, error in errors.items():
+        for row in sorted(errors):
+            error = errors[row]
             key, value, lane, offset = self._original(chunk, row)
             headers = [
                 ("potok.topic", lane.topic),

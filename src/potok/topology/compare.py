@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import CodeType, NoneType
 from typing import Any
 
 from potok.errors import TopologyError
+from potok.expressions.function import Function
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.nodes import Aggregate, Node
@@ -64,16 +66,31 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
 
 def _step(node: Node, inferred: Inferred) -> dict[str, str]:
     step = inferred[node]
-    return {"kind": node.kind, "value": _type(step.value), "code": _code(node)}
+    return {"kind": node.kind, "value": _type(step.value), "code": " ".join(map(_code, functions_of(node)))}
 
 
-def _code(node: Node) -> str:
-    """What tells an edited function from the one before it."""
-    found = getattr(node, "function", None) or getattr(node, "predicate", None)
+def functions_of(node: Node) -> list[Function]:
+    """The user's functions in a node."""
+    found = [getattr(node, name, None) for name in ("function", "predicate", "action")]
+    found += getattr(node, "predicates", ())
     if isinstance(node, Aggregate):
-        found = node.aggregation.function
-    code = getattr(getattr(found, "callable", None), "__code__", None)
-    return "" if code is None else f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"
+        found += [node.aggregation.function, node.aggregation.make_initial]
+    return [function for function in found if isinstance(function, Function)]
+
+
+def _code(function: Function) -> str:
+    """What tells an edited function from the one before it: its code, and the constants around it."""
+    code = getattr(function.callable, "__code__", None)
+    if code is None:
+        return repr(function.callable)
+    cells = [cell.cell_contents for cell in getattr(function.callable, "__closure__", None) or ()]
+    around = [value for value in cells if isinstance(value, str | int | float | bytes | NoneType)]
+    return f"{code.co_code.hex()} {_constants(code)} {code.co_names!r} {around!r}"
+
+
+def _constants(code: CodeType) -> str:
+    """Constants of the code; code inside it by its own bytes, for its text would name a place in memory."""
+    return repr([item.co_code.hex() if isinstance(item, CodeType) else item for item in code.co_consts])
 
 
 def _type(type_: object) -> str:

@@ -14,6 +14,9 @@ export const rate = (n) => (missing(n) ? "–" : n > 0 && n < 10 ? tenth.format(
 export const money = (n, unit) => (missing(n) ? "–" : unit + (Math.abs(n) < 1000 && !Number.isInteger(n) ? cents : whole).format(n));
 export const clock = (ms) => (missing(ms) ? "–" : time.format(new Date(ms)));
 
+// Errors name instants in milliseconds since 1970, which is exact and tells a person nothing.
+export const readable = (text) => text.replace(/\b1\d{12}\b/g, (ms) => clock(Number(ms)));
+
 export function percent(part, all) {
   if (!all) return "0 %";
   const share = (100 * part) / all;

@@ -1,7 +1,7 @@
 // Dead letters: how many of each reason, and the latest ones.
 
 import { byId, el, keyed, setText } from "./dom.js";
-import { clock, count } from "./format.js";
+import { clock, count, readable } from "./format.js";
 
 const SHOWN = 40;
 
@@ -53,7 +53,7 @@ export class Letters {
       el("td", {}, el("span", { class: "chip small", "data-reason": letter.reason, text: letter.reason })),
       el("td", { class: "when", text: clock(letter.at) }),
       el("td", { class: "step-name", text: letter.step, title: letter.step }),
-      el("td", { class: "error", text: letter.error, title: letter.error }),
+      el("td", { class: "error", text: readable(letter.error), title: letter.error }),
       el("td", { class: "record" }, el("code", { text: letter.value || "(null)", title: letter.value }), el("small", { text: place })));
   }
 }

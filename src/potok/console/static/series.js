@@ -139,8 +139,8 @@ export class Series {
   }
 }
 
-// The least round number at or above the greatest bar: 1, 2, 4, 6 or 8 times a power of ten.
+// The least round number at or above the greatest bar, whose quarters are round as well.
 function niceTop(most) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, most)));
-  return [1, 2, 4, 6, 8, 10].map((n) => n * power).find((n) => n >= most) || power * 10;
+  return [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].map((n) => n * power).find((n) => n >= most) || power * 10;
 }

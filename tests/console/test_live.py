@@ -38,17 +38,16 @@ def decoded(event: bytes) -> dict[str, Any]:
 def test_the_first_event_brings_the_history_and_the_next_only_the_news() -> None:
     async def scenario() -> None:
         live = Live(Counting(), interval=3600)
-        async with live.running():
-            for _ in range(2):
-                await live.look()
-            events = live.events()
-            first = decoded(await anext(events))
-            assert [point["rate_in"] for point in first["history"]][-2:] == [first["rate_in"] - 10, first["rate_in"]]
-
+        for _ in range(2):
             await live.look()
-            second = decoded(await anext(events))
-            assert second["rate_in"] > first["rate_in"]
-            assert "history" not in second
+        events = live.events()
+        first = decoded(await anext(events))
+        assert [point["rate_in"] for point in first["history"]][-2:] == [first["rate_in"] - 10, first["rate_in"]]
+
+        await live.look()
+        second = decoded(await anext(events))
+        assert second["rate_in"] > first["rate_in"]
+        assert "history" not in second
 
     asyncio.run(scenario())
 
@@ -66,13 +65,12 @@ def test_the_history_is_bounded() -> None:
 def test_a_slow_listener_gets_the_latest_and_not_a_queue() -> None:
     async def scenario() -> None:
         live = Live(Counting(), interval=3600)
-        async with live.running():
+        await live.look()
+        events = live.events()
+        await anext(events)
+        for _ in range(5):
             await live.look()
-            events = live.events()
-            await anext(events)
-            for _ in range(5):
-                await live.look()
-            assert decoded(await anext(events))["at"] == live.snapshot()["at"]
+        assert decoded(await anext(events))["at"] == live.snapshot()["at"]
 
     asyncio.run(scenario())
 
@@ -89,14 +87,13 @@ def test_a_listener_that_comes_before_the_first_look_waits_for_it() -> None:
 def test_closing_ends_every_stream() -> None:
     async def scenario() -> None:
         live = Live(Counting(), interval=3600)
-        async with live.running():
-            await live.look()
-            listeners = [live.events() for _ in range(3)]
-            for events in listeners:
-                await anext(events)
-            waiting = [asyncio.ensure_future(anext(events, None)) for events in listeners]
-            await asyncio.to_thread(live.close)
-            assert await asyncio.gather(*waiting) == [None, None, None]
+        await live.look()
+        listeners = [live.events() for _ in range(3)]
+        for events in listeners:
+            await anext(events)
+        waiting = [asyncio.ensure_future(anext(events, None)) for events in listeners]
+        await asyncio.to_thread(live.close)
+        assert await asyncio.gather(*waiting) == [None, None, None]
 
     asyncio.run(scenario())
 

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from potok.console.feed import UnknownTable
+from potok.console.panel import Panel
 from potok.console.query_feed import QueryFeed
+from potok.dsl.builder import StreamsBuilder
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
+from potok.testing import TestDriver
+from potok.topology.nodes.windows import tumbling
 
 
 class Clock:
@@ -133,3 +137,44 @@ def test_dead_letters_are_counted_by_reason_and_the_latest_are_shown(broker: Bro
 def test_rows_of_a_query_that_never_ran_are_an_error_with_a_hint(broker: Broker) -> None:
     with pytest.raises(UnknownTable):
         QueryFeed(broker, "shop").rows("counts", "", 10)
+
+
+def test_panels_and_rows_come_from_the_tables_of_the_query(spark: object, tmp_path: Path) -> None:
+    builder = StreamsBuilder("shop")
+    orders = builder.stream("orders", value="user_id string, amount double")
+    by_user = orders.group_by("user_id")
+    by_user.count(name="counts")
+    by_user.sum("amount", name="totals")
+    by_user.windowed_by(tumbling("10 seconds")).sum("amount", name="sales")
+    panels = [
+        Panel("top", "totals", "Top users", beside=("counts", "orders")),
+        Panel("series", "sales", "Sales"),
+    ]
+    with TestDriver(builder, directory=tmp_path) as driver:
+        for user, amount, at in [("ann", 5.0, 1_000), ("bob", 7.0, 2_000), ("ann", 4.0, 12_000)]:
+            driver.send("orders", {"user_id": user, "amount": amount}, timestamp=at)
+        driver.run()
+        feed = QueryFeed(driver.broker, "shop", panels=panels)
+
+        ranked, drawn = feed.snapshot()["panels"]
+
+        assert ranked["rows"] == [
+            {"key": "ann", "value": 9.0, "beside": 2},
+            {"key": "bob", "value": 7.0, "beside": 1},
+        ]
+        assert [(bar["start"], bar["parts"]) for bar in drawn["windows"]] == [
+            (0, {"ann": 5.0, "bob": 7.0}),
+            (10_000, {"ann": 4.0}),
+        ]
+        assert feed.rows("totals", "AN", 10) == {"rows": [{"key": "ann", "value": 9.0}], "more": False}
+        assert feed.rows("totals", "", 1) == {"rows": [{"key": "ann", "value": 9.0}], "more": True}
+        assert feed.rows("sales", "bob", 10)["rows"] == [{"key": "bob", "start": 0, "end": 10_000, "value": 7.0}]
+        assert [node["label"] for node in feed.topology()["nodes"]] == [
+            "orders",
+            "group_by",
+            "counts",
+            "totals",
+            "sales",
+        ]
+        with pytest.raises(UnknownTable):
+            feed.rows("nothing", "", 10)

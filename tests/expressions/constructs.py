@@ -256,6 +256,8 @@ CONSTRUCTS: dict[str, tuple[Callable[..., Any], str]] = {
     "a decimal with a float": (lambda k, v: v.d > 1.5, "Decimal"),
     "lists compared": (lambda k, v: v.ints == v.ints, "list"),
     "int and float alternatives": (lambda k, v: when(v.b, v.i, v.f), "different types"),
+    "an int for a missing float among ints": (lambda k, v: coalesce(v.f, 0) * v.i, "write 0.0 for 0"),
+    "an int for a missing float, and large": (lambda k, v: coalesce(v.f, 3) * 2**53, "write them as floats"),
     "a large int": (lambda k, v: v.i + 2**63, "64 bits"),
     "a complex number": (lambda k, v: v.f + 1j, "complex"),
     "None": (lambda k, v: None, "None"),

@@ -32,14 +32,13 @@ class Live:
         self._latest: dict[str, Any] = {}
         self._encoded = b""
         self._number = 0
-        self._changed: asyncio.Condition | None = None
+        self._changed = asyncio.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Take snapshots while the application is up."""
-        self._loop, self._changed = asyncio.get_running_loop(), asyncio.Condition()
         task = asyncio.create_task(self._run())
         try:
             yield
@@ -73,7 +72,7 @@ class Live:
 
     async def events(self) -> AsyncIterator[bytes]:
         """Server-sent events: first everything, with the history, then a snapshot after each look."""
-        assert self._changed is not None
+        self._loop = asyncio.get_running_loop()
         if not self._number:
             await self._next(0)
         seen = self._number
@@ -85,14 +84,12 @@ class Live:
                 yield _event(self._encoded)
 
     async def _next(self, seen: int) -> None:
-        assert self._changed is not None
         async with self._changed:
             await self._changed.wait_for(lambda: self._closed or self._number > seen)
 
     async def _wake(self) -> None:
-        if self._changed is not None:
-            async with self._changed:
-                self._changed.notify_all()
+        async with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
         """End all the streams of events, from any thread: a server waits for its open answers before it stops."""

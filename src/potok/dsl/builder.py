@@ -10,6 +10,7 @@ from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.spelling import Spelling
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
+from potok.topology.describe import describe
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import StreamSource, TableSource
@@ -95,6 +96,10 @@ class StreamsBuilder(Spelling):
         )
         self._graph.add(node)
         return Table(self._graph, node)
+
+    def describe(self, form: str = "text") -> str:
+        """The topology for people: as `text`, as a `mermaid` flow chart, or as `json`."""
+        return describe(self.build(), form)
 
     def build(self) -> Topology:
         """Check everything that can be checked without running, and return the topology."""

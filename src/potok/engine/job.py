@@ -23,6 +23,7 @@ from potok.engine.stage import Stage
 from potok.errors import PotokError
 from potok.kernels.outbox import Parcel
 from potok.log.open import open_broker
+from potok.records.collector import collector_paused
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -122,8 +123,9 @@ class Job:
     def _read(self, index: int) -> tuple[list[Parcel], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, open_broker(spec.broker_url), None)
-        stage.read(spec.tasks[index] if spec.tasks else [])
-        stage.finish()
+        with collector_paused():
+            stage.read(spec.tasks[index] if spec.tasks else [])
+            stage.finish()
         return stage.outbox.parcels, stage.report
 
     def _shards(self, level: int, index: int, parcels: list[Parcel]) -> tuple[list[Parcel], Report]:
@@ -136,8 +138,9 @@ class Job:
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
             stage = Stage(plan, spec, level, shard, open_broker(spec.broker_url), shard)
-            stage.receive(by_shard[shard])
-            stage.finish()
+            with collector_paused():
+                stage.receive(by_shard[shard])
+                stage.finish()
             sent += stage.outbox.parcels
             total.add(stage.report)
         return sent, total

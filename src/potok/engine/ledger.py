@@ -31,6 +31,17 @@ class Ledger:
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
         self._set(entry, marks)
 
+    def move_clock(self, stream_time_ms: int) -> None:
+        """Set the stream time of every partition that lies behind it to an instant: for tests."""
+        entry = self.entry
+        times = {
+            topic: {
+                part: max(stream_time_ms, entry.stream_times.get(topic, {}).get(part, stream_time_ms)) for part in parts
+            }
+            for topic, parts in entry.offsets.topics.items()
+        }
+        self._set(replace(entry, stream_times=times), {})
+
     def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
         """Say that nothing is left half done."""
         self._set(replace(self.entry, clean=True), marks)

@@ -128,7 +128,7 @@ class Query:
     def _halt(self) -> None:
         """Stop Spark's query between two batches: to interrupt one in the middle of a job ends badly.
 
-        Nor is it stopped before it has begun to poll: the process of its source would not find its way home, and say so.
+        Nor is it stopped before it has begun to poll: the process of its source would miss its peer, and say so.
         """
         assert self._query is not None
         with self._lock:

@@ -55,6 +55,8 @@ class Aggregate(Operator):
             self._expire(self._expiry)
 
     def _merge(self, table: pa.Table) -> None:
+        # In the order of their keys, cells that are close to each other are read and written one after the other.
+        table = table.sort_by([(name, "ascending") for name in ("key", "start") if name in table.column_names])
         keys = table.column("key").combine_chunks()
         cell_keys = keys.to_pylist()
         starts = None

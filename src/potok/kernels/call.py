@@ -15,6 +15,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.expressions.truth import truthy
 from potok.kernels.chunk import Chunk, Column
+from potok.kernels.lookups import only_looks_up
 from potok.records.record import Record
 from potok.records.rows import rows_of
 from potok.records.value import Value
@@ -30,11 +31,17 @@ class Called:
     errors: Errors
 
 
-def python_rows(column: Column) -> list[Any]:
-    """What a user's function sees of a column: fields by item and by attribute."""
-    if isinstance(column, list):
-        return [Value(item) if type(item) is dict else item for item in column]
-    return rows_of(column)
+def python_rows(column: Column, function: Function | None = None) -> list[Any]:
+    """What a user's function sees of a column: fields by item and by attribute.
+
+    A dynamic value is copied for it, unless it neither asks for attributes nor could change the value that other
+    steps see.
+    """
+    if not isinstance(column, list):
+        return rows_of(column)
+    if function is not None and only_looks_up(function.callable):
+        return column
+    return [Value(item) if type(item) is dict else item for item in column]
 
 
 def describe_error(error: BaseException) -> str:
@@ -48,10 +55,10 @@ def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | N
     if rows is not None:
         part = chunk.take(rows)
         key, value = part.key, part.value
-    values = python_rows(value)
+    values = python_rows(value, function)
     if function.arity == 1:
         return call_each(function.callable, values)
-    return call_each_pair(function.callable, python_rows(key), values)
+    return call_each_pair(function.callable, python_rows(key, function), values)
 
 
 def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any], Errors]:
@@ -82,8 +89,13 @@ def call_each_pair(function: Callable[..., Any], keys: list[Any], values: list[A
     return results, errors
 
 
+_PLAIN = frozenset((dict, list, str, int, float, bool, tuple, bytes, type(None)))
+
+
 def plain(value: Any) -> Any:
     """What a function returned, as data that any process can read."""
+    if type(value) in _PLAIN:
+        return value
     if type(value) is Value:
         return dict(value)
     if isinstance(value, Record):

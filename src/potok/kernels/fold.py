@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from potok.kernels.call import describe_error, python_rows
 from potok.kernels.chunk import NO_LANE, Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import Expiry
-from potok.kernels.folders import Fed, Folder, Position
+from potok.kernels.folders import Folder, Rank
 from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, window_starts
@@ -72,50 +73,52 @@ class FoldRecords(Operator):
 
     def _run(self, chunk: Chunk, cell_keys: list[bytes], before: dict[bytes, bytes | None]) -> dict[bytes, Any]:
         """Fold all records in order; the state of a key is (time, what the folder keeps)."""
-        folder, states = self._folder, dict[bytes, Any]()
-        records = self._records(chunk)
+        add, states = self._folder.add, dict[bytes, Any]()
+        keys, values, ranks = self._records(chunk)
+        times = chunk.timestamp.tolist()
         errors: dict[int, str] = {}
-        taken: dict[bytes, list[Fed]] = {}
-        for row, (cell_key, fed) in enumerate(zip(cell_keys, records, strict=True)):
+        for row, cell_key in enumerate(cell_keys):
             state = states.get(cell_key)
             if state is None:
-                state = self._initial(before[cell_key], fed)
+                state = self._initial(before[cell_key], times[row])
             try:
-                kept = folder.add(state[1], fed)
+                kept = add(state[1], keys[row], values[row], ranks[row])
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
                 errors[row] = describe_error(error)
-                if folder.mutable and cell_key in states:
-                    states[cell_key] = self._again(before[cell_key], taken.get(cell_key, []))
+                if self._folder.mutable and cell_key in states:
+                    taken = [r for r in range(row) if cell_keys[r] == cell_key and r not in errors]
+                    fed = [(keys[r], values[r], ranks[r], times[r]) for r in taken]
+                    states[cell_key] = self._again(before[cell_key], fed)
                 continue
-            states[cell_key] = (max(state[0], fed.timestamp_ms), kept)
-            if folder.mutable:
-                taken.setdefault(cell_key, []).append(fed)
+            time = state[0] if state[0] > times[row] else times[row]
+            states[cell_key] = (time, kept)
         if errors:
             shown = chunk.with_key(key_column(chunk.key, self._key_type))
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
         return states
 
-    def _initial(self, data: bytes | None, fed: Fed) -> tuple[int, Any]:
-        return load_state(data) if data is not None else (fed.timestamp_ms, self._folder.start())
+    def _initial(self, data: bytes | None, time: int) -> tuple[int, Any]:
+        return load_state(data) if data is not None else (time, self._folder.start())
 
-    def _again(self, data: bytes | None, taken: list[Fed]) -> tuple[int, Any]:
+    def _again(self, data: bytes | None, fed: list[tuple[Any, Any, Rank | None, int]]) -> tuple[int, Any]:
         """The state without a record that failed: it may have been changed in place before the failure."""
-        state = self._initial(data, taken[0])
-        for fed in taken:
-            state = (max(state[0], fed.timestamp_ms), self._folder.add(state[1], fed))
+        state = self._initial(data, fed[0][3])
+        for key, value, rank, time in fed:
+            state = (max(state[0], time), self._folder.add(state[1], key, value, rank))
         return state
 
-    def _records(self, chunk: Chunk) -> list[Fed]:
-        keys = python_rows(key_column(chunk.key, self._key_type))
-        values = python_rows(chunk.value)
-        positions = self._positions(chunk)
-        times = chunk.timestamp.tolist()
-        return [Fed(*parts) for parts in zip(keys, values, times, positions, strict=True)]
+    def _records(self, chunk: Chunk) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
+        keys = key_column(chunk.key, self._key_type)
+        values = chunk.value
+        if self._folder.wrapped or not isinstance(values, list):
+            values = python_rows(values)
+        ranks: Sequence[Rank | None] = self._ranks(chunk) if self._folder.ranked else [None] * len(chunk)
+        return python_rows(keys), values, ranks
 
-    def _positions(self, chunk: Chunk) -> list[Position]:
+    def _ranks(self, chunk: Chunk) -> list[Rank | None]:
         lanes = [(lane.topic, lane.partition) for lane in self._lanes]
-        pairs = zip(chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
-        return [("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset) for lane, offset in pairs]
+        rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
+        return [(time, ("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset)) for time, lane, offset in rows]
 
     def _emit(self, states: dict[bytes, Any], before: dict[bytes, bytes | None], stream_time: int) -> None:
         if not states or not self.downstream:

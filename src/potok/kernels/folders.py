@@ -5,36 +5,34 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from potok.expressions.function import Function
 from potok.kernels.call import plain
+from potok.kernels.lookups import asks_no_attributes
 from potok.records.keys import encode_key
 from potok.topology.nodes import Aggregation
 
-Position = tuple[str, int, int]
-"""Topic, partition and offset: the same after any replay."""
-
-
-class Fed(NamedTuple):
-    """A record as a folder takes it."""
-
-    key: Any
-    value: Any
-    timestamp_ms: int
-    position: Position
+Rank = tuple[int, tuple[str, int, int]]
+"""Event time, and the position as topic, partition and offset: the same after any replay."""
 
 
 class Folder(ABC):
-    """An aggregate of one kind: `add` gives the state after one more record, `result` what the table shows."""
+    """An aggregate of one kind: `add` gives the state after one more record, `result` what the table shows.
+
+    `mutable` folders may change the state they are given; `ranked` ones look at the rank of a record, which is None for
+    the others; those not `wrapped` take dicts as they are.
+    """
 
     mutable = False
+    ranked = False
+    wrapped = True
 
     def start(self) -> Any:
         return None
 
     @abstractmethod
-    def add(self, state: Any, fed: Fed) -> Any: ...
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any: ...
 
     def result(self, state: Any) -> Any:
         return state
@@ -49,16 +47,17 @@ class Fold(Folder):
         assert aggregation.function is not None
         self._call: Callable[..., Any] = aggregation.function.callable
         self._with_key = aggregation.function.arity == 3
+        self.wrapped = not asks_no_attributes(self._call)
         self._aggregation = aggregation
 
     def start(self) -> Any:
         make = self._aggregation.make_initial
         return make.callable() if make is not None else copy.deepcopy(self._aggregation.initial)
 
-    def add(self, state: Any, fed: Fed) -> Any:
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if self._with_key:
-            return plain(self._call(fed.key, fed.value, state))
-        return plain(self._call(fed.value, state))
+            return plain(self._call(key, value, state))
+        return plain(self._call(value, state))
 
 
 class Reduce(Folder):
@@ -68,41 +67,42 @@ class Reduce(Folder):
 
     def __init__(self, function: Function) -> None:
         self._call = function.callable
+        self.wrapped = not asks_no_attributes(self._call)
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        return (plain(fed.value if state is None else self._call(state[0], fed.value)),)
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        return (plain(value if state is None else self._call(state[0], value)),)
 
     def result(self, state: Any) -> Any:
         return state[0]
 
 
 class Sum(Folder):
-    def add(self, state: Any, fed: Fed) -> Any:
-        if fed.value is None:
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        if value is None:
             return state
-        return fed.value if state is None else state + fed.value
+        return value if state is None else state + value
 
 
 class Least(Folder):
-    def add(self, state: Any, fed: Fed) -> Any:
-        if fed.value is None:
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        if value is None:
             return state
-        return fed.value if state is None or fed.value < state else state
+        return value if state is None or value < state else state
 
 
 class Greatest(Folder):
-    def add(self, state: Any, fed: Fed) -> Any:
-        if fed.value is None:
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        if value is None:
             return state
-        return fed.value if state is None or fed.value > state else state
+        return value if state is None or value > state else state
 
 
 class Mean(Folder):
     def start(self) -> Any:
         return (0, 0)
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        return state if fed.value is None else (state[0] + fed.value, state[1] + 1)
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        return state if value is None else (state[0] + value, state[1] + 1)
 
     def result(self, state: Any) -> Any:
         return state[0] / state[1] if state[1] else None
@@ -114,8 +114,8 @@ class CollectList(Folder):
     def start(self) -> Any:
         return []
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        state.append(plain(fed.value))
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        state.append(plain(value))
         return state
 
 
@@ -125,9 +125,9 @@ class CountDistinct(Folder):
     def start(self) -> Any:
         return set()
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        if fed.value is not None:
-            state.add(encode_key(plain(fed.value), None))
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        if value is not None:
+            state.add(encode_key(plain(value), None))
         return state
 
     def result(self, state: Any) -> Any:
@@ -137,18 +137,22 @@ class CountDistinct(Folder):
 class Latest(Folder):
     """The greatest (event time, position), so that the order of arrival does not matter."""
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        rank = (fed.timestamp_ms, fed.position)
-        return (*rank, plain(fed.value)) if state is None or rank >= state[:2] else state
+    ranked = True
+
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        assert rank is not None
+        return (*rank, plain(value)) if state is None or rank >= state[:2] else state
 
     def result(self, state: Any) -> Any:
         return state[2]
 
 
 class Earliest(Folder):
-    def add(self, state: Any, fed: Fed) -> Any:
-        rank = (fed.timestamp_ms, fed.position)
-        return (*rank, plain(fed.value)) if state is None or rank < state[:2] else state
+    ranked = True
+
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        assert rank is not None
+        return (*rank, plain(value)) if state is None or rank < state[:2] else state
 
     def result(self, state: Any) -> Any:
         return state[2]

@@ -49,8 +49,8 @@ class GroupRecords(Operator):
     def admit(self, chunk: Chunk) -> tuple[Chunk, Ints | None]:
         """The records that belong to a group, and the starts of their windows."""
         if isinstance(chunk.key, list):
-            chunk = self._with_usable_keys(chunk)
-        missing = _missing(chunk)
+            chunk = self._canonical(chunk)
+        missing = chunk.key.is_null().to_numpy(zero_copy_only=False)
         if missing.any():
             errors = {int(row): "the record has no key to group by" for row in np.flatnonzero(missing)}
             self.task.dead_letters.add(chunk, errors, self.name, Reason.NO_KEY)
@@ -66,22 +66,16 @@ class GroupRecords(Operator):
             chunk, starts = chunk.where(~late), starts[~late]
         return chunk, starts
 
-    def _with_usable_keys(self, chunk: Chunk) -> Chunk:
-        errors = encode_each_key(chunk.key).errors
-        if not errors:
-            return chunk
-        self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+    def _canonical(self, chunk: Chunk) -> Chunk:
+        """Dynamic keys as canonical bytes; what cannot be a key is set aside."""
+        encoded = encode_each_key(chunk.key)
+        canonical = chunk.with_key(encoded.values)
+        if not encoded.errors:
+            return canonical
+        self.task.dead_letters.add(chunk, encoded.errors, self.name, Reason.ERROR)
         good = np.ones(len(chunk), np.bool_)
-        good[list(errors)] = False
-        return chunk.where(good)
-
-
-def _missing(chunk: Chunk) -> Any:
-    if isinstance(chunk.key, list):
-        return np.fromiter((key is None for key in chunk.key), np.bool_, len(chunk))
-    if not chunk.key.null_count:
-        return np.zeros(len(chunk), np.bool_)
-    return chunk.key.is_null().to_numpy(zero_copy_only=False)
+        good[list(encoded.errors)] = False
+        return canonical.where(good)
 
 
 class PreAggregate(GroupRecords):
@@ -162,7 +156,7 @@ class PreAggregate(GroupRecords):
 
 def _groupable(chunk: Chunk) -> pa.Array:
     """A key column that Arrow can group by: as it is, or as canonical bytes."""
-    if not isinstance(chunk.key, list) and any(test(chunk.key.type) for test in _GROUPABLE):
+    if any(test(chunk.key.type) for test in _GROUPABLE):
         return chunk.key
     return encode_keys(chunk.key)
 

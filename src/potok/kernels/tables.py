@@ -15,7 +15,7 @@ from potok.kernels.call import python_rows, truth
 from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Reason
 from potok.kernels.fold import FoldRecords
-from potok.kernels.folders import Fed, Folder
+from potok.kernels.folders import Folder, Rank
 from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
@@ -29,9 +29,11 @@ class ByTime(Folder):
     """The value with the greatest (event time, position); a null value is remembered, so that an older one stays
     out."""
 
-    def add(self, state: Any, fed: Fed) -> Any:
-        rank = (fed.timestamp_ms, fed.position)
-        return (*rank, _data(fed.value)) if state is None or rank >= state[:2] else state
+    ranked = True
+
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        assert rank is not None
+        return (*rank, _data(value)) if state is None or rank >= state[:2] else state
 
     def result(self, state: Any) -> Any:
         return state[2]

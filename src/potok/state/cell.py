@@ -66,6 +66,26 @@ def decode_cell(data: bytes, table: str = "", key: bytes = b"") -> Cell:
     return Cell(epoch, batch, new, old, data[-key_length:] if key_length else None)
 
 
+def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> list[bytes | None]:
+    """The values before the fence's attempt, of many cells."""
+    unpack, start = HEADER.unpack_from, HEADER.size
+    verdicts: dict[tuple[int, int], bool] = {}
+    values: list[bytes | None] = []
+    for data in cells:
+        if data is None:
+            values.append(None)
+            continue
+        checksum, epoch, batch, new_length, old_length, room, _ = unpack(data)
+        if crc32(memoryview(data)[4:]) != checksum:
+            raise CorruptCell(table, data)
+        counts = verdicts.get((epoch, batch))
+        if counts is None:
+            counts = verdicts[epoch, batch] = fence.counts(epoch, batch)
+        begin, length = (start, new_length) if counts else (start + room, old_length)
+        values.append(None if length == ABSENT else data[begin : begin + length])
+    return values
+
+
 def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
     """The layout of a whole cell of fixed width, for reading and writing many as one array."""
     return np.dtype(
@@ -88,14 +108,12 @@ def decode_fixed(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """The values before the fence's attempt, and which of them exist."""
     layout = fixed_dtype(payload)
-    empty = bytes(layout.itemsize)
+    size, empty = layout.itemsize, bytes(layout.itemsize)
     data = b"".join([cell or empty for cell in cells])
-    if len(data) != layout.itemsize * len(cells):
-        raise CorruptCell(table, b"")
+    if len(data) != size * len(cells):
+        data = b"".join([empty if cell is None else _without_key(cell, size, table) for cell in cells])
     array = np.frombuffer(data, layout)
-    view = memoryview(data)
-    size = layout.itemsize
-    sums = np.fromiter((crc32(view[i + 4 : i + size]) for i in range(0, len(data), size)), np.uint32, len(cells))
+    sums = checksums(data, size)
     found = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
     if np.any(found & (sums != array["crc"])):
         raise CorruptCell(table, b"")
@@ -108,6 +126,22 @@ def decode_fixed(
     values = np.where(counted, array["new"], array["old"])
     exists = found & (np.where(counted, array["new_length"], array["old_length"]) != ABSENT)
     return values, exists
+
+
+def _without_key(data: bytes, size: int, table: str) -> bytes:
+    """A cell that carries a long key, as it would be without."""
+    if len(data) == size:
+        return data
+    if len(data) < size or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
+        raise CorruptCell(table, data)
+    return crc32(memoryview(data)[4:size]).to_bytes(4, "little") + data[4:size]
+
+
+def with_key(cell: bytes, key: bytes) -> bytes:
+    """A cell of fixed width that carries its key, because the store cannot."""
+    length = HEADER.size - 4
+    body = cell[4:length] + len(key).to_bytes(4, "little") + cell[HEADER.size :] + key
+    return crc32(body).to_bytes(4, "little") + body
 
 
 def encode_fixed(
@@ -125,8 +159,12 @@ def encode_fixed(
     cells["new_length"] = width if kept is None else np.where(kept, width, ABSENT)
     cells["old_length"] = np.where(existed, width, ABSENT)
     cells["new"], cells["old"] = new, old
-    data = cells.tobytes()
-    view, size = memoryview(data), layout.itemsize
-    return [
-        crc32(view[i + 4 : i + size]).to_bytes(4, "little") + data[i + 4 : i + size] for i in range(0, len(data), size)
-    ]
+    cells["crc"] = checksums(cells.tobytes(), layout.itemsize)
+    data, size = cells.tobytes(), layout.itemsize
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+def checksums(data: bytes, size: int) -> npt.NDArray[np.uint32]:
+    """The checksum of each of many cells of one size; the field that holds it does not count."""
+    view = memoryview(data)
+    return np.array([crc32(view[i + 4 : i + size]) for i in range(0, len(data), size)], np.uint32)

@@ -23,6 +23,10 @@ _DATA_CLASSES = {
 }  # fmt: skip
 
 
+# The instruction that finds a class. Pickles of builtin data do without it, and skip the slower check.
+_STACK_GLOBAL = pickle.STACK_GLOBAL
+
+
 class StateNotData(StateError):
     """An aggregate that is an object of the user's own class."""
 
@@ -52,10 +56,20 @@ class _DataUnpickler(pickle.Unpickler):
 
 
 def dump_state(value: Any) -> bytes:
+    try:
+        data = pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return _dump_checked(value)
+    return data if _STACK_GLOBAL not in data else _dump_checked(value)
+
+
+def _dump_checked(value: Any) -> bytes:
     buffer = io.BytesIO()
     _DataPickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
 
 
 def load_state(data: bytes) -> Any:
+    if _STACK_GLOBAL not in data:
+        return pickle.loads(data)
     return _DataUnpickler(io.BytesIO(data)).load()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed
+from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed, values_before, with_key
 from potok.state.fence import Fence
-from potok.state.store import ShardStore, needs_whole_key, stored_key
+from potok.state.store import ShardStore, needs_whole_key, stored_key, stored_keys
 
 
 class StateSession:
@@ -24,18 +24,13 @@ class StateSession:
 
     def read(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values before this attempt."""
-        fence = self._fence
-        cells = self.store.get_many(table, [stored_key(key) for key in keys])
-        return [
-            None if data is None else decode_cell(data, table, key).before(fence)
-            for key, data in zip(keys, cells, strict=True)
-        ]
+        return values_before(self.store.get_many(table, stored_keys(keys)), self._fence, table)
 
     def read_fixed(
         self, table: str, keys: Sequence[bytes], payload: np.dtype[Any]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The values before this attempt as one array, and which of them exist."""
-        cells = self.store.get_many(table, [stored_key(key) for key in keys])
+        cells = self.store.get_many(table, stored_keys(keys))
         return decode_fixed(cells, payload, self._fence, table)
 
     def keys(self, table: str, stop: bytes) -> list[bytes]:
@@ -68,18 +63,20 @@ class StateSession:
         old: npt.NDArray[Any],
         existed: npt.NDArray[np.bool_],
     ) -> None:
-        cells = encode_fixed(self._fence.attempt, new, None, old, existed)
-        items = [(stored_key(key), cell) for key, cell in zip(keys, cells, strict=True)]
-        items.sort()
-        self._writes.append((table, items))
+        self._write_cells(table, keys, encode_fixed(self._fence.attempt, new, None, old, existed))
+
+    def _write_cells(self, table: str, keys: Sequence[bytes], cells: list[bytes]) -> None:
+        stored = stored_keys(keys)
+        if stored is not keys:
+            pairs = zip(keys, cells, strict=True)
+            cells = [with_key(cell, key) if needs_whole_key(key) else cell for key, cell in pairs]
+        self._writes.append((table, list(zip(stored, cells, strict=True))))
 
     def delete_fixed(
         self, table: str, keys: Sequence[bytes], old: npt.NDArray[Any], existed: npt.NDArray[np.bool_]
     ) -> None:
         cells = encode_fixed(self._fence.attempt, old, np.zeros(len(old), np.bool_), old, existed)
-        items = [(stored_key(key), cell) for key, cell in zip(keys, cells, strict=True)]
-        items.sort()
-        self._writes.append((table, items))
+        self._write_cells(table, keys, cells)
         self._bury(table, list(keys))
 
     def _bury(self, table: str, keys: list[bytes]) -> None:

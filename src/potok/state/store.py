@@ -28,6 +28,14 @@ def stored_key(key: bytes) -> bytes:
     return key[:_CUT] + b"\xff#" + blake2b(key, digest_size=16).digest()
 
 
+def stored_keys(keys: Sequence[bytes]) -> Sequence[bytes]:
+    """Many keys; hardly ever does any of them need another form."""
+    lengths = set(map(len, keys))
+    if not lengths or (max(lengths) <= _LONGEST and 0 not in lengths and _HASHED not in lengths):
+        return keys
+    return [stored_key(key) for key in keys]
+
+
 def needs_whole_key(key: bytes) -> bytes:
     """What a cell must carry so that its key can be told: nothing, unless the stored key differs."""
     return key if len(key) > _LONGEST or len(key) == _HASHED else b""

@@ -106,6 +106,11 @@ class TestDriver:
             batches += 1
         return batches
 
+    def advance_to(self, timestamp_ms: int) -> int:
+        """Move the stream time of all partitions on to an instant, as records of that time would; returns the batches."""
+        self._prepared.ledger.move_clock(timestamp_ms)
+        return self.run()
+
     def restart(self) -> None:
         """Stop without closing the books, as a crash between two batches would, and start again."""
         self._prepared.release()

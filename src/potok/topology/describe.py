@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from potok.errors import TopologyError
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
 from potok.topology.nodes import Aggregate, Node, Sink, StreamSource, TableSource
@@ -66,7 +68,15 @@ def _type(type_: object) -> str:
     return "dynamic" if type_ is None else str(type_)
 
 
-def describe(topology: Topology) -> str:
+def describe(topology: Topology, form: str = "text") -> str:
+    """The topology as `text`, as a `mermaid` flow chart, or as `json`."""
+    forms = {"text": as_text, "mermaid": mermaid, "json": lambda found: json.dumps(description_of(found), indent=2)}
+    if form not in forms:
+        raise TopologyError(f'a topology cannot be described as "{form}"', hint=f"choose {', '.join(forms)}")
+    return forms[form](topology)
+
+
+def as_text(topology: Topology) -> str:
     """The topology as indented text, each step under the one that feeds it."""
     lines = [f"topology {topology.name}"]
     shown: set[Node] = set()

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from cli.shop import HOUR, fill, leave_a_run, write_program
 from potok.cli.rows import NotAKey, parse_key
-from potok.cli.tables import show_instant
+from potok.cli.tables import as_object, show_instant
 from potok.views.layout import TableLayout
+from potok.views.table_view import WindowedKey
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +162,20 @@ def test_a_word_is_read_by_the_type_of_the_key(key_type: str, word: str, keys: l
 def test_a_word_of_another_type_is_refused() -> None:
     with pytest.raises(NotAKey, match='"anna" is no key of table "t"'):
         parse_key(TableLayout("t", "bigint", 0, "objects", "value"), "anna")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("k", {"at": date(2026, 1, 31), "price": Decimal("1.50")}, {"at": "2026-01-31", "price": "1.50"}),
+        ("k", b"\xff", "/w=="),
+        ("k", 1 << 80, 1 << 80),
+        ("k", [1 << 80], f"[{1 << 80}]"),
+    ],
+)
+def test_a_row_is_plain_data(key: object, value: object, shown: object) -> None:
+    assert as_object(key, value) == {"key": key, "value": shown}
+    assert as_object(WindowedKey(key, 1, 2), value) == {"key": key, "start": 1, "end": 2, "value": shown}
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,9 @@ def scan(
         for key, value in rows[:limit]:
             print_json(as_object(key, value))
         return
+    if not rows:
+        note("no rows")
+        return
     _print_rows(rows[:limit], windowed=windowed)
     if len(rows) > limit:
         note(f"there are more; --limit {limit * 10} shows more, --from and --to choose")
@@ -146,14 +149,21 @@ def _opened(log: Log, table: str, query: str | None) -> Tables:
 
 def as_object(key: Any, value: Any) -> dict[str, Any]:
     """A row as plain data; a windowed key as `key`, `start` and `end` in milliseconds."""
-    from potok.records.formats.json_objects import dumps
     from potok.views.table_view import WindowedKey
 
-    row = {"key": key, "value": value}
     if isinstance(key, WindowedKey):
-        row = {"key": key.key, "start": key.start_ms, "end": key.end_ms, "value": value}
-    plain: dict[str, Any] = json.loads(dumps(row))
-    return plain
+        return {"key": _plain(key.key), "start": key.start_ms, "end": key.end_ms, "value": _plain(value)}
+    return {"key": _plain(key), "value": _plain(value)}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; the text of what JSON has no form for, such as a set of huge numbers."""
+    from potok.records.formats.json_objects import dumps
+
+    try:
+        return value if isinstance(value, int) else json.loads(dumps(value))
+    except TypeError:
+        return repr(value)
 
 
 def show_instant(ms: int) -> str:
@@ -195,11 +205,11 @@ def _print_rows(rows: list[tuple[Any, Any]], *, windowed: bool) -> None:
 
 def _text(value: Any) -> str:
     """On one line, as JSON unless it is a text itself."""
-    from potok.records.formats.json_objects import dumps
-
     if isinstance(value, bytes):
         return show_bytes_of_record(value)
-    return show_bytes_of_record(value.encode() if isinstance(value, str) else dumps(value))
+    plain = _plain(value)
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    return show_bytes_of_record(text.encode())
 
 
 def _window(window_ms: int | None) -> str:

@@ -50,6 +50,7 @@ class GroupRecords(Operator):
         """The records that belong to a group, and the starts of their windows."""
         if isinstance(chunk.key, list):
             chunk = self._canonical(chunk)
+        assert not isinstance(chunk.key, list)
         missing = chunk.key.is_null().to_numpy(zero_copy_only=False)
         if missing.any():
             errors = {int(row): "the record has no key to group by" for row in np.flatnonzero(missing)}
@@ -156,6 +157,7 @@ class PreAggregate(GroupRecords):
 
 def _groupable(chunk: Chunk) -> pa.Array:
     """A key column that Arrow can group by: as it is, or as canonical bytes."""
+    assert not isinstance(chunk.key, list)
     if any(test(chunk.key.type) for test in _GROUPABLE):
         return chunk.key
     return encode_keys(chunk.key)

@@ -107,7 +107,7 @@ class TestDriver:
         return batches
 
     def advance_to(self, timestamp_ms: int) -> int:
-        """Move the stream time of all partitions on to an instant, as records of that time would; returns the batches."""
+        """Move stream time on to an instant, as records of that time would; returns the batches."""
         self._prepared.ledger.move_clock(timestamp_ms)
         return self.run()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from potok.errors import TopologyError
@@ -70,10 +71,14 @@ def _type(type_: object) -> str:
 
 def describe(topology: Topology, form: str = "text") -> str:
     """The topology as `text`, as a `mermaid` flow chart, or as `json`."""
-    forms = {"text": as_text, "mermaid": mermaid, "json": lambda found: json.dumps(description_of(found), indent=2)}
+    forms: dict[str, Callable[[Topology], str]] = {"text": as_text, "mermaid": mermaid, "json": as_json}
     if form not in forms:
         raise TopologyError(f'a topology cannot be described as "{form}"', hint=f"choose {', '.join(forms)}")
     return forms[form](topology)
+
+
+def as_json(topology: Topology) -> str:
+    return json.dumps(description_of(topology), indent=2)
 
 
 def as_text(topology: Topology) -> str:

@@ -80,7 +80,7 @@ TRACED: dict[str, tuple[Callable[..., Any], str]] = {
     "equality with None": (lambda k, v: v.s == None, "value.s == None"),  # noqa: E711
     "a function": (lambda k, v: isin(v.s, ["a", "b"]), "isin(value.s, ('a', 'b'))"),
     "a function by its module": (lambda k, v: functions.isin(v.s, WANTED), "isin(value.s, ('a', 'b'))"),
-    "a function by its package": (lambda k, v: potok.expressions.functions.length(v.s), "length(value.s)"),
+    "a function by its package": (lambda k, v: potok.functions.length(v.s), "length(value.s)"),
     "a function with named arguments": (
         lambda k, v: when(v.b, then=v.i, otherwise=0),
         "when(value.b, value.i, 0)",

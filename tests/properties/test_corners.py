@@ -40,6 +40,46 @@ CORNERS: dict[str, tuple[str, list[Record]]] = {
         'counts.to_stream().to("changes")',
         [sent(1, at=9, partition=1), sent(1, at=5), sent(1, at=7, partition=1), sent(1, at=0)],
     ),
+    "the copy of a table is the table, though a newer value may be of an older time": (
+        's = builder.stream("in")\n'
+        's.to_table(name="kept").to_stream().to_table(name="copy")\n'
+        'totals = s.group_by_key().aggregate(0, lambda k, v, agg: (agg + v if True else 0), name="totals")\n'
+        'totals.to_stream().to_table(name="copy_of_totals")',
+        [sent(1, "a", at=30), sent(2, "a", at=20), sent(1, "b", at=30), sent(None, "b", at=20)],
+    ),
+    "the copy of a table of windows is the table": (
+        'hourly = builder.stream("in").group_by_key().windowed_by(tumbling(seconds(10))).count(name="t")\n'
+        'hourly.filter(lambda v: v > 1, name="many").to_stream().to_table(name="copy")',
+        [sent(1, at=5_000), sent(1, at=12_000), sent(1, at=7_000, partition=1), sent(1, at=11_000)],
+    ),
+    "a typed table keeps its whole rows, though no step looks at them": (
+        'builder.table("in", value=Row)',
+        [sent(ROW), sent({**ROW, "a": 2})],
+    ),
+    "the latest value may be null": (
+        'latest = builder.stream("in").group_by_key()\nlatest.latest(name="all")\nlatest.latest(lambda v: None, name="t")',
+        [sent(1, at=1), sent(None, at=2), sent(1, "b", at=3)],
+    ),
+    "the empty text is a key": (
+        'builder.stream("in", value=Row).group_by("s").count(name="t")',
+        [sent({**ROW, "s": ""}), sent({**ROW, "s": "\0"}), sent(ROW, "")],
+    ),
+    "how a key is written does not depend on the records around it": (
+        'builder.stream("in").map(lambda k, v: (v, v)).to("out", partitions=1)',
+        [sent("x"), sent(1), sent("y"), sent({"z": 1}), sent(None), sent("z")],
+    ),
+    "what is between a source and a sink does not change how a value is written": (
+        's = builder.stream("in", value=Row)\n'
+        's.to("straight")\n'
+        's.repartition().to("moved")\n'
+        's.repartition().merge(s).to("merged")',
+        [sent({"s": "x", "a": 1, "b": 3, "more": [1]})],
+    ),
+    "the parts of a stream that come together again are in order": (
+        'arms = builder.stream("in").split(odd=lambda v: v % 2)\n'
+        'arms["odd"].map_values(lambda v: -v).merge(arms["default"]).to("out")',
+        [sent(1), sent(2), sent(3), sent(4)],
+    ),
     "the first value of a reduction stands as it is, also null": (
         'builder.stream("in").group_by_key().reduce(lambda v1, v2: v1 + v2, name="t")',
         [sent(None), sent(1), sent(2), sent(1, "b"), sent(2, "b")],

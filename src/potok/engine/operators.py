@@ -95,8 +95,10 @@ class Workshop:
                 return stateless.FlatMap(name, task, node.function, None, node.schema, values_only=True)
             case Peek() | Foreach():
                 return stateless.Peek(name, task, node.action)
-            case Arm() | Merge():
+            case Arm():
                 return Operator(name, task)
+            case Merge():
+                return stateless.Merge(name, task, dynamic_key=step.key is None, dynamic_value=step.value is None)
             case ToStream():
                 return tables.ToStream(name, task)
             case TableFilter():

@@ -43,7 +43,7 @@ class SinkWriter(Operator):
         self._homes: list[npt.NDArray[np.int64]] = []
 
     def process(self, chunk: Chunk) -> None:
-        keys = encode(chunk.key, self._key_format)
+        keys = encode_keys(chunk.key, self._key_format)
         values = self._values(chunk)
         errors = {**keys.errors, **values.errors}
         batch = pa.RecordBatch.from_arrays(
@@ -97,14 +97,19 @@ class SinkWriter(Operator):
 def encode(column: Column, format_name: str) -> Encoded:
     """A column as bytes; without a format, text as text, bytes as bytes, and all else as JSON."""
     if isinstance(column, list):
-        return _encode_dynamic(column, format_name)
+        return format_named(format_name or "json").encode(column, None)
     schema = Schema.of(column.type)
     return format_named(format_name or default_format(column.type)).encode(column, schema)
 
 
-def _encode_dynamic(column: list[object], format_name: str) -> Encoded:
-    if format_name:
-        return format_named(format_name).encode(column, None)
-    if all(item is None or type(item) is str for item in column):
-        return format_named("text").encode(pa.array(column, pa.string()), Schema.of(str))
-    return format_named("json").encode(column, None)
+def encode_keys(column: Column, format_name: str) -> Encoded:
+    """Keys as bytes; of dynamic ones, text stays text and bytes stay bytes, each by itself."""
+    if not isinstance(column, list) or format_name:
+        return encode(column, format_name)
+    encoded = format_named("json").encode([None if type(key) in (str, bytes) else key for key in column], None)
+    if not any(type(key) in (str, bytes) for key in column):
+        return encoded
+    rest = encoded.values.to_pylist()
+    texts = [key.encode("utf-8", "surrogatepass") if type(key) is str else key for key in column]
+    mixed = [text if type(text) is bytes else other for text, other in zip(texts, rest, strict=True)]
+    return Encoded(pa.array(mixed, pa.binary()), encoded.errors)

@@ -2,9 +2,9 @@
 
 So a lambda that uses them means the same whether it runs natively or as Python.
 
->>> from potok.functions import coalesce, isin, when
->>> orders.filter(lambda v: isin(v["status"], ["NEW", "PAID"]))
->>> orders.map_values(lambda v: {**v, "size": when(v["amount"] > 100, "large", "small")})
+>>> from potok import functions as f
+>>> orders.filter(lambda v: f.isin(v["status"], ["NEW", "PAID"]))
+>>> orders.map_values(lambda v: {**v, "size": f.when(v["amount"] > 100, "large", "small")})
 """
 
 from __future__ import annotations

@@ -159,4 +159,5 @@ def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDAr
         assert not isinstance(called.column, list)
         return np.asarray(truthy(called.column).to_numpy(zero_copy_only=False), np.bool_), called.errors
     results, errors = call_python(function, chunk)
-    return np.fromiter((bool(result) for result in results), np.bool_, len(results)), errors
+    answers, unclear = call_each(bool, results)
+    return np.array([answer is True for answer in answers], np.bool_), {**unclear, **errors}

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.records.rows import rows_of
+
 Column: TypeAlias = pa.Array | list[Any]
 """Typed values are an Arrow array; dynamic ones are a list of plain Python objects."""
 
@@ -81,9 +83,17 @@ class Chunk:
 def concat_columns(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
-    if any(isinstance(column, list) for column in columns):
-        return [item for column in columns for item in (column if isinstance(column, list) else column.to_pylist())]
+    first = columns[0]
+    if any(isinstance(column, list) or column.type != first.type for column in columns):
+        return [item for column in columns for item in as_objects(column)]
     return pa.concat_arrays(columns)
+
+
+def as_objects(column: Column) -> list[Any]:
+    """A column as dynamic values."""
+    return (
+        column if isinstance(column, list) else [dict(row) if isinstance(row, dict) else row for row in rows_of(column)]
+    )
 
 
 def concat(chunks: Sequence[Chunk]) -> Chunk:

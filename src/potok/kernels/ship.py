@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
@@ -16,7 +15,7 @@ from potok.kernels.operator import Operator, Task
 from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import GroupRecords
 from potok.kernels.shards import split
-from potok.records.keys import encode_keys
+from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.nodes import Tumbling
 
 
@@ -72,7 +71,7 @@ class Exchange(Operator):
         self._outbox, self._level, self._shards = outbox, level, shards
 
     def process(self, chunk: Chunk) -> None:
-        keys = encode_keys(chunk.key).fill_null(b"")
+        keys = encode_each_key(chunk.key).values.fill_null(b"")
         bare = replace(chunk, raw_key=None, raw_value=None, intact=False)
-        for shard, rows in split(pa.array(keys), self._shards):
+        for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(bare.take(rows)))

@@ -11,7 +11,7 @@ import numpy as np
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, truth
-from potok.kernels.chunk import Chunk, Column
+from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task
 from potok.records.rows import column_of
@@ -64,6 +64,21 @@ class Branch(Operator):
             self.task.records_out[self.name] += len(chunk)
             for arm in self.outputs.get(index, []):
                 arm.push(chunk)
+
+
+class Merge(Operator):
+    """Records of several streams; where their types differ, they go on as dynamic values."""
+
+    def __init__(self, name: str, task: Task, *, dynamic_key: bool, dynamic_value: bool) -> None:
+        super().__init__(name, task)
+        self._dynamic_key, self._dynamic_value = dynamic_key, dynamic_value
+
+    def process(self, chunk: Chunk) -> None:
+        if self._dynamic_key and not isinstance(chunk.key, list):
+            chunk = chunk.with_key(as_objects(chunk.key))
+        if self._dynamic_value and not isinstance(chunk.value, list):
+            chunk = replace(chunk, value=as_objects(chunk.value))
+        self.emit(chunk)
 
 
 class Transform(Operator):

@@ -18,6 +18,8 @@ from potok.topology.nodes import (
     Repartition,
     SelectKey,
     Sink,
+    StreamSource,
+    TableSource,
     ToStream,
     ToTable,
 )
@@ -36,6 +38,8 @@ def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str
 
 def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
     """What a node needs of the values of `source`, if they reach it unchanged."""
+    if isinstance(node, TableSource) and node is source:
+        return None
     if node is source:
         return set() if not inferred[node].exprs else _expr_fields(inferred[node].exprs)
     if not any(_carries(inferred, source, upstream) for upstream in node.upstreams):
@@ -47,7 +51,8 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
             return _expr_fields([slot.expr for slot in plan.slots if slot.expr is not None])
         return _expr_fields([plan.selector])
     if isinstance(node, Sink):
-        return set() if inferred[node.upstream].intact else None
+        same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
+        return set() if inferred[node.upstream].intact and same_format else None
     if isinstance(node, Arm):
         return set()
     if isinstance(node, Merge):

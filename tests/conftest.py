@@ -52,7 +52,7 @@ def find_browser() -> str | None:
     return on_path or (str(MAC_BROWSER) if MAC_BROWSER.exists() else None)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):

@@ -3,9 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cli.shop import leave_a_run, write_program
-from potok.cli.describe import as_mermaid, as_text
-from potok.topology import describe as rendered
-from potok.topology.describe import description_of
+from potok.topology.describe import describe
 
 
 def test_a_program_is_described_as_a_tree(potok, tmp_path: Path) -> None:
@@ -25,10 +23,10 @@ def test_a_query_that_ran_is_described_without_its_program(potok, tmp_path: Path
     assert potok("describe", "shop", "--json").objects == potok("describe", program, "--json").objects
 
 
-def test_text_and_drawing_are_those_of_the_library(tmp_path: Path) -> None:
+def test_text_and_drawing_are_those_of_the_library(potok, tmp_path: Path) -> None:
     topology = leave_a_run(tmp_path / "data", write_program(tmp_path))
-    assert "\n".join(as_text(description_of(topology))) == rendered.describe(topology)
-    assert "\n".join(as_mermaid(description_of(topology))) == rendered.mermaid(topology)
+    assert potok("describe", "shop").out == f"{describe(topology)}\n"
+    assert potok("describe", "shop", "--mermaid").out == f"{describe(topology, 'mermaid')}\n"
 
 
 def test_what_two_steps_feed_is_followed_once(potok, tmp_path: Path) -> None:

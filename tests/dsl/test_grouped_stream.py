@@ -24,9 +24,7 @@ def aggregation(table: Any) -> Aggregation:
     return node.aggregation
 
 
-@pytest.mark.parametrize(
-    "kind", ["sum", "min", "max", "avg", "collect_list", "count_distinct", "latest", "earliest"]
-)
+@pytest.mark.parametrize("kind", ["sum", "min", "max", "avg", "collect_list", "count_distinct", "latest", "earliest"])
 def test_an_aggregate_by_name_takes_a_field_a_function_or_the_whole_value(kind: str) -> None:
     assert aggregation(getattr(grouped(), kind)()) == Aggregation(kind)
     by_field = aggregation(getattr(grouped(), kind)("amount"))

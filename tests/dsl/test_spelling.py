@@ -42,7 +42,7 @@ def test_a_misspelt_verb_is_answered_with_the_right_one() -> None:
 
 
 def test_a_verb_that_is_nothing_like_any_is_answered_with_all_of_them() -> None:
-    with pytest.raises(AttributeError, match="it has: .*to_stream"):
+    with pytest.raises(AttributeError, match=r"it has: .*to_stream"):
         StreamsBuilder("q").table("a").zzz()
 
 

@@ -11,7 +11,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
-from potok.errors import TopologyError
+from potok.errors import PotokError, TopologyError
 from potok.expressions.function import WrongArity
 from potok.topology.nodes import Branch, Filter, Map, MapValues, Merge, Sink
 
@@ -78,7 +78,7 @@ def test_declared_types_are_kept() -> None:
 
 
 def test_a_type_that_cannot_be_used_is_refused_with_its_place() -> None:
-    with pytest.raises(TopologyError.__bases__[0]) as caught:
+    with pytest.raises(PotokError) as caught:
         orders().map_values(lambda v: v, value="a no_such_type")
     assert caught.value.at is not None and caught.value.at.file == __file__
 
@@ -111,12 +111,9 @@ def test_a_derived_name_of_state_never_depends_on_a_count() -> None:
     stream = builder.stream("orders")
     stream.group_by(lambda v: v["a"]).count()
     stream.group_by(lambda v: v["b"]).count()
-    try:
-        topology = builder.build()
-    except TopologyError as error:
-        assert "name=" in error.hint
-    else:
-        assert not any("-2" in node.name for node in topology.tables)
+    with pytest.raises(TopologyError) as caught:
+        builder.build()
+    assert "name=" in caught.value.hint
 
 
 def test_branch_gives_a_stream_for_each_predicate() -> None:
@@ -166,10 +163,13 @@ def test_a_sink_keeps_what_it_was_told() -> None:
 
 
 def test_a_format_of_a_sink_that_does_not_exist_is_refused_when_it_is_built() -> None:
-    builder = StreamsBuilder("q")
-    with pytest.raises(TopologyError.__bases__[0], match="jsn"):
+    def build() -> None:
+        builder = StreamsBuilder("q")
         builder.stream("orders").to("out", value_format="jsn")
         builder.build()
+
+    with pytest.raises(PotokError, match="jsn"):
+        build()
 
 
 def test_through_goes_on_with_the_same_records() -> None:

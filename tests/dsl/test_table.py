@@ -13,9 +13,11 @@ def counts() -> Table:
 
 
 def test_a_filtered_table_is_kept_only_if_it_has_a_name() -> None:
-    for make in (lambda name: counts().filter(lambda v: v > 1, name=name),
-                 lambda name: counts().filter_not(lambda v: v > 1, name=name),
-                 lambda name: counts().map_values(lambda v: v + 1, name=name)):
+    for make in (
+        lambda name: counts().filter(lambda v: v > 1, name=name),
+        lambda name: counts().filter_not(lambda v: v > 1, name=name),
+        lambda name: counts().map_values(lambda v: v + 1, name=name),
+    ):
         assert not make("").node.stateful
         assert make("kept").node.stateful
         assert make("").node.is_table

@@ -52,7 +52,9 @@ def test_nothing_new_is_the_last_batch_again(broker: EmbeddedBroker) -> None:
     assert planner(broker).next() == READ
 
 
-@pytest.mark.parametrize(("most", "pace", "limit"), [(2, None, None), (LONG, b"2", None), (1, b"2", None), (LONG, b"9", 2)])
+@pytest.mark.parametrize(
+    ("most", "pace", "limit"), [(2, None, None), (LONG, b"2", None), (1, b"2", None), (LONG, b"9", 2)]
+)
 def test_a_batch_is_no_larger_than_the_limit(
     broker: EmbeddedBroker, most: int, pace: bytes | None, limit: int | None
 ) -> None:

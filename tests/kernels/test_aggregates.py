@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_stream import GroupedStream
 from potok.expressions.functions import greatest
+from potok.kernels.pre_aggregate import AggregateOverflow
 from potok.views.progress import read_progress
 
 RECORDS: list[tuple[str, dict[str, Any], int]] = [
@@ -61,7 +63,9 @@ CASES = [
     (
         "fold to a dict",
         lambda g: g.aggregate(
-            {"n": 10, "most": -5}, lambda v, agg: {"n": agg["n"] + 1, "most": greatest(agg["most"], v["n"])}, name="made"
+            {"n": 10, "most": -5},
+            lambda v, agg: {"n": agg["n"] + 1, "most": greatest(agg["most"], v["n"])},
+            name="made",
         ),
         {"a": {"n": 14, "most": 5}, "b": {"n": 11, "most": -5}, "c": {"n": 11, "most": -1}},
     ),
@@ -102,12 +106,8 @@ def test_sums_of_two_keys_do_not_overflow_each_other() -> None:
 
 
 def test_a_sum_that_overflows_is_never_wrong_in_silence() -> None:
-    try:
-        found = sums(("a", 1 << 62), ("a", 1 << 62), ("b", -(1 << 62)), ("b", -(1 << 62)))
-    except Exception as error:  # noqa: BLE001 - any loud end will do
-        assert "64 bits" in str(error)
-    else:
-        assert found.get("a") != -(1 << 63)
+    with suppress(AggregateOverflow):
+        assert sums(("a", 1 << 62), ("a", 1 << 62), ("b", -(1 << 62)), ("b", -(1 << 62)))["a"] != -(1 << 63)
 
 
 def test_records_without_a_key_and_records_that_raise_are_set_aside() -> None:

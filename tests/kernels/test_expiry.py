@@ -44,9 +44,7 @@ def test_records_fall_into_their_windows_and_late_ones_are_set_aside(kind: str, 
 
 @pytest.mark.parametrize("kind", ["count", "collect_list"])
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_window_is_dropped_when_the_clock_reaches_its_end_and_retention(
-    kind: str, batch_records: int | None
-) -> None:
+def test_a_window_is_dropped_when_the_clock_reaches_its_end_and_retention(kind: str, batch_records: int | None) -> None:
     with windows(10, 0, 20, kind) as driver:
         send(driver, 5, 12, 29)
         driver.run(batch_records)

@@ -58,12 +58,24 @@ def test_failures_do_not_cost_a_replay_each(tmp_path: Path) -> None:
         return spoil(k, v, agg)
 
     folder = folder_of(Aggregation("fold", Function.of(count, (3,)), []))
-    operator = FoldRecords(
-        "f", task_of(), folder, None, pa.string(), None, session_of(tmp_path), NEVER, LANES
-    )
+    operator = FoldRecords("f", task_of(), folder, None, pa.string(), None, session_of(tmp_path), NEVER, LANES)
     operator.receive(to_wire(chunk_of(pa.array([b"k"] * 200), list(range(200)))))
     operator.finish()
     assert calls <= 1_000
+
+
+def add_in_place(one: Any, two: Any) -> Any:
+    one["n"] += two["n"]
+    one["all"] += two["all"]
+    _ = 1 // (two["n"] - 13)
+    return one
+
+
+def test_a_reducer_that_changes_its_first_value_in_place_and_then_raises_changes_nothing() -> None:
+    values = [{"n": n, "all": [n]} for n in (1, 2, 13, 4)]
+    found, reasons = run(lambda g: g.reduce(add_in_place, name="made"), values)
+    assert found == {"k": {"n": 7, "all": [1, 2, 4]}}
+    assert reasons == [("made", "error")]
 
 
 def test_a_key_whose_records_all_raise_has_no_row() -> None:

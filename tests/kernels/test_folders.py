@@ -8,21 +8,23 @@ from typing import Any
 import pytest
 
 from potok.expressions.function import Function
-from potok.kernels.folders import Fed, Folder, folder_of, shown_by
+from potok.kernels.folders import Folder, Rank, folder_of, shown_by
 from potok.kernels.tables import ByTime
 from potok.records.value import Value
 from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
 
-
-def fed(value: Any, at: int = 0, offset: int = 0) -> Fed:
-    return Fed("k", value, at, ("t", 0, offset))
+Record = tuple[str, Any, Rank]
 
 
-def folded(folder: Folder, *records: Fed) -> Any:
+def fed(value: Any, at: int = 0, offset: int = 0) -> Record:
+    return "k", value, (at, ("t", 0, offset))
+
+
+def folded(folder: Folder, *records: Record) -> Any:
     state = folder.start()
     for record in records:
-        state = load_state(dump_state(folder.add(state, record)))
+        state = load_state(dump_state(folder.add(state, *record)))
     return folder.result(state)
 
 
@@ -46,7 +48,7 @@ def test_a_named_aggregate_of_numbers_and_of_nothing_but_nulls(kind: str, result
     assert folded(folder, fed(None), fed(None, offset=1)) == of_nulls
     state = folder.start()
     for record in values:
-        state = folder.add(state, record)
+        state = folder.add(state, *record)
     assert shown_by(kind)(state) == result
 
 

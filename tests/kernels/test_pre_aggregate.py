@@ -39,7 +39,9 @@ def partials(chunks: list[Any], window: Tumbling | None = None, task: Task | Non
 
 
 def test_one_row_per_key_leaves_the_task() -> None:
-    rows = partials([chunk_of(pa.array(["a", "b", "a"]), pa.array([1, None, 3])), chunk_of(pa.array(["a"]), pa.array([5]))])
+    rows = partials(
+        [chunk_of(pa.array(["a", "b", "a"]), pa.array([1, None, 3])), chunk_of(pa.array(["a"]), pa.array([5]))]
+    )
     assert [(row["key"], row["s0"], row["s1"], row["s2"]) for row in rows] == [(b"a", 9, 3, 3), (b"b", None, 0, 1)]
 
 

@@ -37,7 +37,7 @@ ROW_TO_ROW = [
     'lambda v: dict(v, c=v["a"] * 2)',
     'lambda k, v: {"s": v["s"], "a": v["a"] + 1, "b": v["b"], "n": v["n"], "tags": v["tags"]}',
     'lambda v: {**v, "b": v["n"] / v["a"]}',
-    'lambda v: {**v, "b": v["n"] / v["a"] if True else 0}',
+    'lambda v: {**v, "b": (lambda q: q)(v["n"] / v["a"])}',
     'lambda v: {**v, "a": v["a"] // 2, "n": v["a"] % -3}',
     'lambda v: {**v, "a": (lambda a: a // 2)(v["a"]), "n": v["a"] % -3}',
     'lambda v: {**v, "s": v["s"].upper()}',
@@ -48,7 +48,7 @@ ROW_TO_ROW = [
 
 ROW_TO_NUMBER = [
     'lambda v: v["a"] + 0',
-    'lambda v: v["a"] + 0 if True else None',
+    'lambda v: (lambda a: a + 0)(v["a"])',
     'lambda k, v: v["a"] * v["n"] + 0',
     'lambda v: v["n"] - v["a"]',
     'lambda v: len(v["s"])',
@@ -60,6 +60,7 @@ ROW_TO_ANY = [
     'lambda v: v["b"]',
     'lambda v: v["tags"]',
     'lambda v: [v["a"], v["s"]]',
+    'lambda v: (v["s"], v["a"])',
     "lambda v: None",
     'lambda v: None if v["a"] == 1 else v["s"]',
 ]
@@ -80,6 +81,7 @@ ROW_KEYS = [
     'lambda k, v: v["s"] or None',
     'lambda v: v["a"] % 3',
     'lambda v: int(v["a"] % 3)',
+    'lambda v: (v["s"], v["n"])',
     "lambda k, v: k",
     'lambda k, v: None if v["a"] == 0 else k',
 ]
@@ -148,7 +150,7 @@ ROW_AGGREGATORS = [
     Aggregator('collect_list("a", NAME)', "any", ordered=True),
     Aggregator("collect_list(NAME)", "any", ordered=True),
     Aggregator('aggregate(0, lambda k, v, agg: agg + v["a"], NAME)', "number"),
-    Aggregator('aggregate(0, lambda k, v, agg: (agg + v["a"] if True else agg), NAME)', "number"),
+    Aggregator('aggregate(0, lambda k, v, agg: (lambda a: agg + a)(v["a"]), NAME)', "number"),
     Aggregator("aggregate(0, lambda v, agg: agg + 1, NAME)", "number"),
     Aggregator('aggregate(initializer=lambda: 0.5, aggregator=lambda k, v, agg: agg + v["b"], NAME)', "number"),
     Aggregator(

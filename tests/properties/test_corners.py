@@ -43,7 +43,7 @@ CORNERS: dict[str, tuple[str, list[Record]]] = {
     "the copy of a table is the table, though a newer value may be of an older time": (
         's = builder.stream("in")\n'
         's.to_table(name="kept").to_stream().to_table(name="copy")\n'
-        'totals = s.group_by_key().aggregate(0, lambda k, v, agg: (agg + v if True else 0), name="totals")\n'
+        'totals = s.group_by_key().aggregate(0, lambda k, v, agg: (lambda a: agg + a)(v), name="totals")\n'
         'totals.to_stream().to_table(name="copy_of_totals")',
         [sent(1, "a", at=30), sent(2, "a", at=20), sent(1, "b", at=30), sent(None, "b", at=20)],
     ),
@@ -57,12 +57,20 @@ CORNERS: dict[str, tuple[str, list[Record]]] = {
         [sent(ROW), sent({**ROW, "a": 2})],
     ),
     "the latest value may be null": (
-        'latest = builder.stream("in").group_by_key()\nlatest.latest(name="all")\nlatest.latest(lambda v: None, name="t")',
+        'grouped = builder.stream("in").group_by_key()\n'
+        'grouped.latest(name="all")\ngrouped.latest(lambda v: None, name="t")',
         [sent(1, at=1), sent(None, at=2), sent(1, "b", at=3)],
     ),
     "the empty text is a key": (
         'builder.stream("in", value=Row).group_by("s").count(name="t")',
         [sent({**ROW, "s": ""}), sent({**ROW, "s": "\0"}), sent(ROW, "")],
+    ),
+    "a tuple is a list, traced or not": (
+        's = builder.stream("in", value=Row)\n'
+        's.map_values(lambda v: (v["s"], v["a"])).to("traced")\n'
+        's.map_values(lambda v: tuple(v[name] for name in ("s", "a"))).to("python")\n'
+        's.group_by(lambda v: (v["s"], v["a"])).count(name="counts")',
+        [sent(ROW), sent({**ROW, "a": 2}), sent(ROW)],
     ),
     "how a key is written does not depend on the records around it": (
         'builder.stream("in").map(lambda k, v: (v, v)).to("out", partitions=1)',

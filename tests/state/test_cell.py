@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from potok.state.cell import Cell, CorruptCell, decode_cell, decode_fixed, encode_cell, encode_fixed
+from potok.state.cell import Cell, CorruptCell, decode_cell, decode_fixed, encode_cell, encode_fixed, values_before
 from potok.state.fence import Attempt, Fence
 
 maybe_bytes = st.none() | st.binary(max_size=50)
@@ -20,9 +20,7 @@ def numbers(*rows: tuple[int, float]) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**63), maybe_bytes, maybe_bytes, st.binary(max_size=20))
-def test_a_cell_comes_back_as_it_was(
-    epoch: int, batch: int, new: bytes | None, old: bytes | None, key: bytes
-) -> None:
+def test_a_cell_comes_back_as_it_was(epoch: int, batch: int, new: bytes | None, old: bytes | None, key: bytes) -> None:
     data = encode_cell(Attempt(epoch, batch), new, old, key)
     assert decode_cell(data) == Cell(epoch, batch, new, old, key or None)
 
@@ -95,3 +93,17 @@ def test_a_fixed_cell_of_another_width_is_corrupt() -> None:
 def test_no_cells_are_no_values() -> None:
     values, exists = decode_fixed([], NUMBERS, FENCE, "t")
     assert len(values) == len(exists) == 0
+
+
+@pytest.mark.parametrize("length", [0, 4, 31, 36])
+def test_among_many_cells_one_cut_short_is_corrupt(length: int) -> None:
+    whole = encode_cell(Attempt(1, 1), b"value", None)
+    with pytest.raises(CorruptCell):
+        values_before([whole, None, whole[:length]], FENCE, "t")
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(3, 6), maybe_bytes, maybe_bytes, st.binary(max_size=9))))
+def test_many_cells_are_read_as_one_by_one(rows: list[tuple[int, int, bytes | None, bytes | None, bytes]]) -> None:
+    fence = Fence(Attempt(2, 5), {1: 4})
+    cells = [encode_cell(Attempt(epoch, batch), new, old, key) for epoch, batch, new, old, key in rows]
+    assert values_before(cells, fence, "t") == [decode_cell(cell).before(fence) for cell in cells]

@@ -67,13 +67,14 @@ def test_a_class_is_refused_when_it_is_written_and_not_only_when_it_is_read(valu
         dump_state(value)
 
 
-def test_reading_runs_no_code() -> None:
+@pytest.mark.parametrize("protocol", range(6))
+def test_reading_runs_no_code(protocol: int) -> None:
     class Attack:
         def __reduce__(self) -> Any:
             return print, ("ran",)
 
     with pytest.raises(StateError, match="not data"):
-        load_state(pickle.dumps(Attack()))
+        load_state(pickle.dumps(Attack(), protocol))
 
 
 def test_the_error_says_what_to_return_instead() -> None:

@@ -53,8 +53,9 @@ def test_it_never_moves_back_nor_past_an_end_nor_further_than_the_limit(
     assert min(steps.values()) >= 0
     assert sum(steps.values()) <= limit
     assert (sum(steps.values()) > 0) is (waiting > 0)
-    assert all(after.topics[t][p] <= max(ends.get(t, {}).get(p, 0), before.topics.get(t, {}).get(p, 0))
-               for t, p in steps)
+    assert all(
+        after.topics[t][p] <= max(ends.get(t, {}).get(p, 0), before.topics.get(t, {}).get(p, 0)) for t, p in steps
+    )
 
 
 @given(ends_of_topics, st.integers(1, 60))

@@ -68,8 +68,10 @@ def test_another_size_of_window_does_not_fit_but_another_grace_does() -> None:
 
 def test_an_aggregator_whose_cells_look_alike_fits() -> None:
     def build(factor: float) -> Build:
-        return lambda b: b.stream("o", value=VALUE).group_by("user").aggregate(
-            0.0, lambda k, v, agg: agg + v["amount"] * factor, name="n"
+        return lambda b: (
+            b.stream("o", value=VALUE)
+            .group_by("user")
+            .aggregate(0.0, lambda k, v, agg: agg + v["amount"] * factor, name="n")
         )
 
     assert misfits(build(1.0), build(2.0)) == []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from potok.dsl.builder import StreamsBuilder
-from potok.topology.describe import describe, description_of, mermaid
+from potok.errors import TopologyError
+from potok.topology.describe import describe, description_of
 from potok.topology.graph import Topology
 from potok.topology.nodes.windows import tumbling
 
@@ -37,7 +40,7 @@ def test_each_step_stands_under_the_one_that_feeds_it() -> None:
 
 
 def test_mermaid_has_a_shape_for_each_role_and_an_arrow_for_each_edge() -> None:
-    lines = mermaid(shop()).splitlines()
+    lines = describe(shop(), "mermaid").splitlines()
     assert lines[0] == "flowchart LR"
     assert '    n0(["orders<br/><i>stream_source</i>"])' in lines
     assert '    n2[/"large.to.large-orders<br/><i>sink</i>"/]' in lines
@@ -48,11 +51,11 @@ def test_mermaid_has_a_shape_for_each_role_and_an_arrow_for_each_edge() -> None:
 def test_quotes_in_a_name_do_not_end_a_label() -> None:
     builder = StreamsBuilder("q")
     builder.stream("a").filter(lambda v: True, name='say "hi"').to("b")
-    assert "say 'hi'" in mermaid(builder.build())
+    assert "say 'hi'" in describe(builder.build(), "mermaid")
 
 
 def test_the_description_is_plain_data() -> None:
-    found = json.loads(json.dumps(description_of(shop())))
+    found = json.loads(describe(shop(), "json"))
     assert found["name"] == "shop"
     assert (found["reads"], found["writes"], found["tables"]) == (["orders"], ["large-orders"], ["hourly"])
     assert found["dead_letters"] == "shop-dead-letters"
@@ -82,3 +85,9 @@ def test_a_fold_that_depends_on_the_order_is_marked() -> None:
     by_user.latest(name="last")
     marked = [step["name"] for step in description_of(builder.build())["steps"] if step["order_dependent"]]
     assert marked == ["all"]
+
+
+def test_another_form_is_refused_with_those_there_are() -> None:
+    with pytest.raises(TopologyError, match="xml") as caught:
+        describe(shop(), "xml")
+    assert "mermaid" in caught.value.hint

@@ -31,7 +31,12 @@ def test_every_table_has_one() -> None:
 
 def test_numbers_are_columns_and_everything_else_is_objects() -> None:
     found = layouts()
-    assert [found[name].form for name in ("mean", "both", "all", "rows")] == ["columns", "columns", "objects", "objects"]
+    assert [found[name].form for name in ("mean", "both", "all", "rows")] == [
+        "columns",
+        "columns",
+        "objects",
+        "objects",
+    ]
     assert found["both"].slots == (("sum", "int64", 0), ("sum", "double", 1.5))
     assert found["both"].fields == ("n", "x") and found["both"].window_ms == 10
 

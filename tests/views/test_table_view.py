@@ -56,7 +56,8 @@ def test_all_rows_come_in_the_order_of_their_keys(letters: InProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "keys"), [("a", "c", "ab"), ("b", None, "bc"), (None, "b", "a"), (None, None, "abc"), ("x", "z", "")]
+    ("low", "high", "keys"),
+    [("a", "c", "ab"), ("b", None, "bc"), (None, "b", "a"), (None, None, "abc"), ("x", "z", "")],
 )
 def test_a_range_takes_its_low_and_leaves_its_high(letters: InProcess, low: Any, high: Any, keys: str) -> None:
     assert list(letters.table("n").range(low, high)) == list(keys)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +11,10 @@ from potok.cli.output import console, print_json
 from potok.cli.program import NoSuchProgram, is_path, load_topology, split
 from potok.errors import PotokError
 
+if TYPE_CHECKING:
+    from potok.topology.describe import Description
+
 app = command_app()
-
-Description = Mapping[str, Any]
-
-_SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), "step": ("[", "]")}
 
 
 @app.command()
@@ -32,8 +30,9 @@ def describe(
     if as_json:
         print_json(description)
     else:
-        lines = as_mermaid(description) if mermaid else as_text(description)
-        console().print("\n".join(lines), markup=False)
+        from potok.topology.describe import as_mermaid, as_text
+
+        console().print(as_mermaid(description) if mermaid else as_text(description), markup=False)
 
 
 def _description(context: typer.Context, what: str, broker: str | None) -> Description:
@@ -54,38 +53,3 @@ def _description(context: typer.Context, what: str, broker: str | None) -> Descr
     except NoSuchProgram as error:
         hint = f"there are the queries {', '.join(known)}" if known else "name a Python file; no query has run here yet"
         raise PotokError(f'there is no query, file or module "{what}"', hint=hint) from error
-
-
-def as_text(description: Description) -> Iterator[str]:
-    """Indented lines. What two steps feed stands under both, and is followed further only under the first."""
-    steps = description["steps"]
-    shown: set[str] = set()
-
-    def show(step: Mapping[str, Any], depth: int) -> Iterator[str]:
-        name, detail = step["name"], step["detail"]
-        arrow = "-> " if depth > 1 else ""
-        again = " (see above)" if name in shown else ""
-        yield f"{'  ' * depth}{arrow}{step['kind']} {name}{f': {detail}' if detail else ''}{again}"
-        if name not in shown:
-            shown.add(name)
-            for other in steps:
-                if name in other["upstreams"]:
-                    yield from show(other, depth + 1)
-
-    yield f"topology {description['name']}"
-    for step in steps:
-        if not step["upstreams"]:
-            yield from show(step, 1)
-    yield f"  dead letters: topic {description['dead_letters']}"
-
-
-def as_mermaid(description: Description) -> Iterator[str]:
-    ids = {step["name"]: f"n{index}" for index, step in enumerate(description["steps"])}
-    yield "flowchart LR"
-    for step in description["steps"]:
-        left, right = _SHAPES[step["role"]]
-        label = f"{step['name']}<br/><i>{step['kind']}</i>".replace('"', "'")
-        yield f'    {ids[step["name"]]}{left}"{label}"{right}'
-    for step in description["steps"]:
-        for upstream in step["upstreams"]:
-            yield f"    {ids[upstream]} --> {ids[step['name']]}"

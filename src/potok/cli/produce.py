@@ -18,7 +18,7 @@ import typer
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json
 from potok.errors import Location, PotokError
-from potok.records.log_record import LogRecord
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 app = command_app()
 
@@ -84,7 +84,7 @@ class LineForm:
 
     def record(self, line: bytes, at: Location) -> LogRecord:
         key, value = self._split(line, at)
-        timestamp_ms = 0
+        timestamp_ms = NO_TIMESTAMP
         if self.key_field or self.timestamp_field:
             fields = _fields(value, at)
             if self.key_field:

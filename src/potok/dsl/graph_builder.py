@@ -10,6 +10,7 @@ from potok.topology.graph import Topology
 from potok.topology.nodes import Node
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OWN = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("dsl", "topology", "expressions", "records"))
 
 
 class GraphBuilder:
@@ -41,7 +42,7 @@ def calling_location() -> Location | None:
     """The file and line of the user's program that called into Potok."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE + os.sep):
+        if not os.path.abspath(frame.f_code.co_filename).startswith(_OWN):
             return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None

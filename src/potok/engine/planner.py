@@ -45,6 +45,15 @@ class Planner:
             return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle)
         return entry.offsets
 
+    def wait_for_records(self, seconds: float) -> None:
+        """Return as soon as a topic has grown, or when the time is over."""
+        if self.target is not None:
+            return
+        end = time.monotonic() + seconds
+        before = self.broker.end_offsets_of(self.topics)
+        while time.monotonic() < end and self.broker.end_offsets_of(self.topics) == before:
+            time.sleep(0.002)
+
     def _limit(self) -> int:
         pace = self.broker.mark(mark_of(self.query, "pace"))
         return min(self.max_records, int(pace)) if pace else self.max_records

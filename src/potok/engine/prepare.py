@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,18 +14,18 @@ from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
 from potok.engine.plan import Plan, make_plan
 from potok.engine.progress import Pulse, Totals
-from potok.errors import QueryError
+from potok.errors import QueryError, TopologyError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
 from potok.state.store import ShardStore
-from potok.topology.compare import Change, StateDoesNotFit, compare, shape_of
+from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Sink
+from potok.topology.nodes import Node, Sink
 from potok.views.layout import layouts_of
 
 
@@ -128,6 +129,32 @@ def _drop_orphans(plan: Plan, directory: Path) -> None:
             store.close()
 
 
+class NotPicklable(TopologyError):
+    """A function that cannot be sent to Spark's workers."""
+
+    def __init__(self, node: Node, cause: str) -> None:
+        super().__init__(
+            f'step "{node.name}" cannot be sent to Spark: {cause}',
+            hint="a function may not close over open files, locks or connections; make them inside it",
+            at=node.at,
+        )
+
+
+def pickled(topology: Topology) -> bytes:
+    """The topology as bytes; where that fails, the error names the step."""
+    try:
+        data: bytes = cloudpickle.dumps(topology)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        for node in topology:
+            for function in functions_of(node):
+                try:
+                    cloudpickle.dumps(function)
+                except (TypeError, AttributeError, pickle.PicklingError) as cause:
+                    raise NotPicklable(node, str(cause)) from cause
+        raise QueryError(f"the topology cannot be sent to Spark: {error}", hint="see its functions") from error
+    return data
+
+
 def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
     topology = plan.topology
     topic_ids = {topic: broker.describe_topic(topic).topic_id for topic in topology.source_topics}
@@ -136,7 +163,7 @@ def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
     for topic, parts in topics.items():
         topics[topic] = {**broker.start_offsets(topic), **parts}
     marks: dict[str, bytes | None] = {
-        mark_of(topology.name, "topology"): cloudpickle.dumps(topology),
+        mark_of(topology.name, "topology"): pickled(topology),
         mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),

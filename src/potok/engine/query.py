@@ -116,8 +116,10 @@ class Query:
                 time.sleep(0.02)
             self._halt()
         finally:
-            self._close()
-            self._ended.set()
+            try:
+                self._close()
+            finally:
+                self._ended.set()
 
     def _finished(self) -> bool:
         if self._planner.target is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -66,11 +67,20 @@ def spark_session(settings: Settings | None = None) -> SparkSession:
     if SparkContext._active_spark_context is None:
         began = time.perf_counter()
         _own = _start(settings or Settings.load())
+        atexit.register(_stop_at_exit)
         _startup_ms = round((time.perf_counter() - began) * 1000)
         log.info("Spark started in %d ms", _startup_ms)
     elif _own is None or _own.sparkContext is not SparkContext._active_spark_context:
         _own = _adopt(SparkSession.builder.getOrCreate())
     return _own
+
+
+def _stop_at_exit() -> None:
+    """Workers that are idle when the JVM is simply gone complain about it on the terminal."""
+    from pyspark import SparkContext
+
+    if _own is not None and _own.sparkContext is SparkContext._active_spark_context:
+        _own.stop()
 
 
 def startup_ms() -> int:

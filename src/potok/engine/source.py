@@ -14,6 +14,7 @@ from potok.log.open import open_broker
 from potok.state.offsets import Offsets
 
 FORMAT = "potok"
+MOST_PATIENCE_S = 0.1
 
 
 class OffsetSource(DataSource):
@@ -35,12 +36,23 @@ class OffsetReader(DataSourceStreamReader):
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
+        self._last: Offsets | None = None
+        self._patience_s = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's spelling
         return Offsets().to_json()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's spelling
-        return self._planner.next().to_json()
+        found = self._planner.next()
+        if found == self._last:
+            # Nothing to do: each answer costs Spark more than a look at the log costs us, so it waits a little longer.
+            self._patience_s = min(MOST_PATIENCE_S, self._patience_s + 0.01)
+            self._planner.wait_for_records(self._patience_s)
+            found = self._planner.next()
+        if found != self._last:
+            self._patience_s = 0.0
+        self._last = found
+        return found.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         return [InputPartition(0)]

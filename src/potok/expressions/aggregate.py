@@ -224,12 +224,17 @@ def _addend(itself: Column, expr: Binary) -> Expr:
         elif _reads(part, AGGREGATE):
             raise NotTraceable(f"{itself} is no sum of itself and the record: {expr}")
         elif added is None:
-            added = part if sign == "+" else unary("-", part)
+            added = part if sign == "+" else _folded(unary("-", part))
         else:
-            added = binary(sign, added, part)
+            added = _folded(binary(sign, added, part))
     if found != 1 or added is None:
         raise NotTraceable(f"{itself} is no sum of itself and the record: {expr}")
-    return literal(evaluate_row(added, {})) if not any(isinstance(n, Column) for n in walk(added)) else added
+    return added
+
+
+def _folded(expr: Expr) -> Expr:
+    """A computation of constants alone as a constant: evaluation counts on a column in every operation."""
+    return expr if any(isinstance(node, Column) for node in walk(expr)) else literal(evaluate_row(expr, {}))
 
 
 def _addends(expr: Expr, sign: str) -> Iterator[tuple[str, Expr]]:

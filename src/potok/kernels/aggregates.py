@@ -43,9 +43,7 @@ class Aggregate(Operator):
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
 
     def receive(self, payload: bytes) -> None:
-        batch = from_ipc(payload)
-        self.task.records_in[self.name] += batch.num_rows
-        self._partials.append(pa.Table.from_batches([batch]))
+        self._partials.append(pa.Table.from_batches([from_ipc(payload)]))
 
     def finish(self) -> None:
         if self._partials:

@@ -83,8 +83,8 @@ class Chunk:
 def concat_columns(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
-    first = columns[0]
-    if any(isinstance(column, list) or column.type != first.type for column in columns):
+    types = {None if isinstance(column, list) else column.type for column in columns}
+    if None in types or len(types) > 1:
         return [item for column in columns for item in as_objects(column)]
     return pa.concat_arrays(columns)
 

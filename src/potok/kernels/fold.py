@@ -44,9 +44,7 @@ class FoldRecords(Operator):
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
 
     def receive(self, payload: bytes) -> None:
-        chunk = from_wire(payload)
-        self.task.records_in[self.name] += len(chunk)
-        self._chunks.append(chunk)
+        self._chunks.append(from_wire(payload))
 
     def finish(self) -> None:
         if self._chunks:

@@ -150,7 +150,6 @@ class PreAggregate(GroupRecords):
         table = table.set_column(0, "key", keys)
         for shard, rows in split(keys, self._shards):
             part = table.take(pa.array(rows)).combine_chunks()
-            self.task.records_out[self.name] += len(rows)
             self._outbox.send(self._level, shard, self.name, to_ipc(part.to_batches()[0]))
         self._partials = []
 

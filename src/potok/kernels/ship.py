@@ -43,7 +43,6 @@ class ShipRecords(GroupRecords):
             return
         keys = encode_keys(chunk.key)
         keyed = chunk.with_key(keys)
-        self.task.records_out[self.name] += len(chunk)
         for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
 

@@ -82,7 +82,7 @@ def _code(function: Function) -> str:
     """What tells an edited function from the one before it: its code, and the constants around it."""
     code = getattr(function.callable, "__code__", None)
     if code is None:
-        return repr(function.callable)
+        return function.name
     cells = [cell.cell_contents for cell in getattr(function.callable, "__closure__", None) or ()]
     around = [value for value in cells if isinstance(value, str | int | float | bytes | NoneType)]
     return f"{code.co_code.hex()} {_constants(code)} {code.co_names!r} {around!r}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from potok.errors import TopologyError
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
 from potok.topology.nodes import Aggregate, Node, Sink, StreamSource, TableSource
+
+Description = Mapping[str, Any]
+"""A topology as plain data: what `description_of` gives, and what a query keeps beside its ledger."""
 
 _SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), "step": ("[", "]")}
 
@@ -71,48 +74,47 @@ def _type(type_: object) -> str:
 
 def describe(topology: Topology, form: str = "text") -> str:
     """The topology as `text`, as a `mermaid` flow chart, or as `json`."""
-    forms: dict[str, Callable[[Topology], str]] = {"text": as_text, "mermaid": mermaid, "json": as_json}
+    forms: dict[str, Callable[[Description], str]] = {"text": as_text, "mermaid": as_mermaid, "json": as_json}
     if form not in forms:
         raise TopologyError(f'a topology cannot be described as "{form}"', hint=f"choose {', '.join(forms)}")
-    return forms[form](topology)
+    return forms[form](description_of(topology))
 
 
-def as_json(topology: Topology) -> str:
-    return json.dumps(description_of(topology), indent=2)
+def as_json(description: Description) -> str:
+    return json.dumps(description, indent=2)
 
 
-def as_text(topology: Topology) -> str:
-    """The topology as indented text, each step under the one that feeds it."""
-    lines = [f"topology {topology.name}"]
-    shown: set[Node] = set()
+def as_text(description: Description) -> str:
+    """Indented lines. What two steps feed stands under both, and is followed further only under the first."""
+    steps = description["steps"]
+    shown: set[str] = set()
 
-    def show(node: Node, depth: int) -> None:
-        detail = detail_of(node)
-        note = " (see above)" if node in shown else ""
-        lines.append(f"{'  ' * depth}{_arrow(depth)}{node.kind} {node.name}{f': {detail}' if detail else ''}{note}")
-        if node in shown:
-            return
-        shown.add(node)
-        for downstream in topology.downstreams(node):
-            show(downstream, depth + 1)
+    def show(step: Mapping[str, Any], depth: int) -> Iterator[str]:
+        name, detail = step["name"], step["detail"]
+        arrow = "-> " if depth > 1 else ""
+        again = " (see above)" if name in shown else ""
+        yield f"{'  ' * depth}{arrow}{step['kind']} {name}{f': {detail}' if detail else ''}{again}"
+        if name not in shown:
+            shown.add(name)
+            for other in steps:
+                if name in other["upstreams"]:
+                    yield from show(other, depth + 1)
 
-    for source in topology.sources:
-        show(source, 1)
-    lines.append(f"  dead letters: topic {topology.dead_letter_topic}")
-    return "\n".join(lines)
-
-
-def _arrow(depth: int) -> str:
-    return "" if depth == 1 else "-> "
+    lines = [f"topology {description['name']}"]
+    for step in steps:
+        if not step["upstreams"]:
+            lines += show(step, 1)
+    return "\n".join([*lines, f"  dead letters: topic {description['dead_letters']}"])
 
 
-def mermaid(topology: Topology) -> str:
-    """The topology as a Mermaid flow chart."""
-    ids = {node: f"n{index}" for index, node in enumerate(topology)}
+def as_mermaid(description: Description) -> str:
+    """A Mermaid flow chart."""
+    steps = description["steps"]
+    ids = {step["name"]: f"n{index}" for index, step in enumerate(steps)}
     lines = ["flowchart LR"]
-    for node, id_ in ids.items():
-        left, right = _SHAPES[role_of(node)]
-        label = f"{node.name}<br/><i>{node.kind}</i>".replace('"', "'")
-        lines.append(f'    {id_}{left}"{label}"{right}')
-    lines += [f"    {ids[upstream]} --> {ids[node]}" for node in topology for upstream in node.upstreams]
+    for step in steps:
+        left, right = _SHAPES[step["role"]]
+        label = f"{step['name']}<br/><i>{step['kind']}</i>".replace('"', "'")
+        lines.append(f'    {ids[step["name"]]}{left}"{label}"{right}')
+    lines += [f"    {ids[upstream]} --> {ids[step['name']]}" for step in steps for upstream in step["upstreams"]]
     return "\n".join(lines)

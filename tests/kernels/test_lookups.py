@@ -1,0 +1,55 @@
+"""What a function does with its arguments, as far as its bytecode tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from potok.kernels.lookups import asks_no_attributes, only_looks_up
+
+LIMIT = 5
+WANTED = ["a", "b"]
+PRICES = {"a": 1}
+
+
+def change(v: Any) -> Any:
+    v["n"] = 1
+    return v
+
+
+def remove(v: Any) -> Any:
+    del v["n"]
+    return v
+
+
+@pytest.mark.parametrize(
+    "function", [lambda v: v["n"] + 1, lambda k, v: {**v, "k": k}, lambda v: len(v["s"]) > LIMIT, lambda v: v]
+)
+def test_items_operators_and_harmless_builtins_look_only(function: Any) -> None:
+    assert only_looks_up(function)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: v.n,
+        lambda v: v["s"].upper(),
+        lambda v: vars(v),
+        lambda v: [x.n for x in v["all"]],
+        lambda v, w=None: v,
+        len,
+    ],
+)
+def test_whatever_may_ask_for_attributes_does_not(function: Any) -> None:
+    assert not asks_no_attributes(function)
+
+
+@pytest.mark.parametrize("function", [change, remove])
+def test_a_function_that_changes_its_argument_does_not_only_look(function: Any) -> None:
+    assert not only_looks_up(function)
+
+
+@pytest.mark.parametrize("function", [lambda v: v["n"] in WANTED, lambda v: PRICES[v["n"]]])
+def test_a_global_that_cannot_be_hashed_is_no_reason_to_fail(function: Any) -> None:
+    assert not only_looks_up(function)

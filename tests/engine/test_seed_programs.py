@@ -1,5 +1,5 @@
-"""The programs that Potok was asked for, as they were written down: the snippets on stateless and stateful steps, and the
-Kafka Streams program carried over to Python."""
+"""The programs that Potok was asked for, as they were written down: the snippets on stateless and stateful steps, and
+the Kafka Streams program carried over to Python."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from potok.expressions.function import Function
 from potok.kernels.folders import Folder, Rank, folder_of, shown_by
-from potok.kernels.tables import ByTime
+from potok.kernels.folders import Latest as ByTime
 from potok.records.value import Value
 from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation

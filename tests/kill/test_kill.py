@@ -25,8 +25,8 @@ PARTITIONS = 2
 RECORDS = 3_000
 BATCH = 250
 
-# Each kill happens in a start of its own, which first has to recover from the kill before it; the numbers let some batches
-# pass. The state is written by Spark's workers: one that is killed each time it tries makes Spark give up.
+# Each kill happens in a start of its own, which first has to recover from the kill before it; the numbers let some
+# batches pass. The state is written by Spark's workers: one that is killed each time it tries makes Spark give up.
 FAILPOINTS = [
     "epoch.begun",
     "state.before",

@@ -16,8 +16,8 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def seen(data: bytes | None) -> Any:
-    """What lies in a topic: JSON where it is, but text is written as text, without quotes."""
+def seen_key(data: bytes | None) -> Any:
+    """A key in a topic: text is written as text, without quotes, and all else as JSON."""
     if data is None:
         return None
     text = data.decode(errors="replace")
@@ -26,6 +26,14 @@ def seen(data: bytes | None) -> Any:
     except ValueError:
         return text
     return text if isinstance(parsed, str) else parsed
+
+
+def seen_value(data: bytes | None) -> Any:
+    """A value in a topic: JSON, or bytes that are told apart from any JSON."""
+    try:
+        return None if data is None else json.loads(data)
+    except ValueError:
+        return {"not JSON": repr(data)}
 
 
 def windowed_key(key: Any, start_ms: int, end_ms: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from potok.topology.nodes import (
     ToTable,
 )
 from tests.oracle.call import UserError, call
-from tests.oracle.canonical import seen
+from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
 from tests.oracle.event_time import Unreadable, event_time
 from tests.oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
@@ -117,7 +117,7 @@ class _Walk:
         try:
             if isinstance(node, Sink):
                 # A value that no step has replaced goes out as the bytes that came in.
-                value = seen(item.origin.value) if item.as_read else item.value
+                value = seen_value(item.origin.value) if item.as_read else item.value
                 self.topics[node.topic].records.append(Written(item.key, value, item.position))
             elif isinstance(node, Branch):
                 chosen = arm_of(node, item)

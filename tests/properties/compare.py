@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle import DeadLetter, Expected, Output, Position, Written
-from tests.oracle.canonical import canonical, compacted, seen
+from tests.oracle.canonical import canonical, compacted, seen_key, seen_value
 
 if TYPE_CHECKING:
     from potok.testing import TestDriver
@@ -42,7 +42,7 @@ def made_by(driver: TestDriver, expected: Expected) -> Expected:
 
 
 def _written(record: Any) -> Written:
-    return Written(seen(record.raw_key), seen(record.raw_value), _source(record.headers))
+    return Written(seen_key(record.raw_key), seen_value(record.raw_value), _source(record.headers))
 
 
 def _source(headers: Any) -> Position:

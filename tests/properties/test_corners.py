@@ -72,8 +72,12 @@ CORNERS: dict[str, tuple[str, list[Record]]] = {
         's.group_by(lambda v: (v["s"], v["a"])).count(name="counts")',
         [sent(ROW), sent({**ROW, "a": 2}), sent(ROW)],
     ),
-    "how a key is written does not depend on the records around it": (
-        'builder.stream("in").map(lambda k, v: (v, v)).to("out", partitions=1)',
+    "how keys and values are written depends neither on the records around them nor on tracing": (
+        's = builder.stream("in")\n'
+        's.map(lambda k, v: (v, v)).to("out", partitions=1)\n'
+        't = s.map_values(lambda v: {"s": "t" + str(v)}, value="s string")\n'
+        't.map(lambda k, v: (v["s"], v["s"])).to("traced")\n'
+        't.map(lambda k, v: (v["s"] or None, v["s"] or None)).to("python")',
         [sent("x"), sent(1), sent("y"), sent({"z": 1}), sent(None), sent("z")],
     ),
     "what is between a source and a sink does not change how a value is written": (

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.properties.cases import Case, cases
 from tests.properties.play import play
 
-EXAMPLES = int(os.environ.get("POTOK_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("POTOK_EXAMPLES", "40"))
 SEED = os.environ.get("POTOK_SEED")
 PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("POTOK_SHRINK") else [])]
 

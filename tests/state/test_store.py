@@ -9,7 +9,7 @@ import pytest
 from potok.state.cell import encode_cell
 from potok.state.environment import close_environment
 from potok.state.fence import Attempt, StaleAttempt
-from potok.state.store import ShardStore, StateMissing, needs_whole_key, stored_key
+from potok.state.store import ShardStore, StateMissing, carried_key, stored_key
 
 FIRST = Attempt(1, 1)
 LONGEST_IN_LMDB = 511
@@ -67,9 +67,9 @@ def test_a_scan_goes_on_over_pages(tmp_path: Path) -> None:
 def test_a_long_key_is_cut_and_can_be_told(tmp_path: Path) -> None:
     key = b"k" * 600
     assert len(stored_key(key)) <= LONGEST_IN_LMDB
-    assert needs_whole_key(key) == key
+    assert carried_key(key) == key
     store = ShardStore(tmp_path)
-    store.put_many(FIRST, [("t", [(stored_key(key), encode_cell(FIRST, b"1", None, needs_whole_key(key)))])])
+    store.put_many(FIRST, [("t", [(stored_key(key), encode_cell(FIRST, b"1", None, carried_key(key)))])])
     assert [found for found, _ in store.scan("t")] == [key]
 
 
@@ -85,7 +85,7 @@ def test_the_empty_key_and_the_zero_byte_are_two_keys() -> None:
 
 def test_only_the_tables_of_known_steps_survive_a_change(tmp_path: Path) -> None:
     store = ShardStore(tmp_path)
-    names = ["kept", "kept.deleted", "kept.by_end", "kept.by_end.deleted", "gone", "gone.by_end"]
+    names = ["kept", "kept/deleted", "kept/by_end", "kept/by_end/deleted", "gone", "gone/by_end"]
     store.put_many(Attempt(1, 3), [(name, [(b"a", cell(b"1"))]) for name in names])
     store.drop_tables_except({"kept"})
     assert {name: store.entries(name) for name in names} == dict.fromkeys(names[:4], 1) | dict.fromkeys(names[4:], 0)

@@ -30,6 +30,9 @@ def first_rows(
 ) -> list[tuple[Any, Any]]:
     """The rows with the smallest keys of a range. Of the others no more than the key is looked at."""
     view, layout = tables[table], tables.layouts()[table]
+    if not view.stored_in_order:
+        bounds = (None if word is None else next(iter(parse_key(layout, word))) for word in (low, high))
+        return list(view.range(*bounds).items())[:limit]
     start = b"" if low is None else _bound(layout, low)
     stop = None if high is None else _bound(layout, high)
 

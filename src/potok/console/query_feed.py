@@ -167,8 +167,10 @@ class FirstCells(Cut):
     def __init__(self, cut: Cut, most: int) -> None:
         self._cut, self._most = cut, most
 
-    def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        return itertools.islice(self._cut.scan(table, start, stop), self._most)
+    def scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return itertools.islice(self._cut.scan(table, start, stop, shard=shard), self._most)
 
 
 def _row(key: Any, value: Any) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class StreamsBuilder(Spelling):
             value: A dataclass, a TypedDict, a `potok.Record`, `"amount double, user_id string"`, a plain type such as
                 `int`, or nothing: then values are JSON of any shape, and steps on them run as Python.
             key_format: How the bytes of a key are written; follows from the type if left out.
-            value_format: How the bytes of a value are written: `json`, `delimited`, `text`, `kafka` or `raw`.
+            value_format: How the bytes of a value are written: `json`, `delimited`, `text`, `raw`, or Kafka's
+                numbers: `int32`, `int64`, `float32`, `float64`.
             timestamp: The field, or the function of key and value, that tells the event time; else the record's own
                 timestamp. `"ingestion"` and `"processing"` choose those clocks.
             name: Names the step; the topic's name if left out.

@@ -20,6 +20,7 @@ class GraphBuilder:
         self.name = name
         self._nodes: list[Node] = []
         self._names: set[str] = set()
+        self._counted: set[str] = set()
 
     def add(self, node: Node) -> None:
         self._nodes.append(node)
@@ -32,7 +33,13 @@ class GraphBuilder:
         name, count = derived, 2
         while name in self._names:
             name, count = f"{derived}-{count}", count + 1
+        if name != derived:
+            self._counted.add(name)
         return name
+
+    def is_counted(self, name: str) -> bool:
+        """Whether a name, or the path that leads to it, was told apart by a count."""
+        return any(name == counted or name.startswith(f"{counted}.") for counted in self._counted)
 
     def topology(self) -> Topology:
         return Topology(self.name, tuple(self._nodes))

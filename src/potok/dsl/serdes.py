@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from potok.errors import Location, PotokError, TopologyError
@@ -24,12 +25,7 @@ def schema_of(declared: object, at: Location | None) -> Schema | None:
 
 def serde_of(declared: object, format_name: str, at: Location | None) -> Serde:
     schema = schema_of(declared, at)
-    if format_name:
-        try:
-            format_named(format_name)
-        except PotokError as error:
-            error.at = error.at or at
-            raise
+    check_format(format_name, at)
     return Serde(format_name or default_format(schema.arrow if schema else None), schema)
 
 
@@ -42,13 +38,23 @@ def timestamps_of(timestamp: str | Callable[..., Any] | None, at: Location | Non
         return Timestamps(TimeNotion(timestamp), text=f"{timestamp} time")
     if not timestamp:
         raise TopologyError("timestamp= is empty", hint='name a field: timestamp="created_at"', at=at)
-    return Timestamps(function=field_function(timestamp), text=f'field "{timestamp}"')
+    return Timestamps(function=field_function(timestamp, at), text=f'field "{timestamp}"')
 
 
-def field_function(name: str) -> Function:
+def check_format(name: str, at: Location | None) -> None:
+    """A format that does not exist is found where it was written."""
+    if name:
+        try:
+            format_named(name)
+        except PotokError as error:
+            error.at = error.at or at
+            raise
+
+
+def field_function(name: str, at: Location | None) -> Function:
     """`"user_id"` where a function is expected means that field of the value."""
 
     def field(v: Any) -> Any:
         return v[name]
 
-    return Function.of(field, (1,))
+    return replace(Function.of(field, (1,)), name=f'field "{name}"', location=at)

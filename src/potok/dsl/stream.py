@@ -8,7 +8,7 @@ from typing import Any
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.handle import Handle, Selector, selector
-from potok.dsl.serdes import schema_of
+from potok.dsl.serdes import check_format, schema_of
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -117,9 +117,8 @@ class Stream(Handle):
         >>> arms["large"].to("large-orders")
         """
         if "default" in predicates:
-            raise TopologyError(
-                '"default" is the branch of what no predicate takes', hint="give the branch another name"
-            )
+            text = '"default" is the branch of what no predicate takes'
+            raise TopologyError(text, hint="give the branch another name", at=calling_location())
         arms = self._arms(predicates, name)
         return dict(zip([*predicates, "default"], arms, strict=True))
 
@@ -161,11 +160,14 @@ class Stream(Handle):
         Args:
             topic: Created if it does not exist.
             key_format: How keys are written; follows from their type if left out.
-            value_format: How values are written: `json`, `delimited`, `text`, `kafka` or `raw`.
+            value_format: How values are written: `json` unless you say `delimited`, `text`, `int64`, `float64`, `raw`.
             partitions: How many partitions the topic gets when it is created.
         """
+        at = calling_location()
+        check_format(key_format, at)
+        check_format(value_format, at)
         step = self._graph.step_name("", f"{self._node.name}.to.{topic}")
-        self._graph.add(Sink(step, calling_location(), self._node, topic, key_format, value_format, partitions))
+        self._graph.add(Sink(step, at, self._node, topic, key_format, value_format, partitions))
 
     def through(
         self, topic: str, *, key_format: str = "", value_format: str = "", partitions: int | None = None

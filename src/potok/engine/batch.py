@@ -68,7 +68,10 @@ class BatchRunner:
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
         """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
-        topics = {topic: {**parts, **end.topics.get(topic, {})} for topic, parts in entry.offsets.topics.items()}
+        topics = {
+            topic: {part: max(offset, end.topics.get(topic, {}).get(part, offset)) for part, offset in parts.items()}
+            for topic, parts in entry.offsets.topics.items()
+        }
         return replace(end, topics=topics)
 
     def _spec(self, entry: Entry, end: Offsets) -> BatchSpec:
@@ -91,8 +94,7 @@ class BatchRunner:
             share_out(ranges, 1 if small else self.parallelism),
             1 if small else self.plan.shards,
             clocks,
-            int(time.time() * 1000),
-            1,
+            end.at_ms or int(time.time() * 1000),
             sinks,
         )
 

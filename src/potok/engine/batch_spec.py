@@ -35,7 +35,6 @@ class BatchSpec:
     shard_tasks: int
     clocks: dict[str, int]
     processing_time_ms: int
-    dead_letter_partitions: int
     partitions: dict[str, int]
 
     @property

@@ -13,7 +13,7 @@ from potok.kernels import stateless, tables
 from potok.kernels.aggregates import Aggregate as MergeAggregate
 from potok.kernels.expiry import NEVER
 from potok.kernels.fold import FoldRecords
-from potok.kernels.folders import folder_of
+from potok.kernels.folders import Latest, folder_of
 from potok.kernels.operator import Operator, Task
 from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import PreAggregate
@@ -140,12 +140,21 @@ class Workshop:
                 return MergeAggregate(node.name, self.task, plan, node.window, key_type, self.session, clock)
             folder = folder_of(node.aggregation)
             return FoldRecords(
-                node.name, self.task, folder, node.window, key_type, plan.result, self.session, clock, lanes
+                node.name,
+                self.task,
+                folder,
+                node.window,
+                key_type,
+                plan.result,
+                self.session,
+                clock,
+                lanes,
+                declared=node.aggregation.schema is not None,
             )
         assert isinstance(node, TableSource | ToTable)
         by_time = isinstance(node, ToTable) and self.plan.inferred[node.upstream].rekeyed
         kind = FoldRecords if by_time else tables.KeepByPosition
-        return kind(node.name, self.task, tables.ByTime(), None, step.key, step.value, self.session, clock, lanes)
+        return kind(node.name, self.task, Latest(), None, step.key, step.value, self.session, clock, lanes)
 
 
 def has_head(node: Node) -> bool:

@@ -23,5 +23,5 @@ class Pace:
             self.limit = int(min(self.limit, records) * max(factor, 0.5))
         elif factor > 1 and full:
             self.limit = int(self.limit * min(factor, 2.0))
-        self.limit = max(LEAST, min(self.limit, self.most))
+        self.limit = min(max(LEAST, self.limit), self.most)
         return self.limit

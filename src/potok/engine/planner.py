@@ -38,11 +38,11 @@ class Planner:
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)
-            return replace(further, idle=frozenset(entry.offsets.idle - read))
+            return replace(further, idle=frozenset(entry.offsets.idle - read), at_ms=_now_ms())
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
         if tick_due(clocks, entry.next_ends):
-            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle)
+            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms())
         return entry.offsets
 
     def wait_for_records(self, seconds: float) -> None:
@@ -74,6 +74,11 @@ class Planner:
                 if (now - since) * 1000 >= self.idle_after_ms or (never and self.target is not None):
                     quiet.add(place)
         return quiet
+
+
+def _now_ms() -> int:
+    """The processing time of a batch: it goes into the offset, so that a replay has the same."""
+    return int(time.time() * 1000)
 
 
 def _moved(before: Offsets, after: Offsets) -> set[tuple[str, int]]:

@@ -91,9 +91,9 @@ def prepare(program: Buildable | Topology, broker: Broker, settings: Settings) -
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards)
         _check_topics(topology, broker, ledger)
-        _drop_orphans(plan, directory)
         pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
         _begin(plan, broker, ledger, pulse)
+        _drop_orphans(plan, directory)
     except BaseException:
         lock.release()
         raise
@@ -140,30 +140,25 @@ class NotPicklable(TopologyError):
         )
 
 
-def pickled(topology: Topology) -> bytes:
-    """The topology as bytes; where that fails, the error names the step."""
-    try:
-        data: bytes = cloudpickle.dumps(topology)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        for node in topology:
-            for function in functions_of(node):
-                try:
-                    cloudpickle.dumps(function)
-                except (TypeError, AttributeError, pickle.PicklingError) as cause:
-                    raise NotPicklable(node, str(cause)) from cause
-        raise QueryError(f"the topology cannot be sent to Spark: {error}", hint="see its functions") from error
-    return data
+def check_picklable(topology: Topology) -> None:
+    """Every function must reach Spark's workers; one that cannot is named, with its step."""
+    for node in topology:
+        for function in functions_of(node):
+            try:
+                cloudpickle.dumps(function)
+            except (TypeError, AttributeError, pickle.PicklingError) as error:
+                raise NotPicklable(node, str(error)) from error
 
 
 def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
     topology = plan.topology
+    check_picklable(topology)
     topic_ids = {topic: broker.describe_topic(topic).topic_id for topic in topology.source_topics}
     offsets = ledger.entry.offsets
     topics = {topic: offsets.topics.get(topic) or broker.start_offsets(topic) for topic in topology.source_topics}
     for topic, parts in topics.items():
         topics[topic] = {**broker.start_offsets(topic), **parts}
     marks: dict[str, bytes | None] = {
-        mark_of(topology.name, "topology"): pickled(topology),
         mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),

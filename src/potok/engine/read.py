@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from potok.engine.batch_spec import Range
 from potok.kernels.call import Errors, call_python, call_traced
 from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Task, all_but
 from potok.log.broker import Broker
 from potok.records.formats.format import format_named
 from potok.topology.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
 from potok.topology.nodes.sources import TimeNotion
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SourceReader(Operator):
@@ -57,7 +60,7 @@ class SourceReader(Operator):
             intact=True,
         )
         errors = {row: f"key: {text}" for row, text in key_errors.items()} | value_errors
-        chunk = self._without(chunk, errors, Reason.DECODE)
+        chunk = self.set_aside(chunk, errors, Reason.DECODE)
         if self._node.timestamps.function is not None and len(chunk):
             chunk = self._stamp(chunk)
         if len(chunk):
@@ -83,16 +86,12 @@ class SourceReader(Operator):
         else:
             column, errors = call_python(function, chunk)
         times, misfits = instants(column)
-        chunk.timestamp = times
-        return self._without(chunk, {**misfits, **errors}, Reason.TIMESTAMP)
-
-    def _without(self, chunk: Chunk, errors: Errors, reason: Reason) -> Chunk:
+        errors = {**misfits, **errors}
+        stamped = replace(chunk, timestamp=times)
         if not errors:
-            return chunk
-        self.task.dead_letters.add(chunk, errors, self.name, reason)
-        good = np.ones(len(chunk), np.bool_)
-        good[list(errors)] = False
-        return chunk.where(good)
+            return stamped
+        self.set_aside(chunk, errors, Reason.TIMESTAMP)
+        return stamped.where(all_but(errors, len(chunk)))
 
 
 def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[Column, Errors]:
@@ -108,7 +107,7 @@ def instants(column: Column) -> tuple[Ints, Errors]:
         if pa.types.is_integer(column.type) and not column.null_count:
             return np.asarray(column.to_numpy(), np.int64), {}
         if pa.types.is_timestamp(column.type) and not column.null_count:
-            return np.asarray(column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())), {}
+            return _floored(column), {}
         column = column.to_pylist()
     errors: Errors = {}
     times: npt.NDArray[np.int64] = np.zeros(len(column), np.int64)
@@ -120,6 +119,13 @@ def instants(column: Column) -> tuple[Ints, Errors]:
     return times, errors
 
 
+def _floored(column: pa.Array) -> Ints:
+    """Whole milliseconds at or before each instant, before 1970 too."""
+    per_ms = {"s": 1_000, "ms": 1, "us": 1_000, "ns": 1_000_000}[column.type.unit]
+    counts = np.asarray(column.cast(pa.int64()).to_numpy(), np.int64)
+    return counts * per_ms if column.type.unit == "s" else counts // per_ms
+
+
 def instant(value: Any) -> int:
     if isinstance(value, bool) or value is None:
         raise TypeError("expected milliseconds, ISO text or a datetime")
@@ -129,7 +135,7 @@ def instant(value: Any) -> int:
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        return (moment - _EPOCH) // timedelta(milliseconds=1)
     if isinstance(value, date):
-        return round(datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp() * 1000)
+        return (value - _EPOCH.date()) // timedelta(milliseconds=1)
     raise TypeError("expected milliseconds, ISO text or a datetime")

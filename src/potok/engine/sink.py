@@ -95,17 +95,18 @@ class SinkWriter(Operator):
 
 
 def encode(column: Column, format_name: str) -> Encoded:
-    """A column as bytes; without a format, text as text, bytes as bytes, and all else as JSON."""
+    """A column as bytes; without a format as JSON, traced or not, and bytes as they are."""
     if isinstance(column, list):
         return format_named(format_name or "json").encode(column, None)
     schema = Schema.of(column.type)
-    return format_named(format_name or default_format(column.type)).encode(column, schema)
+    chosen = format_name or ("raw" if pa.types.is_binary(column.type) else "json")
+    return format_named(chosen).encode(column, schema)
 
 
 def encode_keys(column: Column, format_name: str) -> Encoded:
     """Keys as bytes; of dynamic ones, text stays text and bytes stay bytes, each by itself."""
     if not isinstance(column, list) or format_name:
-        return encode(column, format_name)
+        return encode(column, format_name or ("" if isinstance(column, list) else default_format(column.type)))
     encoded = format_named("json").encode([None if type(key) in (str, bytes) else key for key in column], None)
     if not any(type(key) in (str, bytes) for key in column):
         return encoded

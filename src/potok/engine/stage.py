@@ -16,6 +16,7 @@ from potok.kernels.outbox import Outbox, Parcel
 from potok.kernels.ship import Exchange
 from potok.kernels.stateless import Branch
 from potok.kernels.tables import Keep, Receive
+from potok.kernels.windows import time_of
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
@@ -66,7 +67,9 @@ class Stage:
         reader = SourceReader(node, self._task, step, columns, self._broker)
         self._readers[node.topic] = reader
         self._place(reader)
-        reader.downstream.append(self._place(workshop.head(node)))
+        head = self._place(workshop.head(node))
+        head.counted = False
+        reader.downstream.append(head)
 
     def _body(self, node: Node, workshop: Workshop) -> None:
         body = self._place(workshop.body(node))
@@ -84,7 +87,7 @@ class Stage:
                 receiver.downstream.append(body)
         if node.stateful:
             assert self._session is not None
-            keep = self._place(Keep(node.name, self._task, self._session))
+            keep = self._place(Keep(node.name, self._task, self._session, self._plan.inferred[node].window))
             body.downstream.append(keep)
             self._tails[node] = keep
 
@@ -149,8 +152,7 @@ class Stage:
             if isinstance(node, Aggregate) and node.window is not None:
                 first = session.first_key(index_of(node.name))
                 if first is not None:
-                    end = int.from_bytes(first[:8], "big") - (1 << 63)
-                    self.report.next_ends[node.name] = end + node.window.retention_ms
+                    self.report.next_ends[node.name] = time_of(first[:8]) + node.window.retention_ms
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
 

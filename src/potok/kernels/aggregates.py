@@ -14,7 +14,7 @@ from potok.kernels.expiry import Expiry
 from potok.kernels.operator import Operator, Task
 from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
 from potok.kernels.shards import key_column
-from potok.kernels.windows import time_bytes
+from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.nodes import Tumbling
@@ -88,7 +88,7 @@ class Aggregate(Operator):
         if not gone or not self.downstream:
             return
         old = old[existed]
-        starts = np.array([int.from_bytes(key[-8:], "big") - (1 << 63) for key in gone], np.int64)
+        starts = np.array([time_of(key[-8:]) for key in gone], np.int64)
         keys = self.keys(pa.array([key[:-8] for key in gone], pa.binary()), starts)
         nothing = self._cells.result(old, np.zeros(len(old), np.bool_))
         before = self._cells.result(old, np.ones(len(old), np.bool_))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.expressions.evaluate import evaluate
+from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.expressions.truth import truthy
@@ -114,14 +114,19 @@ def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
 def call_traced(expr: Expr, function: Function, chunk: Chunk) -> Called:
     """Arrow compute for all rows; where it might differ from Python, the function itself decides."""
     result = evaluate(expr, typed_columns(chunk), len(chunk))
-    if result.suspect is None:
-        return Called(result.column, {})
-    rows = np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))
+    rows = _suspects(result)
     if not len(rows):
         return Called(result.column, {})
     values, errors = call_python(function, chunk, rows)
     column, misfits = patch(result.column, rows, [plain(value) for value in values])
     return Called(column, {**{int(rows[i]): text for i, text in errors.items()}, **misfits})
+
+
+def _suspects(result: Evaluated) -> npt.NDArray[np.intp]:
+    """The rows for which Arrow's result might differ from Python's."""
+    if result.suspect is None:
+        return np.empty(0, np.intp)
+    return np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))
 
 
 def patch(column: pa.Array, rows: npt.NDArray[np.intp], values: list[Any]) -> tuple[pa.Array, Errors]:
@@ -155,9 +160,16 @@ def _as_struct(value: Any, type_: pa.DataType) -> Any:
 def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], Errors]:
     """Which records satisfy a predicate, by Python's idea of truth."""
     if expr is not None:
-        called = call_traced(expr, function, chunk)
-        assert not isinstance(called.column, list)
-        return np.asarray(truthy(called.column).to_numpy(zero_copy_only=False), np.bool_), called.errors
-    results, errors = call_python(function, chunk)
+        result = evaluate(expr, typed_columns(chunk), len(chunk))
+        mask = np.array(truthy(result.column).to_numpy(zero_copy_only=False), np.bool_)
+        rows = _suspects(result)
+        if not len(rows):
+            return mask, {}
+        mask[rows], errors = _truth_of(*call_python(function, chunk, rows))
+        return mask, {int(rows[row]): text for row, text in errors.items()}
+    return _truth_of(*call_python(function, chunk))
+
+
+def _truth_of(results: list[Any], errors: Errors) -> tuple[npt.NDArray[np.bool_], Errors]:
     answers, unclear = call_each(bool, results)
     return np.array([answer is True for answer in answers], np.bool_), {**unclear, **errors}

@@ -96,5 +96,8 @@ def _bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+        return value.encode("utf-8", "replace")
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:
+        return repr(value).encode("utf-8", "replace")

@@ -17,7 +17,7 @@ NEVER = -(1 << 62)
 
 
 def index_of(table: str) -> str:
-    return f"{table}.by_end"
+    return f"{table}/by_end"
 
 
 class Expiry:

@@ -9,8 +9,9 @@ from typing import Any
 
 from potok.expressions.function import Function
 from potok.kernels.call import plain
-from potok.kernels.lookups import asks_no_attributes
+from potok.kernels.lookups import asks_no_attributes, only_looks_up
 from potok.records.keys import encode_key
+from potok.records.value import Value
 from potok.topology.nodes import Aggregation
 
 Rank = tuple[int, tuple[str, int, int]]
@@ -34,6 +35,10 @@ class Folder(ABC):
     @abstractmethod
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any: ...
 
+    def kept(self, state: Any) -> Any:
+        """The state as data that can be written."""
+        return plain(state)
+
     def result(self, state: Any) -> Any:
         return state
 
@@ -55,9 +60,9 @@ class Fold(Folder):
         return make.callable() if make is not None else copy.deepcopy(self._aggregation.initial)
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
-        if self._with_key:
-            return plain(self._call(key, value, state))
-        return plain(self._call(value, state))
+        if self.wrapped and type(state) is dict:
+            state = Value(state)
+        return self._call(key, value, state) if self._with_key else self._call(value, state)
 
 
 class Reduce(Folder):
@@ -67,10 +72,18 @@ class Reduce(Folder):
 
     def __init__(self, function: Function) -> None:
         self._call = function.callable
+        self._looks_only = only_looks_up(self._call)
         self.wrapped = not asks_no_attributes(self._call)
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
-        return (plain(value if state is None else self._call(state[0], value)),)
+        if state is None:
+            # The first value becomes the state: a reducer that changes it must not change the record.
+            return (value if self._looks_only else copy.deepcopy(value),)
+        left = Value(state[0]) if self.wrapped and type(state[0]) is dict else state[0]
+        return (self._call(left, value),)
+
+    def kept(self, state: Any) -> Any:
+        return (plain(state[0]),)
 
     def result(self, state: Any) -> Any:
         return state[0]
@@ -80,21 +93,23 @@ class Sum(Folder):
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
             return state
-        return value if state is None else state + value
+        return 0 + value if state is None else state + value
 
 
 class Least(Folder):
+    """Nothing, and what is not a number, lose against any number, so that the order does not matter."""
+
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
             return state
-        return value if state is None or value < state else state
+        return value if state is None or state != state or value < state else state
 
 
 class Greatest(Folder):
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
             return state
-        return value if state is None or value > state else state
+        return value if state is None or state != state or value > state else state
 
 
 class Mean(Folder):
@@ -183,5 +198,5 @@ def shown_by(kind: str) -> Callable[[Any], Any]:
     """What a table of a kind shows of the state that its cells hold."""
     if kind == "reduce":
         return lambda state: state[0]
-    folder = _NAMED.get(kind)
+    folder = Latest if kind == "by_time" else _NAMED.get(kind)
     return folder().result if folder is not None else lambda state: state

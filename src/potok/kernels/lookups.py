@@ -11,7 +11,7 @@ from typing import Any
 
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR"))
 _CHANGES = frozenset(("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"))
-_HARMLESS = frozenset((str, int, float, bool, len, abs, round, min, max, sum, sorted, repr, ord, chr))
+_HARMLESS = (str, int, float, bool, len, abs, round, min, max, sum, sorted, repr, ord, chr)
 
 
 @lru_cache(maxsize=1024)
@@ -40,4 +40,4 @@ def _harmless(step: dis.Instruction, scope: dict[str, Any]) -> bool:
     if step.opname != "LOAD_GLOBAL":
         return True
     found = scope.get(step.argval, getattr(builtins, step.argval, None))
-    return isinstance(found, str | int | float | bool | type(None)) or found in _HARMLESS
+    return isinstance(found, str | int | float | bool | type(None)) or any(found is harmless for harmless in _HARMLESS)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from potok.kernels.chunk import Chunk
-from potok.kernels.dead_letters import DeadLetters
+from potok.kernels.dead_letters import DeadLetters, Reason
+
+
+def all_but(rows: Mapping[int, object], count: int) -> npt.NDArray[np.bool_]:
+    """True for every row that is not among these."""
+    mask = np.ones(count, np.bool_)
+    mask[list(rows)] = False
+    return mask
 
 
 class Receiver(Protocol):
@@ -27,7 +38,12 @@ class Task:
 
 
 class Operator:
-    """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk."""
+    """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk.
+
+    What is only a part of a step, or the way to it, is not `counted`.
+    """
+
+    counted = True
 
     def __init__(self, name: str, task: Task) -> None:
         self.name = name
@@ -36,7 +52,8 @@ class Operator:
 
     def push(self, chunk: Chunk) -> None:
         if len(chunk):
-            self.task.records_in[self.name] += len(chunk)
+            if self.counted:
+                self.task.records_in[self.name] += len(chunk)
             self.process(chunk)
 
     def process(self, chunk: Chunk) -> None:
@@ -46,8 +63,16 @@ class Operator:
     def finish(self) -> None:
         """Deal with what needs all records of the task. Upstream operators have finished."""
 
+    def set_aside(self, chunk: Chunk, errors: Mapping[int, str], reason: Reason = Reason.ERROR) -> Chunk:
+        """Make dead letters of the records that failed, by index; returns the others."""
+        if not errors:
+            return chunk
+        self.task.dead_letters.add(chunk, errors, self.name, reason)
+        return chunk.where(all_but(errors, len(chunk)))
+
     def emit(self, chunk: Chunk) -> None:
         if len(chunk):
-            self.task.records_out[self.name] += len(chunk)
+            if self.counted:
+                self.task.records_out[self.name] += len(chunk)
             for receiver in self.downstream:
                 receiver.push(chunk)

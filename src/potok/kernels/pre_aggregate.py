@@ -5,6 +5,7 @@ Nothing but these rows travels to the shards.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class PreAggregate(GroupRecords):
             elif slot.op == "count":
                 aggregates.append((f"s{index}", "count"))
             else:
-                check_overflow(slot, table.column(f"s{index}"), self.name)
+                check_overflow(slot, table, f"s{index}", by, self.name)
                 aggregates.append((f"s{index}", slot.op))
             names.append(f"s{index}")
         grouped = table.group_by(by, use_threads=False).aggregate(aggregates)
@@ -186,13 +187,21 @@ def _slot_values(slot: Slot, chunk: Chunk) -> tuple[pa.Array, Errors]:
     return column, {**misfits, **errors}
 
 
-def check_overflow(slot: Slot, column: pa.ChunkedArray, step: str) -> None:
-    """Arrow's sums wrap around in silence, so a sum that could is refused."""
+def check_overflow(slot: Slot, table: pa.Table, name: str, by: list[str], step: str) -> None:
+    """Arrow's sums wrap around in silence. Where one could, Python adds up each group, and a sum that does is
+    refused."""
+    column = table.column(name)
     if slot.op != "sum" or not pa.types.is_integer(column.type) or not len(column):
         return
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
-    if max(abs(low), abs(high)) * len(column) >= 1 << 63 and abs(sum(column.drop_null().to_pylist())) >= 1 << 63:
+    if max(abs(low), abs(high)) * len(column) < 1 << 63:
+        return
+    sums: dict[tuple[Any, ...], int] = defaultdict(int)
+    groups = zip(*(table.column(part).to_pylist() for part in by), strict=True)
+    for group, value in zip(groups, column.to_pylist(), strict=True):
+        sums[group] += value or 0
+    if any(not -(1 << 63) <= total < 1 << 63 for total in sums.values()):
         raise AggregateOverflow(step)
 
 
@@ -208,6 +217,6 @@ def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> 
     names = ["timestamp", "stream_time", *(f"s{index}" for index in range(len(plan.slots)))]
     aggregates = [("timestamp", "max"), ("stream_time", "max")]
     for index, slot in enumerate(plan.slots):
-        check_overflow(slot, table.column(f"s{index}"), step)
+        check_overflow(slot, table, f"s{index}", by, step)
         aggregates.append((f"s{index}", MERGES[slot.op]))
     return table.group_by(by, use_threads=False).aggregate(aggregates).rename_columns([*by, *names])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
@@ -63,14 +64,22 @@ class ShipRecords(GroupRecords):
 
 
 class Exchange(Operator):
-    """Sends records as they are to the shard of their key; records without a key stay together on the first shard."""
+    """Sends records as they are to the shard of their key; records without a key stay together on one shard."""
+
+    counted = False
 
     def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shards: int) -> None:
         super().__init__(name, task)
         self._outbox, self._level, self._shards = outbox, level, shards
 
     def process(self, chunk: Chunk) -> None:
-        keys = encode_each_key(chunk.key).values.fill_null(b"")
+        encoded = encode_each_key(chunk.key)
+        keys = encoded.values.fill_null(b"")
+        if encoded.errors:
+            good = np.ones(len(chunk), np.bool_)
+            good[list(encoded.errors)] = False
+            keys = keys.filter(pa.array(good))
+            chunk = self.set_aside(chunk, encoded.errors)
         bare = replace(chunk, raw_key=None, raw_value=None, intact=False)
         for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(bare.take(rows)))

@@ -171,11 +171,12 @@ class Map(Transform):
         keys: list[Any] = []
         values: list[Any] = []
         for row, result in enumerate(results):
-            try:
-                key, value = result if row not in errors else (None, None)
-            except (TypeError, ValueError):
-                errors[row] = f"map must return a pair (key, value), not {result!r}"
-                key = value = None
+            key = value = None
+            if row not in errors:
+                try:
+                    key, value = pair_of(result)
+                except TypeError as error:
+                    errors[row] = describe_error(error)
             keys.append(plain(key))
             values.append(plain(value))
         return keys, values
@@ -218,11 +219,9 @@ class FlatMap(Transform):
         self._emit_rows(chunk, rows, keys, values)
 
     def _expand(self, result: Any) -> tuple[list[Any], list[Any]]:
-        if isinstance(result, str | bytes | dict):
-            raise TypeError(f"{self.name} must return a list, not {type(result).__name__}")
         if self._values_only:
             return [], [plain(value) for value in result]
-        pairs = [(plain(key), plain(value)) for key, value in result]
+        pairs = [(plain(key), plain(value)) for key, value in map(pair_of, result)]
         return [key for key, _ in pairs], [value for _, value in pairs]
 
     def _emit_rows(self, chunk: Chunk, rows: list[int], keys: list[Any], values: list[Any]) -> None:
@@ -239,6 +238,13 @@ class FlatMap(Transform):
         if errors:
             self.task.dead_letters.add(expanded, errors, self.name, Reason.ERROR)
         self.emit(self.drop(result, errors))
+
+
+def pair_of(result: Any) -> tuple[Any, Any]:
+    """The key and value that a function returned. Text and dicts of two can be unpacked too, but are no pairs."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(f"expected a pair (key, value), got {result!r}"[:500])
+    return result[0], result[1]
 
 
 class Peek(Operator):

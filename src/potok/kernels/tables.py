@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,36 +12,19 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
-from potok.kernels.call import python_rows, truth
+from potok.kernels.call import plain, python_rows, truth
 from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Reason
 from potok.kernels.fold import FoldRecords
-from potok.kernels.folders import Folder, Rank
 from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
+from potok.kernels.windows import time_bytes
 from potok.records.keys import encode_keys
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
-
-
-class ByTime(Folder):
-    """The value with the greatest (event time, position); a null value is remembered, so that an older one stays
-    out."""
-
-    ranked = True
-
-    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
-        assert rank is not None
-        return (*rank, _data(value)) if state is None or rank >= state[:2] else state
-
-    def result(self, state: Any) -> Any:
-        return state[2]
-
-
-def _data(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else value
+from potok.topology.nodes import Tumbling
 
 
 class KeepByPosition(FoldRecords):
@@ -53,7 +37,7 @@ class KeepByPosition(FoldRecords):
         latest = chunk.take(rows)
         keys = list(last)
         before = self._session.read(self.name, keys)
-        values = [_data(value) for value in python_rows(latest.value)]
+        values = [plain(value) for value in python_rows(latest.value)]
         times = latest.timestamp.tolist()
         new = [None if v is None else dump_state((t, v)) for t, v in zip(times, values, strict=True)]
         changed = [row for row, old in enumerate(before) if new[row] is not None or old is not None]
@@ -71,22 +55,36 @@ def _value(data: bytes | None) -> Any:
 
 
 class Keep(Operator):
-    """Keeps the changes of a derived table as a table of its own."""
+    """Keeps the changes of a derived table as a table of its own; windows are kept under their key and start."""
 
-    def __init__(self, name: str, task: Task, session: StateSession) -> None:
+    counted = False
+
+    def __init__(self, name: str, task: Task, session: StateSession, window: Tumbling | None) -> None:
         super().__init__(name, task)
-        self._session = session
+        self._session, self._window = session, window
         self._rows: dict[bytes, tuple[bytes | None, bytes | None]] = {}
 
     def process(self, chunk: Chunk) -> None:
-        keys = encode_keys(chunk.key).to_pylist()
+        keys = self._cell_keys(chunk.key)
         before = self._session.read(self.name, keys)
         times = chunk.timestamp.tolist()
         for key, time, value, old in zip(keys, times, python_rows(chunk.value), before, strict=True):
-            new = None if value is None else dump_state((time, _data(value)))
+            new = None if value is None else dump_state((time, plain(value)))
             if new is not None or old is not None:
                 self._rows[key] = (new, old)
         self.emit(chunk)
+
+    def _cell_keys(self, column: Column) -> list[bytes]:
+        if self._window is None:
+            keys: list[bytes] = encode_keys(column).to_pylist()
+            return keys
+        if isinstance(column, list):
+            inner: Column = [key["key"] for key in column]
+            starts = np.array([key["start"] for key in column], np.int64)
+        else:
+            inner, starts = column.field(0), column.field(1).to_numpy()
+        pairs = zip(encode_keys(inner).to_pylist(), time_bytes(starts), strict=True)
+        return [key + start for key, start in pairs]
 
     def finish(self) -> None:
         self._session.write(self.name, [(key, new, old) for key, (new, old) in self._rows.items()])
@@ -149,7 +147,7 @@ class TableMapValues(Transform):
         before = self._mapped(chunk.with_value(chunk.before), report=False)
         result = chunk.with_value(after)
         result.before = before
-        self.emit(result)
+        self.emit(result.where(present(after) | present(before)))
 
     def _mapped(self, chunk: Chunk, *, report: bool) -> Column:
         rows = np.flatnonzero(present(chunk.value))
@@ -186,13 +184,13 @@ class ToStream(Operator):
 
     def process(self, chunk: Chunk) -> None:
         if not chunk.expired:
-            result = chunk.take(np.arange(len(chunk)))
-            result.before = None
-            self.emit(result)
+            self.emit(replace(chunk, before=None))
 
 
 class Receive(Operator):
     """Records that came through an exchange, in the order of their positions."""
+
+    counted = False
 
     def __init__(self, name: str, task: Task) -> None:
         super().__init__(name, task)

@@ -28,9 +28,10 @@ ABSENT = -1
 class CorruptCell(StateError):
     """A cell whose checksum does not fit its bytes."""
 
-    def __init__(self, table: str, key: bytes) -> None:
+    def __init__(self, table: str, key: bytes | None = None) -> None:
+        where = "" if key is None else f" at key {key!r}"
         super().__init__(
-            f'the state of table "{table}" is damaged at key {key!r}',
+            f'the state of table "{table}" is damaged{where}',
             hint="restore the state from a backup, or delete the query's state to rebuild it from its topics",
         )
 
@@ -75,9 +76,9 @@ def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> li
         if data is None:
             values.append(None)
             continue
-        checksum, epoch, batch, new_length, old_length, room, _ = unpack(data)
-        if crc32(memoryview(data)[4:]) != checksum:
-            raise CorruptCell(table, data)
+        if len(data) < start or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
+            raise CorruptCell(table)
+        _, epoch, batch, new_length, old_length, room, _ = unpack(data)
         counts = verdicts.get((epoch, batch))
         if counts is None:
             counts = verdicts[epoch, batch] = fence.counts(epoch, batch)
@@ -116,7 +117,7 @@ def decode_fixed(
     sums = checksums(data, size)
     found = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
     if np.any(found & (sums != array["crc"])):
-        raise CorruptCell(table, b"")
+        raise CorruptCell(table)
     counted = np.zeros(len(cells), np.bool_)
     for epoch in np.unique(array["epoch"][found]):
         rows = array["epoch"] == epoch
@@ -133,7 +134,7 @@ def _without_key(data: bytes, size: int, table: str) -> bytes:
     if len(data) == size:
         return data
     if len(data) < size or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
-        raise CorruptCell(table, data)
+        raise CorruptCell(table)
     return crc32(memoryview(data)[4:size]).to_bytes(4, "little") + data[4:size]
 
 

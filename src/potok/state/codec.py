@@ -40,9 +40,7 @@ class StateNotData(StateError):
 class _DataPickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         # Called only for what pickle does not know by itself, so plain data costs nothing.
-        if isinstance(obj, type):
-            return NotImplemented
-        kind = type(obj)
+        kind = obj if isinstance(obj, type) else type(obj)
         if (kind.__module__, kind.__qualname__) not in _DATA_CLASSES:
             raise StateNotData(kind)
         return NotImplemented
@@ -70,6 +68,4 @@ def _dump_checked(value: Any) -> bytes:
 
 
 def load_state(data: bytes) -> Any:
-    if _STACK_GLOBAL not in data:
-        return pickle.loads(data)
     return _DataUnpickler(io.BytesIO(data)).load()

@@ -39,6 +39,9 @@ class Environment:
             meminit=False,
         )
         self.writable = create
+        if create:
+            # Readers that were killed would keep their pages from being used again.
+            self._env.reader_check()
         self._tables: dict[str, Any] = {}
 
     def table(self, name: str) -> Any | None:

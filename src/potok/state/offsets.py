@@ -17,6 +17,7 @@ class Offsets:
     topics: dict[str, dict[int, int]] = field(default_factory=dict)
     tick: int = 0
     idle: frozenset[tuple[str, int]] = frozenset()
+    at_ms: int = field(default=0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Stable text, since Spark tells by it whether there is anything new."""
@@ -24,13 +25,14 @@ class Offsets:
             "topics": {t: {str(p): o for p, o in sorted(ps.items())} for t, ps in sorted(self.topics.items())},
             "tick": self.tick,
             "idle": sorted([topic, partition] for topic, partition in self.idle),
+            "at": self.at_ms,
         }
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Offsets:
         topics = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["topics"].items()}
         idle = frozenset((topic, int(partition)) for topic, partition in data.get("idle", []))
-        return cls(topics, int(data["tick"]), idle)
+        return cls(topics, int(data["tick"]), idle, int(data.get("at", 0)))
 
     def reached(self, other: Offsets) -> bool:
         """Whether all of `other` lies behind these offsets."""

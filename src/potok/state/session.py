@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed, values_before, with_key
 from potok.state.fence import Fence
-from potok.state.store import ShardStore, needs_whole_key, stored_key, stored_keys
+from potok.state.store import ShardStore, carried_key, stored_key, stored_keys
 
 
 class StateSession:
@@ -50,7 +50,7 @@ class StateSession:
     def write(self, table: str, rows: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
         """Rows of (key, value, value before); no value deletes."""
         attempt = self._fence.attempt
-        items = [(stored_key(key), encode_cell(attempt, new, old, needs_whole_key(key))) for key, new, old in rows]
+        items = [(stored_key(key), encode_cell(attempt, new, old, carried_key(key))) for key, new, old in rows]
         items.sort()
         self._writes.append((table, items))
         self._bury(table, [key for key, new, _ in rows if new is None])
@@ -69,7 +69,7 @@ class StateSession:
         stored = stored_keys(keys)
         if stored is not keys:
             pairs = zip(keys, cells, strict=True)
-            cells = [with_key(cell, key) if needs_whole_key(key) else cell for key, cell in pairs]
+            cells = [with_key(cell, key) if carried_key(key) else cell for key, cell in pairs]
         self._writes.append((table, list(zip(stored, cells, strict=True))))
 
     def delete_fixed(
@@ -84,11 +84,11 @@ class StateSession:
         if keys:
             attempt = self._fence.attempt
             stamp = attempt.epoch.to_bytes(4, "big") + attempt.batch.to_bytes(8, "big")
-            graves = [(stamp + stored_key(key)[-480:], b"") for key in keys]
+            graves = [(stamp + stored_key(key), b"") for key in keys]
             graves.sort()
             self._writes.append((graves_of(table), graves))
 
-    def sweep(self, tables: Iterable[str], limit: int = 10_000) -> None:
+    def sweep(self, tables: Iterable[str], limit: int = 100_000) -> None:
         """Remove the cells that earlier, committed batches deleted and nobody wrote since."""
         for table in tables:
             rows = self.store.page(graves_of(table), limit=limit)
@@ -114,4 +114,4 @@ class StateSession:
 
 
 def graves_of(table: str) -> str:
-    return f"{table}.deleted"
+    return f"{table}/deleted"

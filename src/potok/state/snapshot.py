@@ -8,7 +8,7 @@ from typing import Any
 
 from potok.state.cell import Cell, decode_cell
 from potok.state.environment import Environment, open_environment
-from potok.state.store import stored_key
+from potok.state.store import stored_key, told_key
 
 
 class ShardSnapshot:
@@ -50,4 +50,4 @@ class ShardSnapshot:
                 if stop is not None and key >= stop:
                     return
                 cell = decode_cell(data, table, key)
-                yield (cell.key or key), cell
+                yield told_key(key, cell), cell

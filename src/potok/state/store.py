@@ -17,32 +17,36 @@ from potok.state.fence import Attempt, StaleAttempt
 _LONGEST = 480
 _CUT = 440
 _HASHED = _CUT + 2 + 16
-_META = "potok.meta"
+# LMDB has no empty key, so that one is hashed too; and so are keys as long as a hashed one, so that none looks like it.
+_AMBIGUOUS = frozenset((0, 18, _HASHED))
+_EMPTY = b"\xff#" + blake2b(b"", digest_size=16).digest()
+_META = "/meta"
 _ATTEMPT = b"attempt"
 _ATTEMPT_FORMAT = struct.Struct(">IQ")
 
 
 def stored_key(key: bytes) -> bytes:
-    if len(key) <= _LONGEST and len(key) != _HASHED:
-        return key or b"\x00"
+    if len(key) <= _LONGEST and len(key) not in _AMBIGUOUS:
+        return key
     return key[:_CUT] + b"\xff#" + blake2b(key, digest_size=16).digest()
+
+
+def told_key(stored: bytes, cell: Cell) -> bytes:
+    """The key of a cell, from the form in which the store has it."""
+    return b"" if stored == _EMPTY else cell.key or stored
 
 
 def stored_keys(keys: Sequence[bytes]) -> Sequence[bytes]:
     """Many keys; hardly ever does any of them need another form."""
     lengths = set(map(len, keys))
-    if not lengths or (max(lengths) <= _LONGEST and 0 not in lengths and _HASHED not in lengths):
+    if not lengths or (max(lengths) <= _LONGEST and lengths.isdisjoint(_AMBIGUOUS)):
         return keys
     return [stored_key(key) for key in keys]
 
 
-def needs_whole_key(key: bytes) -> bytes:
+def carried_key(key: bytes) -> bytes:
     """What a cell must carry so that its key can be told: nothing, unless the stored key differs."""
-    return key if len(key) > _LONGEST or len(key) == _HASHED else b""
-
-
-def _index_names(table: str) -> tuple[str, str]:
-    return f"{table}.by_end", f"{table}.by_end.deleted"
+    return key if len(key) > _LONGEST or len(key) in _AMBIGUOUS else b""
 
 
 class StateMissing(StateError):
@@ -108,7 +112,7 @@ class ShardStore:
             rows = self.page(table, start, stop, limit=page)
             for key, data in rows:
                 cell = decode_cell(data, table, key)
-                yield (cell.key or key), cell
+                yield told_key(key, cell), cell
             if len(rows) < page:
                 return
             start = rows[-1][0] + b"\x00"
@@ -140,7 +144,7 @@ class ShardStore:
 
     def drop_tables_except(self, kept: set[str]) -> None:
         """Delete the tables that belong to none of these steps."""
-        own = {_META} | {name for table in kept for name in (table, f"{table}.deleted", *_index_names(table))}
+        own = {_META} | {name for name in self._environment.table_names() if name.split("/")[0] in kept}
         gone = [name for name in self._environment.table_names() if name not in own]
         handles = [self._environment.table(name) for name in gone]
 

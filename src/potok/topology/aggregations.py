@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from potok.errors import TopologyError
 from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
 from potok.expressions.expr import Column, Expr
 from potok.expressions.function import Function
-from potok.expressions.trace import Argument, Traced, Untraceable, trace
+from potok.expressions.trace import Traced, Untraceable, record_arguments, trace
 from potok.topology.nodes import Aggregation
 
 NUMBERS = (pa.int64(), pa.float64())
@@ -119,7 +120,10 @@ def _term_slot(term: AggregateTerm) -> Slot:
 
 def trace_function(function: Function, key: pa.DataType | None, value: pa.DataType | None) -> Traced | Untraceable:
     """Trace a function of (value) or (key, value) over the types of a stream."""
-    arguments = [Argument("key", key), Argument("value", value)][-function.arity :]
     if value is None:
         return Untraceable("the values are dynamic")
-    return trace(function, arguments)
+    try:
+        return trace(function, record_arguments(function, key, value))
+    except TopologyError as error:
+        error.at = function.location or error.at
+        raise

@@ -11,7 +11,7 @@ from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
-from potok.topology.nodes import Aggregate, Node
+from potok.topology.nodes import Aggregate, Node, ToTable
 
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
@@ -40,7 +40,7 @@ class StateDoesNotFit(TopologyError):
 def shape_of(topology: Topology, inferred: Inferred) -> Shape:
     return {
         "tables": {node.name: _layout(node, inferred) for node in topology.tables},
-        "steps": {node.name: _step(node, inferred) for node in topology},
+        "steps": {node.name: _step(node) for node in topology},
         "reads": topology.source_topics,
         "writes": topology.sink_topics,
     }
@@ -59,14 +59,18 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         layout["cells"] = f"columns ({slots})" if plan.native else "objects"
         if plan.fields:
             layout["cells"] += f" as {', '.join(plan.fields)}"
+        if not plan.native:
+            layout["value"] = _type(plan.result)
     else:
-        layout["cells"] = "objects"
+        by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
+        layout["cells"] = "objects by event time" if by_time else "objects"
+        layout["value"] = _type(step.value)
+        layout["window"] = f"tumbling {step.window.size_ms} ms" if step.window else "none"
     return layout
 
 
-def _step(node: Node, inferred: Inferred) -> dict[str, str]:
-    step = inferred[node]
-    return {"kind": node.kind, "value": _type(step.value), "code": " ".join(map(_code, functions_of(node)))}
+def _step(node: Node) -> dict[str, str]:
+    return {"kind": node.kind, "code": " ".join(map(_code, functions_of(node)))}
 
 
 def functions_of(node: Node) -> list[Function]:
@@ -123,6 +127,6 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
     return [
         Change(name, f"its {part} was {old.get(part, 'none')} and is {new.get(part, 'none')}", False)
-        for part in ("kind", "key", "window", "cells")
+        for part in ("kind", "key", "value", "window", "cells")
         if old.get(part) != new.get(part)
     ]

@@ -8,7 +8,7 @@ from functools import singledispatch
 
 import pyarrow as pa
 
-from potok.expressions.expr import Expr
+from potok.expressions.expr import Expr, TupleExpr
 from potok.expressions.function import Function
 from potok.expressions.trace import Traced, Untraceable
 from potok.records.schema import Schema
@@ -47,7 +47,8 @@ class Step:
     `key` and `value` are the types of what comes out; None is dynamic. `exprs` holds one expression for each function
     of the node, or None where that function runs as Python, and `reason` says why. `intact` says that values are
     still as
-    they were read from their topic; `rekeyed` that keys are not; `sharded` that records are on the shard of their key.
+    they were read from their topic; `rekeyed` that the records of a key may come from several partitions; `sharded`
+    that records are on the shard of their key. `window` is that of the table whose rows these are.
     """
 
     key: pa.DataType | None
@@ -59,6 +60,8 @@ class Step:
     sharded: bool = False
     plan: AggregatePlan | None = None
     order_dependent: bool = False
+    window: Tumbling | None = None
+    topics: frozenset[str] = frozenset()
 
     @property
     def native(self) -> bool:
@@ -87,9 +90,11 @@ def _arrow(schema: Schema | None) -> pa.DataType | None:
     return schema.arrow if schema is not None else None
 
 
-def _trace(function: Function, up: Step) -> tuple[Expr | None, str]:
+def _trace(function: Function, up: Step, *, pair: bool = False) -> tuple[Expr | None, str]:
     traced = trace_function(function, up.key, up.value)
     if isinstance(traced, Traced):
+        if isinstance(traced.expr, TupleExpr) and not pair:
+            return None, "it returns a tuple"
         return traced.expr, ""
     assert isinstance(traced, Untraceable)
     return None, traced.reason
@@ -104,14 +109,14 @@ def _step(node: Node, ups: list[Step]) -> Step:  # noqa: ARG001 - every kind of 
 def _source(node: StreamSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = _arrow(node.key.schema), _arrow(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
-    return Step(key, value, exprs, reason, intact=True)
+    return Step(key, value, exprs, reason, intact=True, topics=frozenset((node.topic,)))
 
 
 @_step.register
 def _table_source(node: TableSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = _arrow(node.key.schema), _arrow(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
-    return Step(key, value, exprs, reason, sharded=True)
+    return Step(key, value, exprs, reason, sharded=True, topics=frozenset((node.topic,)))
 
 
 def _timestamp(
@@ -126,14 +131,14 @@ def _timestamp(
 @_step.register
 def _filter(node: Filter, ups: list[Step]) -> Step:
     expr, reason = _trace(node.predicate, ups[0])
-    return replace(ups[0], exprs=(expr,), reason=reason, plan=None)
+    return replace(ups[0], exprs=(expr,), reason=reason, plan=None, order_dependent=False)
 
 
 @_step.register
 def _branch(node: Branch, ups: list[Step]) -> Step:
     found = [_trace(predicate, ups[0]) for predicate in node.predicates]
     reason = next((reason for _, reason in found if reason), "")
-    return replace(ups[0], exprs=tuple(expr for expr, _ in found), reason=reason, plan=None)
+    return replace(ups[0], exprs=tuple(expr for expr, _ in found), reason=reason, plan=None, order_dependent=False)
 
 
 @_step.register(Arm)
@@ -141,26 +146,34 @@ def _branch(node: Branch, ups: list[Step]) -> Step:
 def _same(node: Node, ups: list[Step]) -> Step:
     moved = isinstance(node, Repartition)
     return replace(
-        ups[0], exprs=(), reason="", plan=None, sharded=moved or ups[0].sharded, intact=not moved and ups[0].intact
+        ups[0],
+        exprs=(),
+        reason="",
+        plan=None,
+        order_dependent=False,
+        sharded=moved or ups[0].sharded,
+        intact=not moved and ups[0].intact,
     )
 
 
 @_step.register(Peek)
 @_step.register(Foreach)
 def _action(node: Peek | Foreach, ups: list[Step]) -> Step:  # noqa: ARG001
-    return replace(ups[0], exprs=(None,), reason="it has an effect outside", plan=None)
+    return replace(ups[0], exprs=(None,), reason="it has an effect outside", plan=None, order_dependent=False)
 
 
 @_step.register
 def _merge(node: Merge, ups: list[Step]) -> Step:  # noqa: ARG001
     first = ups[0]
+    topics = frozenset[str]().union(*(up.topics for up in ups))
     same_key = all(up.key == first.key for up in ups)
     same_value = all(up.value == first.value for up in ups)
     return Step(
         first.key if same_key else None,
         first.value if same_value else None,
         intact=all(up.intact for up in ups) and same_value,
-        rekeyed=any(up.rekeyed for up in ups) or not same_key,
+        rekeyed=any(up.rekeyed for up in ups) or not same_key or len(topics) > 1,
+        topics=topics,
         sharded=all(up.sharded for up in ups) and same_key,
     )
 
@@ -181,35 +194,45 @@ def _mapped(up: Step, expr: Expr | None, reason: str, schema: Schema | None) -> 
     if schema is not None and expr is not None and expr.type != schema.arrow:
         expr, reason = None, f"the declared type {schema.ddl()} differs from the traced one"
     value = expr.type if expr is not None else _arrow(schema)
-    return replace(up, value=value, exprs=(expr,), reason=reason, intact=False, plan=None)
+    return replace(up, value=value, exprs=(expr,), reason=reason, intact=False, plan=None, order_dependent=False)
 
 
 @_step.register
 def _table_filter(node: TableFilter, ups: list[Step]) -> Step:
     expr, reason = _trace(node.predicate, ups[0])
-    return replace(ups[0], exprs=(expr,), reason=reason, plan=None)
+    return replace(ups[0], exprs=(expr,), reason=reason, plan=None, order_dependent=False)
 
 
 @_step.register
 def _map(node: Map, ups: list[Step]) -> Step:
-    expr, reason = _trace(node.function, ups[0])
-    pair = expr is not None and pa.types.is_struct(expr.type) and expr.type.num_fields == 2
+    expr, reason = _trace(node.function, ups[0], pair=True)
+    pair = isinstance(expr, TupleExpr) and len(expr.items) == 2
     if expr is not None and (not pair or node.schema is not None or node.key_schema is not None):
         expr, reason = None, "it does not return a pair of expressions"
     key = expr.type.field(0).type if expr is not None else _arrow(node.key_schema)
     value = expr.type.field(1).type if expr is not None else _arrow(node.schema)
-    return Step(key, value, (expr,), reason, rekeyed=True)
+    return Step(key, value, (expr,), reason, rekeyed=True, topics=ups[0].topics)
 
 
 @_step.register
-def _flat_map(node: FlatMap, ups: list[Step]) -> Step:  # noqa: ARG001
-    return Step(_arrow(node.key_schema), _arrow(node.schema), (None,), "it returns a list of records", rekeyed=True)
+def _flat_map(node: FlatMap, ups: list[Step]) -> Step:
+    reason = "it returns a list of records"
+    topics = ups[0].topics
+    return Step(_arrow(node.key_schema), _arrow(node.schema), (None,), reason, rekeyed=True, topics=topics)
 
 
 @_step.register
 def _flat_map_values(node: FlatMapValues, ups: list[Step]) -> Step:
     value = _arrow(node.schema)
-    return replace(ups[0], value=value, exprs=(None,), reason="it returns a list of values", intact=False, plan=None)
+    return replace(
+        ups[0],
+        value=value,
+        exprs=(None,),
+        reason="it returns a list of values",
+        intact=False,
+        plan=None,
+        order_dependent=False,
+    )
 
 
 @_step.register
@@ -218,7 +241,9 @@ def _select_key(node: SelectKey, ups: list[Step]) -> Step:
     if expr is not None and node.key_schema is not None and expr.type != node.key_schema.arrow:
         expr, reason = None, "the declared type of the key differs from the traced one"
     key = expr.type if expr is not None else _arrow(node.key_schema)
-    return replace(ups[0], key=key, exprs=(expr,), reason=reason, rekeyed=True, sharded=False, plan=None)
+    return replace(
+        ups[0], key=key, exprs=(expr,), reason=reason, rekeyed=True, sharded=False, plan=None, order_dependent=False
+    )
 
 
 @_step.register
@@ -232,6 +257,8 @@ def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
         sharded=node.window is None,
         plan=plan,
         order_dependent=plan.order_dependent and ups[0].rekeyed,
+        window=node.window,
+        topics=ups[0].topics,
     )
 
 
@@ -244,14 +271,14 @@ def windowed_key(key: pa.DataType | None, window: Tumbling | None) -> pa.DataTyp
 
 @_step.register
 def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
-    return Step(ups[0].key, ups[0].value, rekeyed=True, sharded=True)
+    return Step(ups[0].key, ups[0].value, rekeyed=True, sharded=True, topics=ups[0].topics)
 
 
 @_step.register
 def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
-    return replace(ups[0], exprs=(), reason="", plan=None, intact=False)
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None)
 
 
 @_step.register
 def _sink(node: Sink, ups: list[Step]) -> Step:  # noqa: ARG001
-    return replace(ups[0], exprs=(), reason="", plan=None)
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False)

@@ -8,7 +8,7 @@ from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
 from potok.topology.nodes import Foreach, Node, Sink, StreamSource, TableSource
 
-NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 
 
 class EmptyTopology(TopologyError):
@@ -75,6 +75,8 @@ def validate(topology: Topology) -> None:
     if not any(node.stateful or isinstance(node, Sink | Foreach) for node in topology):
         raise NothingKept(topology.name, topology.sources[0].at)
     read = set(topology.source_topics)
+    if topology.dead_letter_topic in read:
+        raise ReadsItsOwnOutput(topology.dead_letter_topic, topology.sources[0].at)
     for sink in topology.of_type(Sink):
         if sink.topic in read:
             raise ReadsItsOwnOutput(sink.topic, sink.at)

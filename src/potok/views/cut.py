@@ -43,10 +43,12 @@ class Cut:
         data = self._shards[shard].get(table, key)
         return None if data is None else decode_cell(data, table, key).before(self._fence)
 
-    def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """All rows of a table in a range of keys, shard by shard."""
-        for shard in self._shards:
-            for key, cell in shard.scan(table, start, stop):
+    def scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of a table in a range of stored keys, shard by shard, or those of one shard."""
+        for snapshot in self._shards if shard is None else [self._shards[shard]]:
+            for key, cell in snapshot.scan(table, start, stop):
                 value = cell.before(self._fence)
                 if value is not None:
                     yield key, value

@@ -54,9 +54,6 @@ class CellReader:
     def values(self, cells: list[bytes]) -> list[Any]:
         return [self.value(data) for data in cells]
 
-    def time_ms(self, data: bytes) -> int:
-        return int(load_state(data)[0])
-
 
 class ColumnReader(CellReader):
     """Cells of fixed width, read as one array."""
@@ -72,9 +69,6 @@ class ColumnReader(CellReader):
         array = np.frombuffer(b"".join(cells), self._cells.dtype)
         result: list[Any] = self._cells.result(array, np.ones(len(array), np.bool_)).to_pylist()
         return result
-
-    def time_ms(self, data: bytes) -> int:
-        return int(np.frombuffer(data, self._cells.dtype)["timestamp"][0])
 
 
 class ObjectReader(CellReader):
@@ -122,8 +116,13 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
             slots = tuple((slot.op, str(slot.type), slot.initial) for slot in plan.slots)
             return TableLayout(node.name, _text(key), window_ms, "columns", plan.kind, slots, plan.fields)
         return TableLayout(node.name, _text(key), window_ms, "objects", plan.kind)
+    step = inferred[node]
     by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
-    return TableLayout(node.name, _text(inferred[node].key), 0, "objects", "latest" if by_time else "value")
+    kind = "by_time" if by_time else "value"
+    if step.window is None:
+        return TableLayout(node.name, _text(step.key), 0, "objects", kind)
+    inner = None if step.key is None else step.key.field(0).type
+    return TableLayout(node.name, _text(inner), step.window.size_ms, "objects", kind)
 
 
 def _text(type_: pa.DataType | None) -> str:

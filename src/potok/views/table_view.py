@@ -19,6 +19,7 @@ Instant = int | datetime
 """Milliseconds since 1970, or a datetime (UTC unless it says otherwise)."""
 
 _BIAS = 1 << 63
+PREFIX = 400
 
 
 class WindowedKey(NamedTuple):
@@ -75,7 +76,7 @@ class TableView:
     @property
     def _hides_nulls(self) -> bool:
         """A table by event time remembers deleted keys, so that older records stay out; readers do not see them."""
-        return self._layout.form == "objects" and self._layout.kind in ("latest", "value")
+        return self._layout.kind in ("by_time", "value")
 
     def _get_window(self, key: Any, default: Any, at: Instant | None) -> Any:
         if at is None:
@@ -99,37 +100,49 @@ class TableView:
         if not self.windowed:
             raise NotWindowed(self.name)
         canonical = self._canonical(key)
-        low = canonical + (0 if start is None else _ms(start) + _BIAS).to_bytes(8, "big")
-        high = canonical + ((1 << 64) - 1 if end is None else _ms(end) + _BIAS).to_bytes(8, "big")
-        rows = [(row, value) for row, value in self._rows(low, high) if self._canonical(row.key) == canonical]
-        return sorted(rows, key=lambda row: row[0].start_ms)
+        low = -_BIAS if start is None else _ms(start)
+        high = _BIAS if end is None else _ms(end)
+
+        def work(cut: Cut) -> list[tuple[WindowedKey, Any]]:
+            # A long key is cut in the store, so the scan goes by what is never cut.
+            prefix = canonical[:PREFIX]
+            cells = cut.scan(self.name, prefix, after_prefix(prefix), shard=crc32(canonical) % cut.shards)
+            mine = [(cell_key, data) for cell_key, data in cells if cell_key[:-8] == canonical]
+            return [row for row in self._decoded(mine) if low <= row[0].start_ms < high]
+
+        return self._tables.read(work)
 
     def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
         """The rows with low <= key < high, in the order of their keys."""
-        start = b"" if low is None else self._canonical(low)
-        stop = None if high is None else self._canonical(high)
-        return dict(self._rows(start, stop))
+        return dict(row for row in self._rows() if _within(row[0], low, high, windowed=self.windowed))
 
     def all(self) -> dict[Any, Any]:
         """All rows, in the order of their keys."""
-        return dict(self._rows(b"", None))
+        return dict(self._rows())
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        yield from self._rows(b"", None)
+        yield from self._rows()
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._rows(b"", None))
+        return len(self._rows())
 
-    def _rows(self, start: bytes, stop: bytes | None) -> list[tuple[Any, Any]]:
-        return self._tables.read(lambda cut: self.rows_of(cut, start, stop))
+    def _rows(self) -> list[tuple[Any, Any]]:
+        return self._tables.read(self.rows_of)
 
     def rows_of(self, cut: Cut, start: bytes = b"", stop: bytes | None = None) -> list[tuple[Any, Any]]:
-        """The rows of this table in a cut that somebody holds."""
-        found = sorted(cut.scan(self.name, start, stop))
-        values = self._reader.values([data for _, data in found]) if found else []
-        keys = self._keys([key for key, _ in found])
+        """The rows of this table in a cut that somebody holds, or those in a range of stored keys."""
+        return self._decoded(list(cut.scan(self.name, start, stop)))
+
+    @property
+    def stored_in_order(self) -> bool:
+        """Whether the order of the stored bytes is that of the keys."""
+        return not self.windowed and self._key_type is not None
+
+    def _decoded(self, cells: list[tuple[bytes, bytes]]) -> list[tuple[Any, Any]]:
+        values = self._reader.values([data for _, data in cells]) if cells else []
+        keys = self._keys([key for key, _ in cells])
         pairs = zip(keys, values, strict=True)
-        return [(key, value) for key, value in pairs if value is not None or not self._hides_nulls]
+        return in_order([(key, value) for key, value in pairs if value is not None or not self._hides_nulls])
 
     def _keys(self, cell_keys: list[bytes]) -> list[Any]:
         if not self.windowed:
@@ -138,6 +151,28 @@ class TableView:
         keys = decode_keys([key[:-8] for key in cell_keys], self._key_type)
         starts = [int.from_bytes(key[-8:], "big") - _BIAS for key in cell_keys]
         return [WindowedKey(hashable(key), start, start + size) for key, start in zip(keys, starts, strict=True)]
+
+
+def in_order(rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Rows by their keys; keys of several kinds that Python cannot compare stand by kind, then by their text."""
+    try:
+        return sorted(rows, key=lambda row: row[0])
+    except TypeError:
+        return sorted(rows, key=lambda row: (type(row[0]).__name__, repr(row[0])))
+
+
+def _within(key: Any, low: Any, high: Any, *, windowed: bool) -> bool:
+    place = key.key if windowed else key
+    try:
+        return (low is None or hashable(low) <= place) and (high is None or place < hashable(high))
+    except TypeError:
+        return False
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The least key after all that begin with a prefix."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 def hashable(key: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A query is one of Spark's streaming queries: it starts, stops at a boundary, goes on, and lets nobody in beside it."""
+"""A query is one of Spark's streaming queries: it starts, stops at a boundary, goes on, and runs alone."""
 
 from __future__ import annotations
 

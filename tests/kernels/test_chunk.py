@@ -25,7 +25,7 @@ HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
         [Decimal("1.5"), dt.datetime(2024, 1, 1, tzinfo=dt.UTC), Value({"n": Value({"x": 1})})],
     ],
 )
-def test_a_chunk_travels_unchanged_but_for_its_raw_bytes(values: Any) -> None:
+def test_a_chunk_travels_unchanged_with_the_bytes_that_its_values_mean(values: Any) -> None:
     chunk = chunk_of(pa.array(["a", None, "c"]), values, [3, 1, 2])
     chunk.before, chunk.expired = ["x", None, "z"], True
     chunk.headers = pa.array([[("h", b"1")], None, []], HEADERS)
@@ -33,7 +33,8 @@ def test_a_chunk_travels_unchanged_but_for_its_raw_bytes(values: Any) -> None:
     assert (items(back.key), items(back.value), back.before) == (items(chunk.key), items(values), chunk.before)
     assert back.timestamp.tolist() == [3, 1, 2] and back.offset.tolist() == [0, 1, 2]
     assert back.expired and back.headers is not None and back.headers.equals(chunk.headers)
-    assert back.raw_value is None and not back.intact
+    assert back.raw_key is None and back.intact and back.raw_value.equals(chunk.raw_value)
+    assert from_wire(to_wire(chunk.with_value(values))).raw_value is None
 
 
 def test_objects_keep_their_kinds() -> None:

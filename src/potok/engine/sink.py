@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.engine.report import Report
-from potok.kernels.chunk import Chunk, Column
+from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task
 from potok.log.broker import LOG_SCHEMA, Broker
@@ -41,6 +41,7 @@ class SinkWriter(Operator):
         self._staging, self._report = staging, report
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
+        self._positions: list[tuple[Ints, Ints]] = []
 
     def process(self, chunk: Chunk) -> None:
         keys = encode_keys(chunk.key, self._key_format)
@@ -64,6 +65,7 @@ class SinkWriter(Operator):
             batch, homes = batch.filter(pa.array(good)), homes[good]
         self._rows.append(batch)
         self._homes.append(homes)
+        self._positions.append((chunk.lane, chunk.offset) if not errors else (chunk.lane[good], chunk.offset[good]))
         self.task.records_out[self.name] += batch.num_rows
 
     def _values(self, chunk: Chunk) -> Encoded:
@@ -85,13 +87,18 @@ class SinkWriter(Operator):
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
         homes = np.concatenate(self._homes)
+        lanes, offsets = (np.concatenate(part) for part in zip(*self._positions, strict=True))
+        order = np.lexsort((offsets, lanes))
+        if np.any(order[1:] < order[:-1]):
+            # Records of several branches: in a partition they stand in the order of what they came from.
+            table, homes = table.take(pa.array(order)), homes[order]
         self._report.written += len(homes)
         for partition in np.unique(homes):
             rows = np.flatnonzero(homes == partition)
             part = table if len(rows) == len(homes) else table.take(pa.array(rows))
             for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
                 self._report.staged.append(self._broker.stage(self._staging, self._topic, int(partition), batch))
-        self._rows, self._homes = [], []
+        self._rows, self._homes, self._positions = [], [], []
 
 
 def encode(column: Column, format_name: str) -> Encoded:

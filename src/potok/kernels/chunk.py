@@ -97,9 +97,10 @@ def as_objects(column: Column) -> list[Any]:
 
 
 def concat(chunks: Sequence[Chunk]) -> Chunk:
-    """One chunk of all; the raw bytes do not come along."""
+    """One chunk of all. The raw values come along if all are intact."""
     if len(chunks) == 1:
         return chunks[0]
+    intact = all(chunk.intact and chunk.raw_value is not None for chunk in chunks)
     return Chunk(
         concat_columns([chunk.key for chunk in chunks]),
         concat_columns([chunk.value for chunk in chunks]),
@@ -109,6 +110,8 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         np.concatenate([chunk.offset for chunk in chunks]),
         None if chunks[0].before is None else concat_columns([_before(chunk) for chunk in chunks]),
         _concat_headers(chunks),
+        raw_value=pa.concat_arrays([chunk.raw_value for chunk in chunks]) if intact else None,
+        intact=intact,
     )
 
 
@@ -132,7 +135,7 @@ def in_order(chunk: Chunk) -> Chunk:
 
 
 def to_wire(chunk: Chunk) -> bytes:
-    """The chunk as bytes, for the way through a shuffle; the raw bytes do not come along."""
+    """The chunk as bytes, for the way through a shuffle; of the raw bytes, those that intact values mean come along."""
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
         "stream_time": pa.array(chunk.stream_time),
@@ -147,6 +150,8 @@ def to_wire(chunk: Chunk) -> bytes:
             arrays[name] = column
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
+    if chunk.intact and chunk.raw_value is not None:
+        arrays["raw_value"] = chunk.raw_value
     batch = pa.RecordBatch.from_pydict(arrays)
     return pickle.dumps((to_ipc(batch), objects, chunk.expired), protocol=5)
 
@@ -170,6 +175,8 @@ def from_wire(data: bytes) -> Chunk:
         batch.column("offset").to_numpy(),
         column("before"),
         column("headers"),
+        raw_value=column("raw_value"),
+        intact="raw_value" in names,
         expired=expired,
     )
 

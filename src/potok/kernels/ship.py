@@ -43,7 +43,7 @@ class ShipRecords(GroupRecords):
         if not len(chunk):
             return
         keys = encode_keys(chunk.key)
-        keyed = chunk.with_key(keys)
+        keyed = replace(chunk, key=keys, raw_value=None, intact=False)
         for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
 
@@ -80,6 +80,5 @@ class Exchange(Operator):
             good[list(encoded.errors)] = False
             keys = keys.filter(pa.array(good))
             chunk = self.set_aside(chunk, encoded.errors)
-        bare = replace(chunk, raw_key=None, raw_value=None, intact=False)
         for shard, rows in split(keys, self._shards):
-            self._outbox.send(self._level, shard, self.name, to_wire(bare.take(rows)))
+            self._outbox.send(self._level, shard, self.name, to_wire(chunk.take(rows)))

@@ -200,6 +200,8 @@ class Receive(Operator):
         self._chunks.append(from_wire(payload))
 
     def finish(self) -> None:
-        if self._chunks:
-            self.emit(in_order(concat(self._chunks)))
-            self._chunks = []
+        for intact in (True, False):
+            chunks = [chunk for chunk in self._chunks if chunk.intact is intact]
+            if chunks:
+                self.emit(in_order(concat(chunks)))
+        self._chunks = []

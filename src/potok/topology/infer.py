@@ -145,15 +145,7 @@ def _branch(node: Branch, ups: list[Step]) -> Step:
 @_step.register(Repartition)
 def _same(node: Node, ups: list[Step]) -> Step:
     moved = isinstance(node, Repartition)
-    return replace(
-        ups[0],
-        exprs=(),
-        reason="",
-        plan=None,
-        order_dependent=False,
-        sharded=moved or ups[0].sharded,
-        intact=not moved and ups[0].intact,
-    )
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, sharded=moved or ups[0].sharded)
 
 
 @_step.register(Peek)

@@ -176,7 +176,7 @@ def show(rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure Potok against what a user would write by hand.")
     parser.add_argument("--records", type=int, default=4_000_000)
-    parser.add_argument("--batch", type=int, default=500_000, help="records per batch, the same on both sides")
+    parser.add_argument("--batch", type=int, default=1_000_000, help="records per batch, the same on both sides")
     parser.add_argument("--only", choices=sorted(SUITES), action="append")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/latest.json"))
     options = parser.parse_args()

@@ -31,8 +31,8 @@ class Settings:
     broker: str = "file:./data"
     """Where the log lives, as a URL or a directory."""
 
-    shards: int = 4
-    """How many ways the state of a new query is cut. Recorded when a query is created."""
+    shards: int = 0
+    """How many ways the state of a new query is cut; 0 for as many as there are cores. Recorded when it is created."""
 
     master: str = "local[*,4]"
     """The Spark master. Plain `local[*]` would never retry a failed task."""

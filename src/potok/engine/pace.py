@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEAST = 1_000
+FIRST = 250_000
 
 
 @dataclass(slots=True)
@@ -13,7 +14,10 @@ class Pace:
 
     target_ms: int
     most: int
-    limit: int = 50_000
+    limit: int = FIRST
+
+    def __post_init__(self) -> None:
+        self.limit = min(self.limit, self.most)
 
     def learn(self, records: int, batch_ms: int) -> int:
         """Take one batch into account; returns the limit for the next one."""
@@ -22,6 +26,6 @@ class Pace:
         if factor < 1 and records > LEAST:
             self.limit = int(min(self.limit, records) * max(factor, 0.5))
         elif factor > 1 and full:
-            self.limit = int(self.limit * min(factor, 2.0))
+            self.limit = int(self.limit * min(factor, 4.0))
         self.limit = min(max(LEAST, self.limit), self.most)
         return self.limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,10 @@ from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import Node, Sink
 from potok.views.layout import layouts_of
+
+
+MOST_SHARDS = 8
+"""More are for clusters, and for those who ask."""
 
 
 class Buildable(Protocol):
@@ -89,7 +94,7 @@ def prepare(program: Buildable | Topology, broker: Broker, settings: Settings) -
             raise StateDoesNotFit(topology.name, misfits)
         make_topics(topology, broker)
         ledger = Ledger(broker, topology.name)
-        plan = make_plan(topology, ledger.entry.shards or settings.shards)
+        plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
         _check_topics(topology, broker, ledger)
         pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
         _begin(plan, broker, ledger, pulse)

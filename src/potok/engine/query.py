@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
-from potok.engine.pace import Pace
+from potok.engine.pace import FIRST, Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
 from potok.errors import PotokError, QueryError
+from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
 from potok.state.entry import mark_of
@@ -58,13 +59,21 @@ class Query:
         self._runner = BatchRunner(
             spark.sparkContext, broker, prepared.plan, prepared.ledger, prepared.directory, prepared.pulse, parallelism
         )
-        self._runner.pace = Pace(settings.target_batch_ms, settings.max_batch_records)
+        self._runner.pace = self._pace(broker, settings)
         self._lock = threading.Lock()
         self._stopping = False
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._query: StreamingQuery | None = None
         self._protected_at = 0.0
+
+    def _pace(self, broker: Broker, settings: Settings) -> Pace:
+        """Goes on with what the last run has learnt."""
+        mark = mark_of(self.name, "pace")
+        learnt = broker.mark(mark)
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else FIRST)
+        broker.set_marks({mark: str(pace.limit).encode()})
+        return pace
 
     @property
     def checkpoint(self) -> Path:

@@ -268,7 +268,10 @@ def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
 
 @_step.register
 def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
-    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None)
+    # The changes of a row come one after the other, from its shard, whatever the times they carry.
+    return replace(
+        ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None, rekeyed=False
+    )
 
 
 @_step.register

@@ -32,7 +32,8 @@ def rates_of(progress: Sequence[Any], rows: Sequence[int] | None = None) -> Rate
     """From the beginning of the second batch to the end of the last, by Spark's progress reports."""
     batches = [dict(report) if isinstance(report, dict) else report for report in progress]
     counts = list(rows) if rows is not None else [int(batch["numInputRows"]) for batch in batches]
-    steady = [(batch, count) for batch, count in zip(batches, counts, strict=True) if count][1:]
+    full = [(batch, count) for batch, count in zip(batches, counts, strict=True) if count]
+    steady = full[1:] or full
     begins = [_at(batch["timestamp"]) for batch, _ in steady]
     times = [float(batch["durationMs"]["triggerExecution"]) for batch, _ in steady]
     gaps = [(later - sooner) * 1000 for sooner, later in itertools.pairwise(begins)]

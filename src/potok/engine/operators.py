@@ -14,6 +14,7 @@ from potok.kernels.aggregates import Aggregate as MergeAggregate
 from potok.kernels.expiry import NEVER
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import Latest, folder_of
+from potok.kernels.lookups import fields_read
 from potok.kernels.operator import Operator, Task
 from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import PreAggregate
@@ -69,8 +70,16 @@ class Workshop:
                 return PreAggregate(node.name, self.task, plan, node.window, self.outbox, level, shards)
             function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
             selector = (function, plan.selector) if function is not None else None
-            return ShipRecords(node.name, self.task, node.window, self.outbox, level, shards, selector)
+            fields = self._fields(node)
+            return ShipRecords(node.name, self.task, node.window, self.outbox, level, shards, selector, fields)
         return ShipRecords(node.name, self.task, None, self.outbox, level, shards)
+
+    def _fields(self, node: Aggregate) -> frozenset[str] | None:
+        """What an aggregator looks up in a value, if it does nothing else with it."""
+        function = node.aggregation.function
+        if node.aggregation.kind != "fold" or function is None:
+            return None
+        return fields_read(function.callable, function.arity - 2)
 
     def body(self, node: Node) -> Operator:
         """The step itself."""

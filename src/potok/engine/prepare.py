@@ -29,7 +29,6 @@ from potok.topology.infer import infer
 from potok.topology.nodes import Node, Sink
 from potok.views.layout import layouts_of
 
-
 MOST_SHARDS = 8
 """More are for clusters, and for those who ask."""
 

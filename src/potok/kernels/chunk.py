@@ -50,10 +50,10 @@ class Chunk:
         return len(self.timestamp)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Chunk:
-        indices = pa.array(rows)
+        indices, numbers = pa.array(rows), rows.tolist()
 
         def pick(column: Column) -> Column:
-            return [column[i] for i in rows] if isinstance(column, list) else column.take(indices)
+            return [column[i] for i in numbers] if isinstance(column, list) else column.take(indices)
 
         return Chunk(
             pick(self.key),

@@ -34,6 +34,41 @@ def only_looks_up(function: Callable[..., Any]) -> bool:
     return not any(step.opname in _CHANGES for step in dis.get_instructions(function))
 
 
+@lru_cache(maxsize=1024)
+def fields_read(function: Callable[..., Any], position: int) -> frozenset[str] | None:
+    """The names that a function looks up in one of its arguments, or None if it does anything else with it.
+
+    `lambda k, v, total: total + v["amount"]` reads `amount` of its argument 1, so nothing else of `v` needs to travel.
+    """
+    if type(function) is not FunctionType:
+        return None
+    code = function.__code__
+    if position >= code.co_argcount or code.co_varnames[position] in code.co_cellvars:
+        return None
+    name, found = code.co_varnames[position], set[str]()
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    for step, key, use in zip(steps, [*steps[1:], None], [*steps[2:], None, None], strict=True):
+        if not _mentions(step, name):
+            continue
+        plain_load = step.opname in ("LOAD_FAST", "LOAD_FAST_BORROW")
+        if not plain_load or key is None or use is None or key.opname != "LOAD_CONST" or not _is_subscript(use):
+            return None
+        if not isinstance(key.argval, str):
+            return None
+        found.add(key.argval)
+    return frozenset(found)
+
+
+def _mentions(step: dis.Instruction, name: str) -> bool:
+    if not step.opname.startswith(("LOAD_FAST", "STORE_FAST", "DELETE_FAST")):
+        return False
+    return step.argval == name or (isinstance(step.argval, tuple) and name in step.argval)
+
+
+def _is_subscript(step: dis.Instruction) -> bool:
+    return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
+
+
 def _harmless(step: dis.Instruction, scope: dict[str, Any]) -> bool:
     if step.opname in _ATTRIBUTES or step.opname.startswith(("IMPORT", "STORE_GLOBAL", "LOAD_NAME")):
         return False

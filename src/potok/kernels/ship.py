@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,11 @@ class ShipRecords(GroupRecords):
         level: int,
         shards: int,
         selector: tuple[Function, Expr | None] | None = None,
+        fields: frozenset[str] | None = None,
     ) -> None:
         super().__init__(name, task, window)
         self._outbox, self._level, self._shards, self._selector = outbox, level, shards, selector
+        self._fields = fields
 
     def process(self, chunk: Chunk) -> None:
         chunk, _ = self.admit(chunk)
@@ -43,7 +46,9 @@ class ShipRecords(GroupRecords):
         if not len(chunk):
             return
         keys = encode_keys(chunk.key)
-        keyed = replace(chunk, key=keys, raw_value=None, intact=False)
+        keyed = replace(chunk, key=keys, raw_key=None, raw_value=None, intact=False)
+        if self._fields is not None and isinstance(chunk.value, list):
+            keyed.value = only_fields(chunk.value, self._fields)
         for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
 
@@ -61,6 +66,11 @@ class ShipRecords(GroupRecords):
             good[list(errors)] = False
             selected = selected.where(good)
         return selected
+
+
+def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
+    """Dynamic values with no more than the fields that somebody will look up."""
+    return [{f: v[f] for f in fields if f in v} if type(v) is dict else v for v in values]
 
 
 class Exchange(Operator):

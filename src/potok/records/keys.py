@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.errors import SchemaError
 from potok.records.convert import Reading
@@ -45,7 +46,7 @@ def encode_keys(column: Column) -> pa.Array:
 def encode_each_key(column: Column) -> Encoded:
     """Like `encode_keys`, with a reason for each key that has no bytes. Only keys without a type can be so."""
     if isinstance(column, list):
-        return dump_each(column, dump_key, "cannot be a key")
+        return _plain_texts(column) or dump_each(column, dump_key, "cannot be a key")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     arrow = column.type
@@ -60,6 +61,19 @@ def encode_each_key(column: Column) -> Encoded:
     if pa.types.is_floating(arrow):
         return Encoded(_fixed(column, column.cast(pa.float64()), np.dtype(">u8")))
     return dump_each(rows_of(column), dump_typed_key, "cannot be a key")
+
+
+def _plain_texts(keys: list[Any]) -> Encoded | None:
+    """Keys that are all text without a character that JSON escapes: their JSON is the text between quotes."""
+    if set(map(type, keys)) != {str}:
+        return None
+    try:
+        texts = pa.array(keys, pa.string())
+    except (UnicodeEncodeError, pa.ArrowException):
+        return None
+    if pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
+        return None
+    return Encoded(pc.binary_join_element_wise('"', texts, '"', "").cast(pa.binary()))
 
 
 def encode_key(key: Any, arrow: pa.DataType | None = None) -> bytes | None:

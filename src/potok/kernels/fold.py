@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from potok.errors import StateError
@@ -13,14 +14,17 @@ from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, plain, python_rows
 from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
-from potok.kernels.expiry import Expiry
+from potok.kernels.expiry import NEVER, Expiry
 from potok.kernels.folders import Folder, Rank
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, time_of, window_starts
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Tumbling
+
+UNTOUCHED: Any = object()
+"""The state of a cell that does not exist, or that no record of the batch has reached."""
 
 _UNFIT = (StateError, pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
 """What goes wrong with an aggregate that is no data, or not of the declared type."""
@@ -61,75 +65,100 @@ class FoldRecords(Operator):
             self._expire(self._expiry)
 
     def _fold(self, chunk: Chunk) -> None:
-        assert isinstance(chunk.key, pa.Array)
-        starts = None if self._window is None else window_starts(self._window, chunk.timestamp)
-        keys: list[bytes] = chunk.key.to_pylist()
-        cell_keys = keys if starts is None else [k + s for k, s in zip(keys, time_bytes(starts), strict=True)]
-        unique = list(dict.fromkeys(cell_keys))
-        before = dict(zip(unique, self._session.read(self.name, unique), strict=True))
-        states, errors = self._run(chunk, cell_keys, before)
-        rows = self._settle(chunk, states, before, cell_keys, errors)
+        ids, cell_keys = self._groups(chunk)
+        before = self._session.read(self.name, cell_keys)
+        found = [None if data is None else load_state(data) for data in before]
+        old_times = np.array([NEVER if state is None else state[0] for state in found], np.int64)
+        states, errors = self._run(chunk, ids.tolist(), cell_keys, before, found)
+        good = all_but(errors, len(ids))
+        times = np.maximum(old_times, greatest_of(ids[good], chunk.timestamp[good], len(cell_keys)))
+        rows = self._settle(chunk, ids, cell_keys, before, states, times, errors)
         if errors:
             shown = chunk.with_key(key_column(chunk.key, self._key_type))
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
-        self._session.write(self.name, rows)
-        if self._expiry is not None and rows:
-            touched = [key for key, _, _ in rows]
-            existed = np.array([old is not None for _, _, old in rows], np.bool_)
-            self._expiry.opened(touched, _starts(touched), existed)
-        self._emit(states, before, greatest_of(cell_keys, chunk.stream_time))
+        self._session.write(self.name, [(cell_keys[i], data, before[i]) for i, data in rows])
+        touched = [i for i, _ in rows]
+        self.task.records_out[self.name] += 0 if self.downstream else len(touched)
+        if not touched:
+            return
+        keys = [cell_keys[i] for i in touched]
+        if self._expiry is not None:
+            existed = np.array([before[i] is not None for i in touched], np.bool_)
+            self._expiry.opened(keys, _starts(keys), existed)
+        if self.downstream:
+            after = self._results([states[i] for i in touched])
+            previous = self._results([_kept(before[i]) for i in touched])
+            reached = greatest_of(ids, chunk.stream_time, len(cell_keys))[touched]
+            self.emit(change(self._keys(keys), after, previous, times[touched], reached))
+
+    def _groups(self, chunk: Chunk) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        """The number of each record's cell, and the keys of the cells."""
+        assert isinstance(chunk.key, pa.Array)
+        encoded = chunk.key.dictionary_encode()
+        ids, keys = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+        if self._window is None:
+            return ids, keys
+        starts, which = np.unique(window_starts(self._window, chunk.timestamp), return_inverse=True)
+        cells, numbers = np.unique(ids * len(starts) + which, return_inverse=True)
+        ends = time_bytes(starts)
+        return numbers, [keys[cell // len(ends)] + ends[cell % len(ends)] for cell in cells.tolist()]
 
     def _run(
-        self, chunk: Chunk, cell_keys: list[bytes], before: dict[bytes, bytes | None]
-    ) -> tuple[dict[bytes, Any], Errors]:
-        """Fold all records in order; the state of a key is (time, what the folder keeps)."""
-        add, states = self._folder.add, dict[bytes, Any]()
-        keys, values, ranks = self._records(chunk)
-        times = chunk.timestamp.tolist()
+        self, chunk: Chunk, ids: list[int], cell_keys: list[bytes], before: list[bytes | None], found: list[Any]
+    ) -> tuple[list[Any], Errors]:
+        """Fold all records in order; returns what the folder keeps for each cell."""
+        start = self._folder.start
+        add, states = self._folder.add, [UNTOUCHED] * len(cell_keys)
+        keys, values, ranks = self._records(chunk, cell_keys)
         errors: Errors = {}
-        fragile: set[bytes] = set()
-        for row, cell_key in enumerate(cell_keys):
-            state = states.get(cell_key)
-            if state is None:
-                state = self._initial(before[cell_key], times[row])
-            # What fails once may fail again: its state is put away before each further try.
-            saved = dump_state((state[0], self._folder.kept(state[1]))) if cell_key in fragile else None
+        fragile: dict[int, bytes] = {}
+        for row, i in enumerate(ids):
+            state = states[i]
+            if state is UNTOUCHED:
+                state = start() if found[i] is None else found[i][1]
+            elif i in fragile:
+                # What failed once may fail again: its state is put away before each further try.
+                fragile[i] = dump_state((0, self._folder.kept(state)))
             try:
-                kept = add(state[1], keys[row], values[row], ranks[row])
+                states[i] = add(state, keys[i], values[row], ranks[row])
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
                 errors[row] = describe_error(error)
-                if self._folder.mutable and cell_key in states:
-                    fed = (
-                        [r for r in range(row) if cell_keys[r] == cell_key and r not in errors] if saved is None else []
-                    )
-                    parts = [(keys[r], values[r], ranks[r], times[r]) for r in fed]
-                    states[cell_key] = load_state(saved) if saved else self._again(before[cell_key], parts)
-                    fragile.add(cell_key)
-                continue
-            states[cell_key] = (state[0] if state[0] > times[row] else times[row], kept)
+                if states[i] is UNTOUCHED:
+                    data = before[i]
+                    found[i] = None if data is None else load_state(data)
+                if not self._folder.mutable or states[i] is UNTOUCHED:
+                    continue
+                if i in fragile:
+                    states[i] = _kept(fragile[i])
+                else:
+                    fed = [r for r in range(row) if ids[r] == i and r not in errors]
+                    states[i] = self._again(before[i], [(keys[i], values[r], ranks[r]) for r in fed])
+                    fragile[i] = b""
         return states, errors
 
     def _settle(
         self,
         chunk: Chunk,
-        states: dict[bytes, Any],
-        before: dict[bytes, bytes | None],
+        ids: npt.NDArray[np.int64],
         cell_keys: list[bytes],
+        before: list[bytes | None],
+        states: list[Any],
+        times: Ints,
         errors: Errors,
-    ) -> list[tuple[bytes, bytes | None, bytes | None]]:
+    ) -> list[tuple[int, bytes]]:
         """The states as bytes. For one that cannot be kept, the records that led to it are found and set aside."""
-        rows: list[tuple[bytes, bytes | None, bytes | None]] = []
-        for key in list(states):
+        rows: list[tuple[int, bytes]] = []
+        for i, (state, time) in enumerate(zip(states, times.tolist(), strict=True)):
+            if state is UNTOUCHED:
+                continue
             try:
-                rows.append((key, self._data(states[key]), before[key]))
+                rows.append((i, self._data((time, state))))
             except _UNFIT:
-                fed = [row for row, other in enumerate(cell_keys) if other == key and row not in errors]
-                data = self._carefully(chunk.take(np.array(fed)), fed, before[key], errors)
-                if data is None:
-                    del states[key]
-                    continue
-                states[key] = load_state(data)
-                rows.append((key, data, before[key]))
+                fed = [row for row in np.flatnonzero(ids == i).tolist() if row not in errors]
+                data = self._carefully(chunk.take(np.array(fed)), fed, cell_keys[i], before[i], errors)
+                if data is not None:
+                    times[i], states[i] = load_state(data)
+                    rows.append((i, data))
         return rows
 
     def _data(self, state: tuple[int, Any]) -> bytes:
@@ -138,58 +167,48 @@ class FoldRecords(Operator):
             pa.scalar(plain(self._folder.result(state[1])), self._result_type)
         return dump_state((state[0], self._folder.kept(state[1])))
 
-    def _carefully(self, chunk: Chunk, rows: list[int], before: bytes | None, errors: Errors) -> bytes | None:
-        """The records of one key again, each on the state that the last good one left."""
-        keys, values, ranks = self._records(chunk)
+    def _carefully(
+        self, chunk: Chunk, rows: list[int], cell_key: bytes, before: bytes | None, errors: Errors
+    ) -> bytes | None:
+        """The records of one cell again, each on the state that the last good one left."""
+        keys, values, ranks = self._records(chunk, [cell_key])
         data = before
-        for row, key, value, rank, time in zip(rows, keys, values, ranks, chunk.timestamp.tolist(), strict=True):
-            state = self._initial(data, time)
+        for row, value, rank, time in zip(rows, values, ranks, chunk.timestamp.tolist(), strict=True):
+            last = time if data is None else load_state(data)[0]
             try:
-                data = self._data((max(state[0], time), self._folder.add(state[1], key, value, rank)))
+                data = self._data((max(last, time), self._folder.add(self._initial(data), keys[0], value, rank)))
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
                 errors[row] = describe_error(error)
         return data if data != before else None
 
-    def _initial(self, data: bytes | None, time: int) -> tuple[int, Any]:
-        return load_state(data) if data is not None else (time, self._folder.start())
+    def _initial(self, data: bytes | None) -> Any:
+        return self._folder.start() if data is None else _kept(data)
 
-    def _again(self, data: bytes | None, fed: list[tuple[Any, Any, Rank | None, int]]) -> tuple[int, Any]:
+    def _again(self, data: bytes | None, fed: list[tuple[Any, Any, Rank | None]]) -> Any:
         """The state without a record that failed: it may have been changed in place before the failure."""
-        state = self._initial(data, fed[0][3])
-        for key, value, rank, time in fed:
-            state = (max(state[0], time), self._folder.add(state[1], key, value, rank))
+        state = self._initial(data)
+        for key, value, rank in fed:
+            state = self._folder.add(state, key, value, rank)
         return state
 
-    def _records(self, chunk: Chunk) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
-        keys = key_column(chunk.key, self._key_type)
+    def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
+        """The keys of the cells, and the values and ranks of the records."""
+        inner = cell_keys if self._window is None else [key[:-8] for key in cell_keys]
+        keys = python_rows(key_column(pa.array(inner, pa.binary()), self._key_type))
         values = chunk.value
         if self._folder.wrapped or not isinstance(values, list):
             values = python_rows(values)
         ranks: Sequence[Rank | None] = self._ranks(chunk) if self._folder.ranked else [None] * len(chunk)
-        return python_rows(keys), values, ranks
+        return keys, values, ranks
 
     def _ranks(self, chunk: Chunk) -> list[Rank | None]:
         lanes = [(lane.topic, lane.partition) for lane in self._lanes]
         rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
         return [(time, ("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset)) for time, lane, offset in rows]
 
-    def _emit(
-        self, states: dict[bytes, Any], before: dict[bytes, bytes | None], stream_times: dict[bytes, int]
-    ) -> None:
-        if not states or not self.downstream:
-            self.task.records_out[self.name] += len(states)
-            return
-        cell_keys = list(states)
-        olds = [before[key] for key in cell_keys]
-        old_states = [None if old is None else load_state(old) for old in olds]
-        after = self._results([states[key] for key in cell_keys])
-        previous = self._results(old_states)
-        times = np.array([states[key][0] for key in cell_keys], np.int64)
-        reached = np.array([stream_times[key] for key in cell_keys], np.int64)
-        self.emit(change(self._keys(cell_keys), after, previous, times, reached))
-
     def _results(self, states: list[Any]) -> Column:
-        values = [None if state is None else plain(self._folder.result(state[1])) for state in states]
+        shown = self._folder.result
+        values = [None if state is UNTOUCHED else plain(shown(state)) for state in states]
         return values if self._result_type is None else pa.array(values, self._result_type)
 
     def _keys(self, cell_keys: list[bytes]) -> Column:
@@ -212,20 +231,23 @@ class FoldRecords(Operator):
         gone = [key for key, _, _ in rows]
         states = [load_state(old) for _, _, old in rows if old is not None]
         ends = _starts(gone) + self._window.size_ms + self._window.grace_ms
-        nothing = self._results([None] * len(gone))
-        times = np.array([state[0] for state in states], np.int64)
-        chunk = change(self._keys(gone), nothing, self._results(states), times, ends)
+        nothing = self._results([UNTOUCHED] * len(gone))
+        times = np.array([time for time, _ in states], np.int64)
+        chunk = change(self._keys(gone), nothing, self._results([kept for _, kept in states]), times, ends)
         chunk.expired = True
         self.emit(chunk)
 
 
-def greatest_of(keys: list[bytes], times: Ints) -> dict[bytes, int]:
-    """The greatest time of each key."""
-    found: dict[bytes, int] = {}
-    for key, time in zip(keys, times.tolist(), strict=True):
-        if time > found.get(key, time - 1):
-            found[key] = time
+def greatest_of(ids: npt.NDArray[np.int64], times: Ints, count: int) -> Ints:
+    """The greatest time of each of `count` groups."""
+    found = np.full(count, np.iinfo(np.int64).min, np.int64)
+    np.maximum.at(found, ids, times)
     return found
+
+
+def _kept(data: bytes | None) -> Any:
+    """What the folder kept in a cell."""
+    return UNTOUCHED if data is None else load_state(data)[1]
 
 
 def _starts(cell_keys: list[bytes]) -> Any:

@@ -34,6 +34,9 @@ def rates_of(progress: Sequence[Any], rows: Sequence[int] | None = None) -> Rate
     counts = list(rows) if rows is not None else [int(batch["numInputRows"]) for batch in batches]
     full = [(batch, count) for batch, count in zip(batches, counts, strict=True) if count]
     steady = full[1:] or full
+    if not steady:
+        # A run of one batch may end before Spark has reported it.
+        return Rates(0, 1.0, 0.0, 0)
     begins = [_at(batch["timestamp"]) for batch, _ in steady]
     times = [float(batch["durationMs"]["triggerExecution"]) for batch, _ in steady]
     gaps = [(later - sooner) * 1000 for sooner, later in itertools.pairwise(begins)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from potok.state.buffered import BufferedTable
 from potok.state.cell import Cell, decode_cell
 from potok.state.environment import Environment, open_environment
 from potok.state.store import stored_key, told_key
@@ -32,22 +33,14 @@ class ShardSnapshot:
             self._txn = None
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        handle = self._tables.get(table)
-        if handle is None:
+        if self._txn is None:
             return None
-        data: bytes | None = self._txn.get(stored_key(key), None, handle)
-        return data
+        return BufferedTable(table, self._tables.get).get_many(self._txn, [stored_key(key)])[0]
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Cell]]:
         """The cells with start <= key < stop, in order."""
-        handle = self._tables.get(table)
-        if handle is None:
+        if self._txn is None:
             return
-        with self._txn.cursor(db=handle) as cursor:
-            if not cursor.set_range(start):
-                return
-            for key, data in cursor.iternext():
-                if stop is not None and key >= stop:
-                    return
-                cell = decode_cell(data, table, key)
-                yield told_key(key, cell), cell
+        for key, data in BufferedTable(table, self._tables.get).scan(self._txn, start, stop):
+            cell = decode_cell(data, table, key)
+            yield told_key(key, cell), cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from potok.errors import StateError
+from potok.state.buffered import BufferedTable
 from potok.state.cell import Cell, decode_cell
 from potok.state.environment import close_environment, open_environment
 from potok.state.fence import Attempt, StaleAttempt
@@ -67,15 +69,8 @@ class ShardStore:
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The raw cells of many keys, in one short transaction."""
-        handle = self._environment.table(table)
-        if handle is None:
-            return [None] * len(keys)
-
-        def work(txn: Any) -> list[bytes | None]:
-            get = txn.get
-            return [get(key, None, handle) for key in keys]
-
-        return self._environment.read(work)
+        trees = BufferedTable(table, self._environment.table)
+        return self._environment.read(lambda txn: trees.get_many(txn, keys))
 
     def put_many(
         self,
@@ -86,7 +81,7 @@ class ShardStore:
         """Write everything in one transaction, unless a later attempt has been here."""
         writes = [(table, items) for table, items in writes if items]
         removals = [(table, keys) for table, keys in removals if keys]
-        handles = {table: self._environment.table(table) for table, _ in [*writes, *removals]}
+        trees = {table: BufferedTable(table, self._environment.table) for table, _ in [*writes, *removals]}
         meta = self._environment.table(_META)
 
         def work(txn: Any) -> None:
@@ -97,10 +92,9 @@ class ShardStore:
             txn.put(_ATTEMPT, _ATTEMPT_FORMAT.pack(*attempt), db=meta)
             for table, keys in removals:
                 for key in keys:
-                    txn.delete(key, db=handles[table])
+                    trees[table].delete(txn, key)
             for table, items in writes:
-                with txn.cursor(db=handles[table]) as cursor:
-                    cursor.putmulti(items)
+                trees[table].put_many(txn, items)
 
         self._environment.write(work)
 
@@ -121,26 +115,11 @@ class ShardStore:
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int
     ) -> list[tuple[bytes, bytes]]:
         """Up to `limit` raw cells from `start` on, in one short transaction."""
-        handle = self._environment.table(table)
-        if handle is None:
-            return []
-
-        def work(txn: Any) -> list[tuple[bytes, bytes]]:
-            rows: list[tuple[bytes, bytes]] = []
-            with txn.cursor(db=handle) as cursor:
-                if not cursor.set_range(start):
-                    return rows
-                for key, data in cursor.iternext():
-                    if (stop is not None and key >= stop) or len(rows) >= limit:
-                        break
-                    rows.append((key, data))
-            return rows
-
-        return self._environment.read(work)
+        trees = BufferedTable(table, self._environment.table)
+        return self._environment.read(lambda txn: list(itertools.islice(trees.scan(txn, start, stop), limit)))
 
     def entries(self, table: str) -> int:
-        handle = self._environment.table(table)
-        return 0 if handle is None else int(self._environment.read(lambda txn: txn.stat(handle)["entries"]))
+        return self._environment.read(BufferedTable(table, self._environment.table).entries)
 
     def drop_tables_except(self, kept: set[str]) -> None:
         """Delete the tables that belong to none of these steps."""

@@ -1,0 +1,84 @@
+"""A table in two trees: a small one for cells that were written lately, and a large one for the rest.
+
+A batch rewrites every page that holds one of its keys. Among millions of keys the ones that are in use lie each on a
+page of its own, and rewriting those takes longer than the batch itself. So cells are written to the small tree, and
+when that is full it is poured into the large one at once. A cell in the small tree hides the one in the large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+FULL = 250_000
+"""So many cells in the small tree are poured into the large one."""
+
+
+def trees_of(table: str) -> tuple[str, str | None]:
+    """The names of the two trees of a table; indexes, which grow at one end, have one alone."""
+    return table, None if "/" in table else f"{table}/lately"
+
+
+class BufferedTable:
+    """The handles of the two trees; either may be missing where nothing was written yet."""
+
+    def __init__(self, table: str, open_tree: Callable[[str], Any]) -> None:
+        large, small = trees_of(table)
+        self._large = open_tree(large)
+        self._small = open_tree(small) if small is not None else None
+
+    def get_many(self, txn: Any, keys: Sequence[bytes]) -> list[bytes | None]:
+        get, large, small = txn.get, self._large, self._small
+        trees = [tree for tree in (small, large) if tree is not None and txn.stat(tree)["entries"]]
+        if not trees:
+            return [None] * len(keys)
+        if len(trees) == 1:
+            return [get(key, None, trees[0]) for key in keys]
+        return [get(key, None, small) or get(key, None, large) for key in keys]
+
+    def put_many(self, txn: Any, items: list[tuple[bytes, bytes]]) -> None:
+        if self._small is not None and txn.stat(self._small)["entries"] > FULL:
+            self._pour(txn)
+        with txn.cursor(db=self._large if self._small is None else self._small) as cursor:
+            cursor.putmulti(items)
+
+    def _pour(self, txn: Any) -> None:
+        with txn.cursor(db=self._small) as lately, txn.cursor(db=self._large) as cursor:
+            cursor.putmulti(list(lately.iternext()))
+        txn.drop(self._small, delete=False)
+
+    def delete(self, txn: Any, key: bytes) -> None:
+        """From both trees: a cell in the large one must not come to light again."""
+        for tree in (self._small, self._large):
+            if tree is not None:
+                txn.delete(key, db=tree)
+
+    def scan(self, txn: Any, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """The cells with start <= key < stop in order, those of the small tree before those they hide."""
+        large, small = (_walk(txn, tree, start, stop) for tree in (self._large, self._small))
+        old, new = next(large, None), next(small, None)
+        while old is not None or new is not None:
+            if new is not None and (old is None or new[0] <= old[0]):
+                if old is not None and old[0] == new[0]:
+                    old = next(large, None)
+                yield new
+                new = next(small, None)
+            elif old is not None:
+                yield old
+                old = next(large, None)
+
+    def entries(self, txn: Any) -> int:
+        """How many cells there are; one that lies in both trees counts twice until it is poured."""
+        return sum(int(txn.stat(tree)["entries"]) for tree in (self._large, self._small) if tree is not None)
+
+
+def _walk(txn: Any, tree: Any, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    if tree is None:
+        return
+    with txn.cursor(db=tree) as cursor:
+        if not cursor.set_range(start):
+            return
+        for key, data in cursor.iternext():
+            if stop is not None and key >= stop:
+                return
+            yield key, data

@@ -29,7 +29,11 @@ def values(result) -> list[str]:
 
 
 def start(directory: Path, *words: str) -> subprocess.Popen[str]:
-    program = "from potok.cli.main import main; main()"
+    # A suite that runs in the background of a shell has SIGINT ignored, and hands that on.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from potok.cli.main import main; main()"
+    )
     command = [sys.executable, "-c", program, "consume", "orders", *words]
     return subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

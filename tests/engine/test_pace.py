@@ -13,8 +13,8 @@ def test_a_full_batch_that_was_quick_lets_the_next_one_grow() -> None:
     assert Pace(1_000, 1_000_000, limit=10_000).learn(10_000, 800) == 12_500
 
 
-def test_it_grows_twofold_at_most() -> None:
-    assert Pace(1_000, 1_000_000, limit=10_000).learn(10_000, 1) == 20_000
+def test_it_grows_fourfold_at_most() -> None:
+    assert Pace(1_000, 1_000_000, limit=10_000).learn(10_000, 1) == 40_000
 
 
 def test_a_batch_that_was_not_full_says_nothing_about_a_full_one() -> None:

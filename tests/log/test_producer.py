@@ -131,9 +131,15 @@ def test_what_failed_in_the_background_is_raised_by_the_next_send(
     assert values(broker, "t") == [b"1"]
 
 
+def test_a_topic_that_does_not_exist_is_created(broker: EmbeddedBroker) -> None:
+    with Producer(broker) as producer:
+        producer.send("new", "v")
+    assert values(broker, "new") == [b"v"]
+
+
 def test_mistakes_are_raised_by_the_send_that_made_them(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
-    producer = Producer(broker)
+    producer = Producer(broker, create_topics=False)
     with pytest.raises(TopicNotFound):
         producer.send("nowhere", 1)
     with pytest.raises(TopicNotFound, match="no partition 5"):

@@ -5,7 +5,7 @@ import pytest
 
 from potok.log.embedded.encode import FRAME_BYTES, columns_of, encode, encode_record, normalised
 from potok.log.embedded.frame import ARROW, HEADER, HEADER_SIZE, ROWS, WITH_HEADERS
-from potok.records.log_record import LogRecord
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 from ..records import batch_of
 
@@ -54,7 +54,7 @@ def test_one_record_has_a_small_overhead() -> None:
     assert frame.size - 130 <= 90
 
 
-@pytest.mark.parametrize("times", [[None, 5], [0, 5]])
+@pytest.mark.parametrize("times", [[None, 5], [NO_TIMESTAMP, 5]])
 def test_a_missing_time_is_filled_in(times: list[int | None]) -> None:
     batch = pa.record_batch({"value": pa.array([b"a", b"b"]), "timestamp": pa.array(times, pa.int64())})
     first, second = normalised(batch).column("timestamp").to_pylist()

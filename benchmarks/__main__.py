@@ -65,20 +65,23 @@ class Bench:
             self._made.add(name)
         return str(path)
 
-    def potok(self, what: str, log: str, batch: int, name: str = "bench") -> tuple[list[Rates], int]:
-        return self._run(["benchmarks.with_potok", what, log, "--batch", str(batch), "--name", f"{name}-{what}"])
+    def potok(
+        self, what: str, log: str, batch: int, name: str = "bench", *, memory: bool = False
+    ) -> tuple[list[Rates], int]:
+        arguments = ["benchmarks.with_potok", what, log, "--batch", str(batch), "--name", f"{name}-{what}"]
+        return self._run(arguments, memory=memory)
 
     def handwritten(self, what: str, files: str) -> tuple[list[Rates], int]:
-        return self._run(["benchmarks.handwritten", what, files])
+        return self._run(["benchmarks.handwritten", what, files], memory=what == "count_and_sum")
 
-    def _run(self, arguments: list[str]) -> tuple[list[Rates], int]:
+    def _run(self, arguments: list[str], *, memory: bool) -> tuple[list[Rates], int]:
         key = " ".join(arguments)
         if key not in self._cache:
             wait_for_quiet()
             self._runs += 1
             out = self.directory / f"result-{self._runs}.json"
             console.print(f"[dim]running {arguments[0].removeprefix('benchmarks.')} {arguments[1]}[/]")
-            peak = run_measured([sys.executable, "-m", *arguments, "--out", str(out)], LIMIT_S)
+            peak = run_measured([sys.executable, "-m", *arguments, "--out", str(out)], LIMIT_S, memory=memory)
             self._cache[key] = [Rates(**found) for found in json.loads(out.read_text())], peak
         return self._cache[key]
 
@@ -87,7 +90,7 @@ def throughput(bench: Bench) -> list[Row]:
     log = bench.log("log", bench.records, USERS)
     files = bench.files("files", bench.records, USERS, bench.batch)
     other, other_peak = bench.handwritten("count_and_sum", files)
-    typed, peak = bench.potok("typed", log, bench.batch)
+    typed, peak = bench.potok("typed", log, bench.batch, memory=True)
     base = other[0].rows_per_second
     return [
         at_least("typed topology, count and sum", typed[0].rows_per_second, base, "rows/s", 2.0),
@@ -130,8 +133,8 @@ def large_state(bench: Bench) -> list[Row]:
         bench.log(Path(path).name, users * 3 // 2 if users == USERS else users, users)
         bench.potok("typed", path, bench.batch, "keys")
         add_more(Path(path), 2_000_000)
-    few, _ = bench.potok("typed", some, bench.batch // 2, "keys")
-    full, _ = bench.potok("typed", many, bench.batch // 2, "keys")
+    few, _ = bench.potok("typed", some, bench.batch // 4, "keys")
+    full, _ = bench.potok("typed", many, bench.batch // 4, "keys")
     return [at_most("batch time, 5 M keys against 100 k", full[0].batch_ms, few[0].batch_ms, "ms", 1.3)]
 
 

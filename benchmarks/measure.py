@@ -49,15 +49,19 @@ def _at(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def run_measured(command: list[str], timeout: float) -> int:
-    """Run a command to its end; returns the peak memory of its process tree in bytes, file-backed pages left out."""
+def run_measured(command: list[str], timeout: float, *, memory: bool) -> int:
+    """Run a command to its end; returns the peak memory of its process tree in bytes, file-backed pages left out.
+
+    To look at the memory of a process stops it for a moment, and for longer the more files it has mapped. So it is
+    looked at only where somebody wants to know.
+    """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     peak = 0
     done = threading.Event()
 
     def watch() -> None:
         nonlocal peak
-        while not done.wait(0.25):
+        while memory and not done.wait(0.5):
             peak = max(peak, tree_pss(process.pid))
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -53,9 +53,12 @@ def test_the_lines_before_a_bad_one_are_kept_and_it_is_named(potok, lines) -> No
     assert len(values(potok)) == 2
 
 
-def test_a_topic_that_does_not_exist_is_an_error(potok, tmp_path: Path) -> None:
+def test_a_topic_that_does_not_exist_is_created_and_that_is_said(potok, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\n")
-    assert "potok topics create nowhere" in potok("produce", "nowhere", "lines").err
+    result = potok("produce", "new", "lines")
+    assert result.code == 0
+    assert 'created topic "new"' in result.err
+    assert [record["value"] for record in potok("consume", "new", "--json").objects] == ["one"]
 
 
 def test_a_file_that_does_not_exist_is_an_error(potok) -> None:

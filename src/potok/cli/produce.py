@@ -50,7 +50,7 @@ def produce(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Append lines to a topic. A line is durable once the next one can be typed."""
+    """Append lines to a topic, which is created if need be. A line is durable once the next one can be typed."""
     form = LineForm(
         key_field=key_field,
         key_separator=key_separator.encode() if key_separator else None,
@@ -59,7 +59,9 @@ def produce(
         null=None if null is None else null.encode(),
     )
     with opened_log(context, broker) as log, _opened(file) as descriptor:
-        log.partitions(topic)
+        if not log.has_topic(topic):
+            log.create_topic(topic, exist_ok=True)
+            note(f'created topic "{topic}" with one partition')
         count = 0
         try:
             for batch in record_batches(descriptor, form, "stdin" if file == "-" else file):

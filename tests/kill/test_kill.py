@@ -131,7 +131,11 @@ def test_a_query_killed_at_every_durable_step_ends_with_the_right_answer(data: P
         progressed.append(0 if entry is None else sum(entry.offsets.topics.get("orders", {}).values()))
 
     assert progressed[-1] < RECORDS, "the kills came too late to prove anything"
+    abandoned = data / "queries" / "orders-query" / "staging" / "1-1" / "left-by-a-killed-process"
+    abandoned.parent.mkdir(parents=True, exist_ok=True)
+    abandoned.write_bytes(b"output that was never published")
     assert run(data, "state.written:4") == 0, "Spark tries a task again whose worker died"
+    assert not abandoned.exists()
     check(data)
     entry = read_entry(EmbeddedBroker.shared(data), "orders-query")
     assert entry is not None

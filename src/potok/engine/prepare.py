@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,6 +99,8 @@ def prepare(program: Buildable | Topology, broker: Broker, settings: Settings) -
         pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
         _begin(plan, broker, ledger, pulse)
         _drop_orphans(plan, directory)
+        # Output that a killed process staged and never published; nobody else will remove it.
+        shutil.rmtree(directory / "staging", ignore_errors=True)
     except BaseException:
         lock.release()
         raise

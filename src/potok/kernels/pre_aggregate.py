@@ -18,7 +18,7 @@ from potok.expressions.row import evaluate_row
 from potok.kernels.call import Errors, describe_error, patch, python_rows, typed_columns
 from potok.kernels.chunk import Chunk, Ints, to_ipc
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.shards import split
 from potok.kernels.windows import late_reason, late_rows, window_starts
@@ -74,10 +74,8 @@ class GroupRecords(Operator):
         canonical = chunk.with_key(encoded.values)
         if not encoded.errors:
             return canonical
-        self.task.dead_letters.add(chunk, encoded.errors, self.name, Reason.ERROR)
-        good = np.ones(len(chunk), np.bool_)
-        good[list(encoded.errors)] = False
-        return canonical.where(good)
+        self.set_aside(chunk, encoded.errors)
+        return canonical.where(all_but(encoded.errors, len(chunk)))
 
 
 class PreAggregate(GroupRecords):

@@ -13,7 +13,7 @@ from potok.expressions.function import Function
 from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, truth
 from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Task, all_but
 from potok.records.rows import column_of
 from potok.records.schema import Schema
 
@@ -94,13 +94,9 @@ class Transform(Operator):
         results, errors = call_python(self._function, chunk)
         return Called([plain(result) for result in results], errors)
 
-    def drop(self, chunk: Chunk, errors: Errors, reason: Reason = Reason.ERROR) -> Chunk:
-        """The chunk without the records that failed; those become dead letters."""
-        if not errors:
-            return chunk
-        mask = np.ones(len(chunk), np.bool_)
-        mask[list(errors)] = False
-        return chunk.where(mask)
+    def drop(self, chunk: Chunk, errors: Errors) -> Chunk:
+        """The chunk without the records that failed."""
+        return chunk.where(all_but(errors, len(chunk))) if errors else chunk
 
     def fit(self, column: Column, schema: Schema | None) -> Called:
         """The results under the declared type, if there is one."""
@@ -256,9 +252,4 @@ class Peek(Operator):
 
     def process(self, chunk: Chunk) -> None:
         _, errors = call_python(self._action, chunk)
-        if errors:
-            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-            mask = np.ones(len(chunk), np.bool_)
-            mask[list(errors)] = False
-            chunk = chunk.where(mask)
-        self.emit(chunk)
+        self.emit(self.set_aside(chunk, errors))

@@ -105,6 +105,10 @@ def plain(value: Any) -> Any:
     return value
 
 
+def plain_all(values: list[Any]) -> list[Any]:
+    return values if _PLAIN.issuperset(map(type, values)) else [plain(value) for value in values]
+
+
 def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
     return {
         name: column for name, column in (("key", chunk.key), ("value", chunk.value)) if not isinstance(column, list)
@@ -118,7 +122,7 @@ def call_traced(expr: Expr, function: Function, chunk: Chunk) -> Called:
     if not len(rows):
         return Called(result.column, {})
     values, errors = call_python(function, chunk, rows)
-    column, misfits = patch(result.column, rows, [plain(value) for value in values])
+    column, misfits = patch(result.column, rows, plain_all(values))
     return Called(column, {**{int(rows[i]): text for i, text in errors.items()}, **misfits})
 
 
@@ -171,5 +175,7 @@ def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDAr
 
 
 def _truth_of(results: list[Any], errors: Errors) -> tuple[npt.NDArray[np.bool_], Errors]:
+    if not errors and set(map(type, results)) == {bool}:
+        return np.array(results, np.bool_), errors
     answers, unclear = call_each(bool, results)
     return np.array([answer is True for answer in answers], np.bool_), {**unclear, **errors}

@@ -16,15 +16,15 @@ from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, concat, from_wire,
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry
 from potok.kernels.folders import Folder, Rank
+from potok.kernels.folding import UNTOUCHED, Folding, kept
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, time_of, window_starts
-from potok.state.codec import dump_state, load_state
+from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Tumbling
 
-UNTOUCHED: Any = object()
-"""The state of a cell that does not exist, or that no record of the batch has reached."""
+_NOTHING = (NEVER, UNTOUCHED)
 
 _UNFIT = (StateError, pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
 """What goes wrong with an aggregate that is no data, or not of the declared type."""
@@ -67,9 +67,10 @@ class FoldRecords(Operator):
     def _fold(self, chunk: Chunk) -> None:
         ids, cell_keys = self._groups(chunk)
         before = self._session.read(self.name, cell_keys)
-        found = [None if data is None else load_state(data) for data in before]
-        old_times = np.array([NEVER if state is None else state[0] for state in found], np.int64)
-        states, errors = self._run(chunk, ids.tolist(), cell_keys, before, found)
+        found = [_NOTHING if data is None else load_own_state(data) for data in before]
+        old_times = np.array([time for time, _ in found], np.int64)
+        states = [state for _, state in found]
+        errors = Folding(self._folder, ids.tolist(), *self._records(chunk, cell_keys), before).run(states)
         good = all_but(errors, len(ids))
         times = np.maximum(old_times, greatest_of(ids[good], chunk.timestamp[good], len(cell_keys)))
         rows = self._settle(chunk, ids, cell_keys, before, states, times, errors)
@@ -87,7 +88,7 @@ class FoldRecords(Operator):
             self._expiry.opened(keys, _starts(keys), existed)
         if self.downstream:
             after = self._results([states[i] for i in touched])
-            previous = self._results([_kept(before[i]) for i in touched])
+            previous = self._results([kept(before[i]) for i in touched])
             reached = greatest_of(ids, chunk.stream_time, len(cell_keys))[touched]
             self.emit(change(self._keys(keys), after, previous, times[touched], reached))
 
@@ -102,39 +103,6 @@ class FoldRecords(Operator):
         cells, numbers = np.unique(ids * len(starts) + which, return_inverse=True)
         ends = time_bytes(starts)
         return numbers, [keys[cell // len(ends)] + ends[cell % len(ends)] for cell in cells.tolist()]
-
-    def _run(
-        self, chunk: Chunk, ids: list[int], cell_keys: list[bytes], before: list[bytes | None], found: list[Any]
-    ) -> tuple[list[Any], Errors]:
-        """Fold all records in order; returns what the folder keeps for each cell."""
-        start = self._folder.start
-        add, states = self._folder.add, [UNTOUCHED] * len(cell_keys)
-        keys, values, ranks = self._records(chunk, cell_keys)
-        errors: Errors = {}
-        fragile: dict[int, bytes] = {}
-        for row, i in enumerate(ids):
-            state = states[i]
-            if state is UNTOUCHED:
-                state = start() if found[i] is None else found[i][1]
-            elif i in fragile:
-                # What failed once may fail again: its state is put away before each further try.
-                fragile[i] = dump_state((0, self._folder.kept(state)))
-            try:
-                states[i] = add(state, keys[i], values[row], ranks[row])
-            except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
-                errors[row] = describe_error(error)
-                if states[i] is UNTOUCHED:
-                    data = before[i]
-                    found[i] = None if data is None else load_state(data)
-                if not self._folder.mutable or states[i] is UNTOUCHED:
-                    continue
-                if i in fragile:
-                    states[i] = _kept(fragile[i])
-                else:
-                    fed = [r for r in range(row) if ids[r] == i and r not in errors]
-                    states[i] = self._again(before[i], [(keys[i], values[r], ranks[r]) for r in fed])
-                    fragile[i] = b""
-        return states, errors
 
     def _settle(
         self,
@@ -157,7 +125,7 @@ class FoldRecords(Operator):
                 fed = [row for row in np.flatnonzero(ids == i).tolist() if row not in errors]
                 data = self._carefully(chunk.take(np.array(fed)), fed, cell_keys[i], before[i], errors)
                 if data is not None:
-                    times[i], states[i] = load_state(data)
+                    times[i], states[i] = load_own_state(data)
                     rows.append((i, data))
         return rows
 
@@ -174,7 +142,7 @@ class FoldRecords(Operator):
         keys, values, ranks = self._records(chunk, [cell_key])
         data = before
         for row, value, rank, time in zip(rows, values, ranks, chunk.timestamp.tolist(), strict=True):
-            last = time if data is None else load_state(data)[0]
+            last = time if data is None else load_own_state(data)[0]
             try:
                 data = self._data((max(last, time), self._folder.add(self._initial(data), keys[0], value, rank)))
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
@@ -182,14 +150,7 @@ class FoldRecords(Operator):
         return data if data != before else None
 
     def _initial(self, data: bytes | None) -> Any:
-        return self._folder.start() if data is None else _kept(data)
-
-    def _again(self, data: bytes | None, fed: list[tuple[Any, Any, Rank | None]]) -> Any:
-        """The state without a record that failed: it may have been changed in place before the failure."""
-        state = self._initial(data)
-        for key, value, rank in fed:
-            state = self._folder.add(state, key, value, rank)
-        return state
+        return self._folder.start() if data is None else kept(data)
 
     def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
         """The keys of the cells, and the values and ranks of the records."""
@@ -229,7 +190,7 @@ class FoldRecords(Operator):
         if not rows or not self.downstream:
             return
         gone = [key for key, _, _ in rows]
-        states = [load_state(old) for _, _, old in rows if old is not None]
+        states = [load_own_state(old) for _, _, old in rows if old is not None]
         ends = _starts(gone) + self._window.size_ms + self._window.grace_ms
         nothing = self._results([UNTOUCHED] * len(gone))
         times = np.array([time for time, _ in states], np.int64)
@@ -243,11 +204,6 @@ def greatest_of(ids: npt.NDArray[np.int64], times: Ints, count: int) -> Ints:
     found = np.full(count, np.iinfo(np.int64).min, np.int64)
     np.maximum.at(found, ids, times)
     return found
-
-
-def _kept(data: bytes | None) -> Any:
-    """What the folder kept in a cell."""
-    return UNTOUCHED if data is None else load_state(data)[1]
 
 
 def _starts(cell_keys: list[bytes]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from potok.expressions.function import Function
@@ -35,6 +35,18 @@ class Folder(ABC):
     @abstractmethod
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any: ...
 
+    def add_all(
+        self, states: list[Any], ids: list[int], keys: list[Any], values: list[Any], ranks: Sequence[Rank | None]
+    ) -> int:
+        """Add each record to the state with its number, in order; returns how many went well before one failed."""
+        row, add = 0, self.add
+        try:
+            for row, (i, value, rank) in enumerate(zip(ids, values, ranks, strict=True)):  # noqa: B007 - see below
+                states[i] = add(states[i], keys[i], value, rank)
+        except Exception:  # noqa: BLE001 - the user's function may raise anything; it is asked again, one by one
+            return row
+        return len(ids)
+
     def kept(self, state: Any) -> Any:
         """The state as data that can be written."""
         return plain(state)
@@ -63,6 +75,19 @@ class Fold(Folder):
         if self.wrapped and type(state) is dict:
             state = Value(state)
         return self._call(key, value, state) if self._with_key else self._call(value, state)
+
+    def add_all(
+        self, states: list[Any], ids: list[int], keys: list[Any], values: list[Any], ranks: Sequence[Rank | None]
+    ) -> int:
+        if self.wrapped or not self._with_key:
+            return super().add_all(states, ids, keys, values, ranks)
+        row, call = 0, self._call
+        try:
+            for row, (i, value) in enumerate(zip(ids, values, strict=True)):  # noqa: B007
+                states[i] = call(keys[i], value, states[i])
+        except Exception:  # noqa: BLE001
+            return row
+        return len(ids)
 
 
 class Reduce(Folder):

@@ -10,7 +10,7 @@ import numpy as np
 
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
-from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, truth
+from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, plain_all, truth
 from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
@@ -92,7 +92,7 @@ class Transform(Operator):
         if self._expr is not None:
             return call_traced(self._expr, self._function, chunk)
         results, errors = call_python(self._function, chunk)
-        return Called([plain(result) for result in results], errors)
+        return Called(plain_all(results), errors)
 
     def drop(self, chunk: Chunk, errors: Errors) -> Chunk:
         """The chunk without the records that failed."""
@@ -216,7 +216,7 @@ class FlatMap(Transform):
 
     def _expand(self, result: Any) -> tuple[list[Any], list[Any]]:
         if self._values_only:
-            return [], [plain(value) for value in result]
+            return [], plain_all(list(result))
         pairs = [(plain(key), plain(value)) for key, value in map(pair_of, result)]
         return [key for key, _ in pairs], [value for _, value in pairs]
 

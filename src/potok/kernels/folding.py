@@ -1,0 +1,89 @@
+"""Adding the records of a batch to the states of their cells, so that one that fails leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from potok.kernels.call import Errors, describe_error
+from potok.kernels.folders import Folder, Rank
+from potok.state.codec import dump_state, load_own_state
+
+UNTOUCHED: Any = object()
+"""The state of a cell that does not exist, or that no record of the batch has reached."""
+
+
+def kept(data: bytes | None) -> Any:
+    """What the folder kept in a cell."""
+    return UNTOUCHED if data is None else load_own_state(data)[1]
+
+
+class Folding:
+    """Record number r belongs to the cell number ids[r], which held before[ids[r]]."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        ids: list[int],
+        keys: list[Any],
+        values: list[Any],
+        ranks: Sequence[Rank | None],
+        before: Sequence[bytes | None],
+    ) -> None:
+        self._folder, self._ids, self._before = folder, ids, before
+        self._keys, self._values, self._ranks = keys, values, ranks
+        self._errors: Errors = {}
+
+    def run(self, states: list[Any]) -> Errors:
+        """Changes the states in place; those that no record reached in the end are UNTOUCHED."""
+        done = 0
+        if self._start(states):
+            done = self._folder.add_all(states, self._ids, self._keys, self._values, self._ranks)
+            if done == len(self._ids):
+                return self._errors
+            states[self._ids[done]] = self._again(done)
+        self._carefully(done, states)
+        reached = {i for row, i in enumerate(self._ids) if row not in self._errors}
+        for i in range(len(states)):
+            if i not in reached:
+                states[i] = UNTOUCHED
+        return self._errors
+
+    def _start(self, states: list[Any]) -> bool:
+        """Give each new cell its initial state; says whether the initializer allowed it."""
+        start = self._folder.start
+        try:
+            states[:] = [start() if state is UNTOUCHED else state for state in states]
+        except Exception:  # noqa: BLE001 - the user's initializer may raise anything
+            return False
+        return True
+
+    def _carefully(self, first: int, states: list[Any]) -> None:
+        """The records from number `first` on, one by one."""
+        folder, fragile = self._folder, dict[int, bytes | None]()
+        for row in range(first, len(self._ids)):
+            i = self._ids[row]
+            if i in fragile:
+                # What failed once may fail again: its state is put away before each further try.
+                fragile[i] = None if states[i] is UNTOUCHED else dump_state((0, folder.kept(states[i])))
+            try:
+                states[i] = self._add(states[i], row)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                self._errors[row] = describe_error(error)
+                if folder.mutable:
+                    states[i] = kept(fragile[i]) if i in fragile else self._again(row)
+                    fragile[i] = None
+
+    def _add(self, state: Any, row: int) -> Any:
+        folder = self._folder
+        begun = folder.start() if state is UNTOUCHED else state
+        return folder.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
+
+    def _again(self, row: int) -> Any:
+        """The state of the cell of a record as it was before that record, which may have changed it in place."""
+        i = self._ids[row]
+        state = kept(self._before[i])
+        for earlier in range(row):
+            if self._ids[earlier] == i and earlier not in self._errors:
+                state = self._add(state, earlier)
+        return state

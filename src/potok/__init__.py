@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from potok.log.consumer import Consumer
     from potok.log.producer import Producer
     from potok.records.record import Record
-    from potok.topology.nodes.windows import tumbling
+    from potok.topology.nodes.windows import hopping, session, sliding, tumbling
     from potok.views.open import open_tables
 
 # Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
@@ -37,6 +37,9 @@ _HOMES = {
     "Consumer": "potok.log.consumer",
     "Producer": "potok.log.producer",
     "Record": "potok.records.record",
+    "hopping": "potok.topology.nodes.windows",
+    "session": "potok.topology.nodes.windows",
+    "sliding": "potok.topology.nodes.windows",
     "tumbling": "potok.topology.nodes.windows",
     "open_tables": "potok.views.open",
 }
@@ -52,12 +55,15 @@ __all__ = [
     "__version__",
     "days",
     "functions",
+    "hopping",
     "hours",
     "milliseconds",
     "minutes",
     "open_tables",
     "run",
     "seconds",
+    "session",
+    "sliding",
     "start",
     "tumbling",
 ]

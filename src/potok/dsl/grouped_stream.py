@@ -11,13 +11,13 @@ from potok.dsl.serdes import schema_of
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.topology.nodes import Aggregate, Aggregation, Tumbling
+from potok.topology.nodes import Aggregate, Aggregation, Window
 
 
 class Aggregating(Handle):
     """The aggregates, the same with and without a window."""
 
-    _window: Tumbling | None = None
+    _window: Window | None = None
 
     def _aggregate(self, aggregation: Aggregation, name: str, verb: str) -> Table:
         node = Aggregate(self._state_name(name, verb), calling_location(), self._node, aggregation, self._window)
@@ -101,14 +101,16 @@ class Aggregating(Handle):
 class GroupedStream(Aggregating):
     """Records grouped by key."""
 
-    def windowed_by(self, window: Tumbling) -> WindowedStream:
+    def windowed_by(self, window: Window) -> WindowedStream:
         """Group by key and window.
 
         >>> hourly = by_user.windowed_by(tumbling(hours(1), grace=minutes(5)))
         """
-        if not isinstance(window, Tumbling):
+        if not isinstance(window, Window):
             raise TopologyError(
-                f"windowed_by got {window!r}", hint="write windowed_by(tumbling(hours(1)))", at=calling_location()
+                f"windowed_by got {window!r}",
+                hint="write windowed_by(tumbling(hours(1))), or use hopping, sliding or session",
+                at=calling_location(),
             )
         return WindowedStream(self, window)
 
@@ -116,6 +118,6 @@ class GroupedStream(Aggregating):
 class WindowedStream(Aggregating):
     """Records grouped by key and window."""
 
-    def __init__(self, grouped: GroupedStream, window: Tumbling) -> None:
+    def __init__(self, grouped: GroupedStream, window: Window) -> None:
         super().__init__(grouped._graph, grouped._node)
         self._window = window

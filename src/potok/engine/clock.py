@@ -6,17 +6,14 @@ from collections.abc import Mapping
 
 from potok.kernels.expiry import NEVER
 from potok.topology.graph import Topology
-from potok.topology.nodes import Aggregate
 
 StreamTimes = Mapping[str, Mapping[int, int]]
 Partitions = frozenset[tuple[str, int]]
 
 
 def windowed_steps(topology: Topology) -> dict[str, set[str]]:
-    """The steps that have windows to close, with the topics whose records can reach them."""
-    return {
-        node.name: topology.upstream_topics(node) for node in topology.of_type(Aggregate) if node.window is not None
-    }
+    """The steps that have something to close, with the topics whose records can reach them."""
+    return {node.name: topology.upstream_topics(node) for node in topology if node.timed}
 
 
 def closing_clock(

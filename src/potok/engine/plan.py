@@ -36,13 +36,19 @@ def make_plan(topology: Topology, shards: int) -> Plan:
     inferred = infer(topology)
     levels: dict[Node, int] = {}
     for node in topology:
-        level = max((levels[upstream] for upstream in node.upstreams), default=0)
-        levels[node] = level + 1 if _moves(node, inferred) else level
+        levels[node] = _level(node, inferred, levels)
     columns: dict[str, list[str] | None] = {}
     for source in topology.sources:
         fields = used_fields(topology, inferred, source)
         columns[source.topic] = None if fields is None else sorted(fields)
     return Plan(topology, inferred, levels, columns, shards)
+
+
+def _level(node: Node, inferred: Inferred, levels: dict[Node, int]) -> int:
+    if node.gathers:
+        return max(levels[upstream] + (not inferred[upstream].sharded) for upstream in node.upstreams)
+    level = max((levels[upstream] for upstream in node.upstreams), default=0)
+    return level + 1 if _moves(node, inferred) else level
 
 
 def _moves(node: Node, inferred: Inferred) -> bool:

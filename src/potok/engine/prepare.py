@@ -127,7 +127,7 @@ def _check_topics(topology: Topology, broker: Broker, ledger: Ledger) -> None:
 
 def _drop_orphans(plan: Plan, directory: Path) -> None:
     """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
-    kept = {node.name for node in plan.topology.tables}
+    kept = {node.name for node in plan.topology.keepers}
     for shard in range(plan.shards):
         path = directory / "state" / str(shard)
         if (path / "data.mdb").exists():

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import potok.engine.operators  # noqa: F401 - says how each operator is made
 from potok.engine.batch_spec import BatchSpec, Range
-from potok.engine.operators import Workshop, has_head
 from potok.engine.plan import Plan
 from potok.engine.read import SourceReader
 from potok.engine.report import Report
+from potok.engine.workshop import Workshop, has_head
 from potok.kernels.dead_letters import DeadLetters
-from potok.kernels.expiry import index_of
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.outbox import Outbox, Parcel
 from potok.kernels.ship import Exchange
 from potok.kernels.stateless import Branch
 from potok.kernels.tables import Keep, Receive
-from potok.kernels.windows import time_of
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
 from potok.state.store import ShardStore
-from potok.topology.nodes import Aggregate, Arm, Node, StreamSource, TableSource
+from potok.topology.nodes import Arm, Node, StreamSource, TableSource
 
 
 class Stage:
@@ -47,18 +46,17 @@ class Stage:
         for node in self._plan.topology:
             if isinstance(node, TableSource) and self._level == 0:
                 self._table_reader(node, workshop)
-            here = [upstream for upstream in node.upstreams if levels[upstream] == self._level]
+            here = [(i, upstream) for i, upstream in enumerate(node.upstreams) if levels[upstream] == self._level]
             if has_head(node):
-                if here:
-                    head = self._place(workshop.head(node))
-                    self._connect(here[0], head)
+                for _, upstream in here:
+                    self._connect(upstream, self._place(workshop.head(node)))
                 if levels[node] == self._level:
                     self._receivers[node.name] = self._tails[node] = self._place(workshop.body(node))
             elif levels[node] == self._level:
                 self._body(node, workshop)
             else:
-                for upstream in here:
-                    name = _edge(upstream, node)
+                for index, upstream in here:
+                    name = _edge(index, upstream, node)
                     sender = Exchange(name, self._task, self.outbox, levels[node], self._plan.shards)
                     self._connect(upstream, self._place(sender))
 
@@ -77,14 +75,14 @@ class Stage:
         if isinstance(node, StreamSource):
             assert isinstance(body, SourceReader)
             self._readers[node.topic] = body
-        for upstream in node.upstreams:
+        for index, upstream in enumerate(node.upstreams):
             if self._plan.levels[upstream] == self._level:
-                self._connect(upstream, body, node)
+                self._connect(upstream, body.port(index), node)
             else:
-                receiver = Receive(_edge(upstream, node), self._task)
+                receiver = Receive(_edge(index, upstream, node), self._task)
                 self._receivers[receiver.name] = receiver
                 self._order.insert(self._order.index(body), receiver)
-                receiver.downstream.append(body)
+                receiver.downstream.append(body.port(index))
         if node.stateful:
             assert self._session is not None
             keep = self._place(Keep(node.name, self._task, self._session, self._plan.inferred[node].window))
@@ -95,7 +93,7 @@ class Stage:
         self._order.append(operator)
         return operator
 
-    def _connect(self, upstream: Node, operator: Operator, node: Node | None = None) -> None:
+    def _connect(self, upstream: Node, operator: Receiver, node: Node | None = None) -> None:
         tail = self._tails[upstream]
         if isinstance(node, Arm) and isinstance(tail, Branch):
             tail.outputs.setdefault(node.index, []).append(operator)
@@ -140,22 +138,22 @@ class Stage:
             self.report.staged.append(self._broker.stage(self._spec.staging, topic, 0, batch))
 
     def _commit(self, session: StateSession) -> None:
-        tables = [node for node in self._plan.topology.tables if self._plan.levels[node] == self._level]
-        windowed = [node.name for node in tables if isinstance(node, Aggregate) and node.window is not None]
-        session.sweep([node.name for node in tables] + [index_of(name) for name in windowed])
+        session.sweep(sorted({table for operator in self._order for table in operator.state_tables}))
         failpoint("state.before")
         session.commit()
         failpoint("state.written")
         store = session.store
-        for node in tables:
-            self.report.state_keys[node.name] = store.entries(node.name)
-            if isinstance(node, Aggregate) and node.window is not None:
-                first = session.first_key(index_of(node.name))
-                if first is not None:
-                    self.report.next_ends[node.name] = time_of(first[:8]) + node.window.retention_ms
+        for node in self._plan.topology.tables:
+            if self._plan.levels[node] == self._level:
+                self.report.state_keys[node.name] = store.entries(node.name)
+        for operator in self._order:
+            due = operator.next_due()
+            if due is not None:
+                self.report.next_ends[operator.name] = due
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
 
 
-def _edge(upstream: Node, node: Node) -> str:
-    return f"{upstream.name}>{node.name}"
+def _edge(index: int, upstream: Node, node: Node) -> str:
+    """The name of the way from a step to another on a higher level; a step may be upstream twice."""
+    return f"{upstream.name}>{node.name}#{index}"

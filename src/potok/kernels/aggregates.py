@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.kernels.chunk import NO_LANE, Chunk, Column, from_ipc
-from potok.kernels.expiry import Expiry
+from potok.kernels.expiry import Expiry, index_of
 from potok.kernels.operator import Operator, Task
 from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan, Slot
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -31,7 +31,7 @@ class Aggregate(Operator):
         name: str,
         task: Task,
         plan: AggregatePlan,
-        window: Tumbling | None,
+        window: FixedWindow | None,
         key_type: pa.DataType | None,
         session: StateSession,
         clock_ms: int,
@@ -44,6 +44,13 @@ class Aggregate(Operator):
 
     def receive(self, payload: bytes) -> None:
         self._partials.append(pa.Table.from_batches([from_ipc(payload)]))
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self.name, index_of(self.name)] if self._expiry is not None else [self.name]
+
+    def next_due(self) -> int | None:
+        return self._expiry.next_due() if self._expiry is not None else None
 
     def finish(self) -> None:
         if self._partials:
@@ -92,15 +99,22 @@ class Aggregate(Operator):
         keys = self.keys(pa.array([key[:-8] for key in gone], pa.binary()), starts)
         nothing = self._cells.result(old, np.zeros(len(old), np.bool_))
         before = self._cells.result(old, np.ones(len(old), np.bool_))
-        chunk = change(keys, nothing, before, old["timestamp"], starts + self._window.size_ms + self._window.grace_ms)
+        chunk = change(keys, nothing, before, old["timestamp"], self._closes(starts))
         chunk.expired = True
         self.emit(chunk)
+
+    def _closes(self, starts: Array) -> Array:
+        assert self._window is not None
+        closes: Array = self._window.closes_ms(starts, starts + self._window.size_ms)
+        return closes
 
     def keys(self, keys: pa.Array, starts: Array | None) -> Column:
         return table_keys(keys, starts, self._window, self._key_type)
 
 
-def table_keys(keys: pa.Array, starts: Array | None, window: Tumbling | None, key_type: pa.DataType | None) -> Column:
+def table_keys(
+    keys: pa.Array, starts: Array | None, window: FixedWindow | None, key_type: pa.DataType | None
+) -> Column:
     """The keys of a table as its downstream sees them; those of a windowed table hold the window."""
     column = key_column(keys, key_type)
     if window is None or starts is None:

@@ -29,7 +29,8 @@ class Chunk:
     """Records in the order they came.
 
     A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
-    is there for the changes of a table only. `raw_key` and `raw_value` are the bytes as they were read, as long as they
+    is there for the changes of a table only; `home` is the key to go back to, while records look something up under
+    another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
     are at hand; `intact` says that the value still means those bytes.
     """
 
@@ -45,6 +46,7 @@ class Chunk:
     raw_value: pa.Array | None = None
     intact: bool = False
     expired: bool = False
+    home: Column | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)
@@ -68,6 +70,7 @@ class Chunk:
             None if self.raw_value is None else self.raw_value.take(indices),
             self.intact,
             self.expired,
+            None if self.home is None else pick(self.home),
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Chunk:
@@ -112,7 +115,13 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         _concat_headers(chunks),
         raw_value=pa.concat_arrays([chunk.raw_value for chunk in chunks]) if intact else None,
         intact=intact,
+        home=None if chunks[0].home is None else concat_columns([_home(chunk) for chunk in chunks]),
     )
+
+
+def _home(chunk: Chunk) -> Column:
+    assert chunk.home is not None
+    return chunk.home
 
 
 def _before(chunk: Chunk) -> Column:
@@ -143,7 +152,7 @@ def to_wire(chunk: Chunk) -> bytes:
         "offset": pa.array(chunk.offset),
     }
     objects: dict[str, bytes] = {}
-    for name, column in (("key", chunk.key), ("value", chunk.value), ("before", chunk.before)):
+    for name, column in (("key", chunk.key), ("value", chunk.value), ("before", chunk.before), ("home", chunk.home)):
         if isinstance(column, list):
             objects[name] = dump_objects(column)
         elif column is not None:
@@ -178,6 +187,7 @@ def from_wire(data: bytes) -> Chunk:
         raw_value=column("raw_value"),
         intact="raw_value" in names,
         expired=expired,
+        home=column("home"),
     )
 
 

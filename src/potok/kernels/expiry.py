@@ -10,7 +10,7 @@ import numpy.typing as npt
 from potok.kernels.chunk import Ints
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow
 
 NEVER = -(1 << 62)
 """The clock before any record was seen."""
@@ -23,7 +23,7 @@ def index_of(table: str) -> str:
 class Expiry:
     """Deletes the windows of a table once the closing clock has passed their end and retention."""
 
-    def __init__(self, table: str, window: Tumbling, session: StateSession, clock_ms: int) -> None:
+    def __init__(self, table: str, window: FixedWindow, session: StateSession, clock_ms: int) -> None:
         self._table, self._window, self._session = table, window, session
         self._bound_ms = clock_ms - window.retention_ms
 
@@ -34,6 +34,10 @@ class Expiry:
             ends = time_bytes(starts[rows] + self._window.size_ms)
             entries = [(end + cell_keys[int(row)], b"", None) for end, row in zip(ends, rows, strict=True)]
             self._session.write(index_of(self._table), entries)
+
+    def next_due(self) -> int | None:
+        first = self._session.first_key(index_of(self._table))
+        return None if first is None else time_of(first[:8]) + self._window.retention_ms
 
     def closed(self) -> list[bytes]:
         """The cells of windows that are over."""

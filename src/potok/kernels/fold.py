@@ -14,15 +14,15 @@ from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, plain, python_rows
 from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
-from potok.kernels.expiry import NEVER, Expiry
+from potok.kernels.expiry import NEVER, Expiry, index_of
 from potok.kernels.folders import Folder, Rank
 from potok.kernels.folding import UNTOUCHED, Folding, kept
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.shards import key_column
-from potok.kernels.windows import time_bytes, time_of, window_starts
+from potok.kernels.windows import spans_of, spread, time_bytes, time_of
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow, Hopping
 
 _NOTHING = (NEVER, UNTOUCHED)
 
@@ -38,7 +38,7 @@ class FoldRecords(Operator):
         name: str,
         task: Task,
         folder: Folder,
-        window: Tumbling | None,
+        window: FixedWindow | None,
         key_type: pa.DataType | None,
         result_type: pa.DataType | None,
         session: StateSession,
@@ -57,6 +57,13 @@ class FoldRecords(Operator):
     def receive(self, payload: bytes) -> None:
         self._chunks.append(from_wire(payload))
 
+    @property
+    def state_tables(self) -> list[str]:
+        return [self.name, index_of(self.name)] if self._expiry is not None else [self.name]
+
+    def next_due(self) -> int | None:
+        return self._expiry.next_due() if self._expiry is not None else None
+
     def finish(self) -> None:
         if self._chunks:
             self._fold(in_order(concat(self._chunks)))
@@ -65,7 +72,8 @@ class FoldRecords(Operator):
             self._expire(self._expiry)
 
     def _fold(self, chunk: Chunk) -> None:
-        ids, cell_keys = self._groups(chunk)
+        chunk, starts, origins = self._spread(chunk)
+        ids, cell_keys = self._groups(chunk, starts)
         before = self._session.read(self.name, cell_keys)
         found = [_NOTHING if data is None else load_own_state(data) for data in before]
         old_times = np.array([time for time, _ in found], np.int64)
@@ -76,6 +84,8 @@ class FoldRecords(Operator):
         rows = self._settle(chunk, ids, cell_keys, before, states, times, errors)
         if errors:
             shown = chunk.with_key(key_column(chunk.key, self._key_type))
+            if origins is not None:
+                errors = {row: errors[row] for row in {int(origins[row]): row for row in sorted(errors)}.values()}
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
         self._session.write(self.name, [(cell_keys[i], data, before[i]) for i, data in rows])
         touched = [i for i, _ in rows]
@@ -92,14 +102,24 @@ class FoldRecords(Operator):
             reached = greatest_of(ids, chunk.stream_time, len(cell_keys))[touched]
             self.emit(change(self._keys(keys), after, previous, times[touched], reached))
 
-    def _groups(self, chunk: Chunk) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    def _spread(self, chunk: Chunk) -> tuple[Chunk, Ints | None, npt.NDArray[np.intp] | None]:
+        """Each record once for each of its windows, with their starts and with the numbers of the records."""
+        if self._window is None:
+            return chunk, None, None
+        spans = spans_of(self._window, chunk)
+        if not isinstance(self._window, Hopping):
+            return chunk, spans.open, None
+        rows, starts = spread(spans.open, spans.last, self._window.advance_ms)
+        return chunk.take(rows), starts, rows
+
+    def _groups(self, chunk: Chunk, times: Ints | None) -> tuple[npt.NDArray[np.int64], list[bytes]]:
         """The number of each record's cell, and the keys of the cells."""
         assert isinstance(chunk.key, pa.Array)
         encoded = chunk.key.dictionary_encode()
         ids, keys = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-        if self._window is None:
+        if times is None:
             return ids, keys
-        starts, which = np.unique(window_starts(self._window, chunk.timestamp), return_inverse=True)
+        starts, which = np.unique(times, return_inverse=True)
         cells, numbers = np.unique(ids * len(starts) + which, return_inverse=True)
         ends = time_bytes(starts)
         return numbers, [keys[cell // len(ends)] + ends[cell % len(ends)] for cell in cells.tolist()]
@@ -191,7 +211,8 @@ class FoldRecords(Operator):
             return
         gone = [key for key, _, _ in rows]
         states = [load_own_state(old) for _, _, old in rows if old is not None]
-        ends = _starts(gone) + self._window.size_ms + self._window.grace_ms
+        starts = _starts(gone)
+        ends = self._window.closes_ms(starts, starts + self._window.size_ms)
         nothing = self._results([UNTOUCHED] * len(gone))
         times = np.array([time for time, _ in states], np.int64)
         chunk = change(self._keys(gone), nothing, self._results([kept for _, kept in states]), times, ends)

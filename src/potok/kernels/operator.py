@@ -56,6 +56,20 @@ class Operator:
                 self.task.records_in[self.name] += len(chunk)
             self.process(chunk)
 
+    def port(self, index: int) -> Receiver:
+        """Where the records of the upstream with this number go in."""
+        return self
+
+    @property
+    def state_tables(self) -> list[str]:
+        """The names under which this operator keeps cells."""
+        return []
+
+    def next_due(self) -> int | None:
+        """The least reading of the closing clock at which this operator has something to do; asked after the
+        commit."""
+        return None
+
     def process(self, chunk: Chunk) -> None:
         """Deal with the records of one chunk. Steps without work of their own pass them on."""
         self.emit(chunk)

@@ -16,15 +16,15 @@ from potok.errors import QueryError
 from potok.expressions.evaluate import evaluate
 from potok.expressions.row import evaluate_row
 from potok.kernels.call import Errors, describe_error, patch, python_rows, typed_columns
-from potok.kernels.chunk import Chunk, Ints, to_ipc
+from potok.kernels.chunk import Chunk, to_ipc
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.shards import split
-from potok.kernels.windows import late_reason, late_rows, window_starts
+from potok.kernels.windows import Spans, late_reason, spans_of, spread
 from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.aggregations import AggregatePlan, Slot
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow, Hopping
 
 HELD_ROWS = 1_000_000
 _GROUPABLE = (pa.types.is_string, pa.types.is_binary, pa.types.is_integer, pa.types.is_boolean)
@@ -43,12 +43,12 @@ class AggregateOverflow(QueryError):
 class GroupRecords(Operator):
     """What all aggregates do first: records without a key and late records are set aside."""
 
-    def __init__(self, name: str, task: Task, window: Tumbling | None) -> None:
+    def __init__(self, name: str, task: Task, window: FixedWindow | None) -> None:
         super().__init__(name, task)
         self._window = window
 
-    def admit(self, chunk: Chunk) -> tuple[Chunk, Ints | None]:
-        """The records that belong to a group, and the starts of their windows."""
+    def admit(self, chunk: Chunk) -> tuple[Chunk, Spans | None]:
+        """The records that belong to a group, and their windows."""
         if isinstance(chunk.key, list):
             chunk = self._canonical(chunk)
         assert not isinstance(chunk.key, list)
@@ -59,14 +59,14 @@ class GroupRecords(Operator):
             chunk = chunk.where(~missing)
         if self._window is None:
             return chunk, None
-        starts = window_starts(self._window, chunk.timestamp)
-        late = late_rows(self._window, chunk, starts)
-        if late.any():
-            rows = np.flatnonzero(late)
-            errors = {int(row): late_reason(self._window, chunk, starts, int(row)) for row in rows}
+        spans = spans_of(self._window, chunk)
+        if spans.late.any():
+            rows = np.flatnonzero(spans.late)
+            errors = {int(row): late_reason(self._window, chunk, spans, int(row)) for row in rows}
             self.task.dead_letters.add(chunk, errors, self.name, Reason.LATE)
-            chunk, starts = chunk.where(~late), starts[~late]
-        return chunk, starts
+            counts = spans.open <= spans.last
+            chunk, spans = chunk.where(counts), spans.where(counts)
+        return chunk, spans
 
     def _canonical(self, chunk: Chunk) -> Chunk:
         """Dynamic keys as canonical bytes; what cannot be a key is set aside."""
@@ -86,7 +86,7 @@ class PreAggregate(GroupRecords):
         name: str,
         task: Task,
         plan: AggregatePlan,
-        window: Tumbling | None,
+        window: FixedWindow | None,
         outbox: Outbox,
         level: int,
         shards: int,
@@ -97,12 +97,14 @@ class PreAggregate(GroupRecords):
         self._held = 0
 
     def process(self, chunk: Chunk) -> None:
-        chunk, starts = self.admit(chunk)
+        chunk, spans = self.admit(chunk)
         if not len(chunk):
             return
         arrays: dict[str, Any] = {"key": _groupable(chunk)}
-        if starts is not None:
-            arrays["start"] = pa.array(starts)
+        if spans is not None:
+            arrays["start"] = pa.array(spans.open)
+            if isinstance(self._window, Hopping):
+                arrays["last"] = pa.array(spans.last)
         errors: Errors = {}
         for index, slot in enumerate(self._plan.slots):
             if slot.expr is not None:
@@ -113,13 +115,11 @@ class PreAggregate(GroupRecords):
         table = pa.table(arrays)
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-            good = np.ones(len(chunk), np.bool_)
-            good[list(errors)] = False
-            table = table.filter(pa.array(good))
+            table = table.filter(pa.array(all_but(errors, len(chunk))))
         self._hold(self._group(table))
 
     def _group(self, table: pa.Table) -> pa.Table:
-        by = [name for name in ("key", "start") if name in table.column_names]
+        by = [name for name in ("key", "start", "last") if name in table.column_names]
         aggregates: list[Any] = [("timestamp", "max"), ("stream_time", "max")]
         names = ["timestamp", "stream_time"]
         for index, slot in enumerate(self._plan.slots):
@@ -131,8 +131,16 @@ class PreAggregate(GroupRecords):
                 check_overflow(slot, table, f"s{index}", by, self.name)
                 aggregates.append((f"s{index}", slot.op))
             names.append(f"s{index}")
-        grouped = table.group_by(by, use_threads=False).aggregate(aggregates)
-        return grouped.rename_columns([*by, *names])
+        grouped = table.group_by(by, use_threads=False).aggregate(aggregates).rename_columns([*by, *names])
+        return self._spread(grouped, self._window) if isinstance(self._window, Hopping) else grouped
+
+    def _spread(self, grouped: pa.Table, window: Hopping) -> pa.Table:
+        """Partial results of records that share all their windows, as one for each window."""
+        first, last = (grouped.column(name).to_numpy() for name in ("start", "last"))
+        rows, starts = spread(first, last, window.advance_ms)
+        table = grouped.drop_columns(["last"]).take(pa.array(rows))
+        table = table.set_column(table.column_names.index("start"), "start", pa.array(starts))
+        return group_partials(table, self._plan, self.name)
 
     def _hold(self, partial: pa.Table) -> None:
         self._partials.append(partial)
@@ -208,9 +216,10 @@ MERGES = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> pa.Table:
     """Partial results of several chunks or tasks as one row per key and window."""
-    if len(partials) == 1:
-        return partials[0]
-    table = pa.concat_tables(partials)
+    return partials[0] if len(partials) == 1 else group_partials(pa.concat_tables(partials), plan, step)
+
+
+def group_partials(table: pa.Table, plan: AggregatePlan, step: str) -> pa.Table:
     by = [name for name in ("key", "start") if name in table.column_names]
     names = ["timestamp", "stream_time", *(f"s{index}" for index in range(len(plan.slots)))]
     aggregates = [("timestamp", "max"), ("stream_time", "max")]

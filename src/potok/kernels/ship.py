@@ -18,7 +18,7 @@ from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import GroupRecords
 from potok.kernels.shards import split
 from potok.records.keys import encode_each_key, encode_keys
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow
 
 
 class ShipRecords(GroupRecords):
@@ -28,7 +28,7 @@ class ShipRecords(GroupRecords):
         self,
         name: str,
         task: Task,
-        window: Tumbling | None,
+        window: FixedWindow | None,
         outbox: Outbox,
         level: int,
         shards: int,

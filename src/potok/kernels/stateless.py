@@ -13,7 +13,7 @@ from potok.expressions.function import Function
 from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, plain_all, truth
 from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Task, all_but
+from potok.kernels.operator import Operator, Receiver, Task, all_but
 from potok.records.rows import column_of
 from potok.records.schema import Schema
 
@@ -41,7 +41,7 @@ class Branch(Operator):
     def __init__(self, name: str, task: Task, arms: Sequence[tuple[Function, Expr | None]]) -> None:
         super().__init__(name, task)
         self._arms = arms
-        self.outputs: dict[int, list[Operator]] = {}
+        self.outputs: dict[int, list[Receiver]] = {}
 
     def process(self, chunk: Chunk) -> None:
         open_rows = np.ones(len(chunk), np.bool_)

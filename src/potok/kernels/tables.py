@@ -24,7 +24,7 @@ from potok.records.keys import encode_keys
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import Window
 
 
 class KeepByPosition(FoldRecords):
@@ -59,7 +59,7 @@ class Keep(Operator):
 
     counted = False
 
-    def __init__(self, name: str, task: Task, session: StateSession, window: Tumbling | None) -> None:
+    def __init__(self, name: str, task: Task, session: StateSession, window: Window | None) -> None:
         super().__init__(name, task)
         self._session, self._window = session, window
         self._rows: dict[bytes, tuple[bytes | None, bytes | None]] = {}
@@ -73,6 +73,10 @@ class Keep(Operator):
             if new is not None or old is not None:
                 self._rows[key] = (new, old)
         self.emit(chunk)
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self.name]
 
     def _cell_keys(self, column: Column) -> list[bytes]:
         if self._window is None:

@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from potok.kernels.chunk import Chunk, Ints
-from potok.topology.nodes import Tumbling
+from potok.topology.nodes import FixedWindow
 
 _SIGN = np.uint64(1 << 63)
 
 
-def window_starts(window: Tumbling, timestamps: Ints) -> Ints:
-    return np.asarray(timestamps - np.mod(timestamps, window.size_ms), np.int64)
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The windows of each record by their starts: from `first` to `last`; those before `open` were closed for it."""
+
+    first: Ints
+    open: Ints
+    last: Ints
+
+    @property
+    def late(self) -> npt.NDArray[np.bool_]:
+        """The records that miss a window, or all of them."""
+        return np.asarray(self.open > self.first, np.bool_)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Spans:
+        return Spans(self.first[mask], self.open[mask], self.last[mask])
 
 
-def late_rows(window: Tumbling, chunk: Chunk, starts: Ints) -> npt.NDArray[np.bool_]:
-    """A record is late for its window once its partition's stream time has reached the window's end and the grace."""
-    return np.asarray(starts + (window.size_ms + window.grace_ms) <= chunk.stream_time, np.bool_)
+def spans_of(window: FixedWindow, chunk: Chunk) -> Spans:
+    """A window was closed for a record once its partition's stream time had reached the window's end and the grace."""
+    times, advance = chunk.timestamp, window.advance_ms
+    last = times - np.mod(times, advance)
+    first = last - (window.size_ms - 1 - (times - last)) // advance * advance
+    closed = chunk.stream_time - (window.size_ms + window.grace_ms)
+    return Spans(first, np.maximum(first, (closed // advance + 1) * advance), last)
 
 
-def late_reason(window: Tumbling, chunk: Chunk, starts: Ints, row: int) -> str:
-    start, stream_time = int(starts[row]), int(chunk.stream_time[row])
+def spread(first: Ints, last: Ints, advance_ms: int) -> tuple[npt.NDArray[np.intp], Ints]:
+    """Each row once for each of its windows: the numbers of the rows, and the starts."""
+    counts = (last - first) // advance_ms + 1
+    rows = np.repeat(np.arange(len(first)), counts)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, first[rows] + nth * advance_ms
+
+
+def late_reason(window: FixedWindow, chunk: Chunk, spans: Spans, row: int) -> str:
+    start, stream_time = int(spans.first[row]), int(chunk.stream_time[row])
     end = start + window.size_ms
-    return (
+    text = (
         f"window [{start}, {end}) was closed: stream time {stream_time} is "
         f"{stream_time - end - window.grace_ms} ms past its end and grace"
     )
+    windows, missed = (int(to - start) // window.advance_ms for to in (spans.last[row], spans.open[row]))
+    if missed > windows:
+        return text
+    return f"{text}; it counted in the {windows + 1 - missed} of its {windows + 1} windows that were open"
 
 
 def time_bytes(times: Ints) -> list[bytes]:

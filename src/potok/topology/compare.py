@@ -39,7 +39,7 @@ class StateDoesNotFit(TopologyError):
 
 def shape_of(topology: Topology, inferred: Inferred) -> Shape:
     return {
-        "tables": {node.name: _layout(node, inferred) for node in topology.tables},
+        "tables": {node.name: _layout(node, inferred) for node in topology.keepers},
         "steps": {node.name: _step(node) for node in topology},
         "reads": topology.source_topics,
         "writes": topology.sink_topics,
@@ -54,7 +54,7 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         plan = step.plan
         assert plan is not None
         layout["kind"] = node.aggregation.kind
-        layout["window"] = f"tumbling {node.window.size_ms} ms" if node.window else "none"
+        layout["window"] = node.window.layout if node.window else "none"
         slots = ", ".join(f"{slot.op} {slot.type}" for slot in plan.slots)
         layout["cells"] = f"columns ({slots})" if plan.native else "objects"
         if plan.fields:
@@ -65,7 +65,7 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
         layout["cells"] = "objects by event time" if by_time else "objects"
         layout["value"] = _type(step.value)
-        layout["window"] = f"tumbling {step.window.size_ms} ms" if step.window else "none"
+        layout["window"] = step.window.layout if step.window else "none"
     return layout
 
 

@@ -45,6 +45,11 @@ class Topology:
         return [node for node in self.nodes if node.stateful]
 
     @property
+    def keepers(self) -> list[Node]:
+        """The steps that have cells, whether one can read them or not."""
+        return [node for node in self.nodes if node.keeps]
+
+    @property
     def dead_letter_topic(self) -> str:
         return f"{self.name}-dead-letters"
 

@@ -16,7 +16,7 @@ from potok.state.codec import load_state
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
-from potok.topology.nodes import Aggregate, Node, ToTable
+from potok.topology.nodes import Aggregate, Node, ToTable, Window
 
 DYNAMIC = "dynamic"
 
@@ -28,6 +28,7 @@ class TableLayout:
     table: str
     key: str
     window_ms: int
+    advance_ms: int
     form: str
     kind: str
     slots: tuple[tuple[str, str, float | None], ...] = ()
@@ -93,6 +94,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             table,
             found["key"],
             found["window_ms"],
+            found["advance_ms"],
             found["form"],
             found["kind"],
             tuple(tuple(slot) for slot in found["slots"]),
@@ -103,7 +105,9 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
 
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
-    return {name: getattr(layout, name) for name in ("key", "window_ms", "form", "kind", "slots", "fields")}
+    return {
+        name: getattr(layout, name) for name in ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields")
+    }
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -111,18 +115,25 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
         key = inferred[node.upstream].key
         plan = inferred[node].plan
         assert plan is not None
-        window_ms = node.window.size_ms if node.window else 0
+        times = window_times(node.window)
         if plan.native:
             slots = tuple((slot.op, str(slot.type), slot.initial) for slot in plan.slots)
-            return TableLayout(node.name, _text(key), window_ms, "columns", plan.kind, slots, plan.fields)
-        return TableLayout(node.name, _text(key), window_ms, "objects", plan.kind)
+            return TableLayout(node.name, _text(key), *times, "columns", plan.kind, slots, plan.fields)
+        return TableLayout(node.name, _text(key), *times, "objects", plan.kind)
     step = inferred[node]
     by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
     kind = "by_time" if by_time else "value"
     if step.window is None:
-        return TableLayout(node.name, _text(step.key), 0, "objects", kind)
+        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind)
     inner = None if step.key is None else step.key.field(0).type
-    return TableLayout(node.name, _text(inner), step.window.size_ms, "objects", kind)
+    return TableLayout(node.name, _text(inner), *window_times(step.window), "objects", kind)
+
+
+def window_times(window: Window | None) -> tuple[int, int]:
+    """The length of a table's windows, and how far apart they begin."""
+    if window is None:
+        return 0, 0
+    return window.size_ms, getattr(window, "advance_ms", 0)
 
 
 def _text(type_: pa.DataType | None) -> str:

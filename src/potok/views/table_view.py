@@ -54,7 +54,7 @@ class TableView:
         return self._layout.window_ms > 0
 
     def get(self, key: Any, default: Any = None, *, at: Instant | None = None) -> Any:
-        """The value of a key; on a windowed table, that of the window which `at` falls into, or of the latest
+        """The value of a key; on a windowed table, that of the last window which `at` falls into, or of the latest
         window."""
         if self.windowed:
             return self._get_window(key, default, at)
@@ -82,8 +82,7 @@ class TableView:
         if at is None:
             found = self.windows(key)
             return found[-1][1] if found else default
-        size = self._layout.window_ms
-        start = _ms(at) - _ms(at) % size
+        start = _ms(at) - _ms(at) % self._layout.advance_ms
         canonical = self._canonical(key)
         cell_key = canonical + (start + _BIAS).to_bytes(8, "big")
 

@@ -7,7 +7,7 @@ from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
 from potok.topology.nodes.stateless import Arm, Branch, Filter, FlatMap, FlatMapValues, Map, MapValues, Merge, Peek
 from potok.topology.nodes.tables import TableFilter, TableMapValues, ToStream, ToTable
-from potok.topology.nodes.windows import Tumbling
+from potok.topology.nodes.windows import FixedWindow, Hopping, Session, Sliding, Tumbling, Window
 
 __all__ = [
     "Aggregate",
@@ -15,9 +15,11 @@ __all__ = [
     "Arm",
     "Branch",
     "Filter",
+    "FixedWindow",
     "FlatMap",
     "FlatMapValues",
     "Foreach",
+    "Hopping",
     "Map",
     "MapValues",
     "Merge",
@@ -26,7 +28,9 @@ __all__ = [
     "Repartition",
     "SelectKey",
     "Serde",
+    "Session",
     "Sink",
+    "Sliding",
     "StreamSource",
     "TableFilter",
     "TableMapValues",
@@ -35,4 +39,5 @@ __all__ = [
     "ToStream",
     "ToTable",
     "Tumbling",
+    "Window",
 ]

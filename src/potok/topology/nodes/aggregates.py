@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.topology.nodes.node import Node
-from potok.topology.nodes.windows import Tumbling
+from potok.topology.nodes.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,15 @@ class Aggregate(Node):
 
     upstream: Node
     aggregation: Aggregation
-    window: Tumbling | None = None
+    window: Window | None = None
 
     @property
     def stateful(self) -> bool:
         return True
+
+    @property
+    def timed(self) -> bool:
+        return self.window is not None
 
     @property
     def is_table(self) -> bool:

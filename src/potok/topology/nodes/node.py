@@ -33,6 +33,22 @@ class Node:
 
     @property
     def stateful(self) -> bool:
+        """Whether this vertex is a table that can be read by its name."""
+        return False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether this vertex has cells, be they a table or only what it must remember."""
+        return self.stateful
+
+    @property
+    def timed(self) -> bool:
+        """Whether this vertex does something when the closing clock moves."""
+        return False
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the records of all upstreams must be on the shard of their key when they come in."""
         return False
 
     @property

@@ -2,32 +2,155 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from potok.duration import Duration, days, show_ms, to_ms
 from potok.errors import TopologyError
+from potok.expressions.function import Function
 
 DEFAULT_RETENTION = days(7)
 
+W = TypeVar("W", bound="Window")
 
-@dataclass(frozen=True, slots=True)
-class Tumbling:
-    """Windows of one size that neither overlap nor leave gaps; they start at multiples of the size since 1970.
 
-    A record is late for its window once the stream time of its partition has reached `end + grace`. A closed window
-    stays readable until the clock passes `end + retention`.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What all kinds share. Results of a closed window stay readable until the clock passes `end + retention`."""
 
-    size_ms: int
     grace_ms: int = 0
     retention_ms: int = 0
 
-    def grace(self, grace: Duration) -> Tumbling:
+    def grace(self: W, grace: Duration) -> W:
         """The same windows, that still accept records which come up to `grace` after the end."""
-        return tumbling_ms(self.size_ms, to_ms(grace), max(self.retention_ms, to_ms(grace)))
+        return checked(replace(self, grace_ms=to_ms(grace), retention_ms=max(self.retention_ms, to_ms(grace))))
+
+    @property
+    def size_ms(self) -> int:
+        """From start to end; 0 where every window has a length of its own."""
+        raise NotImplementedError
+
+    @property
+    def layout(self) -> str:
+        """What decides which cells there are: state of other windows does not fit."""
+        raise NotImplementedError
+
+    def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
+        """When the closing clock says that nothing can reach a window any more; works on arrays too."""
+        return end_ms + self.grace_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling(Window):
+    """Windows of one size that neither overlap nor leave gaps; they start at multiples of the size since 1970.
+
+    A record is late for its window once the stream time of its partition has reached `end + grace`.
+    """
+
+    length_ms: int
+
+    @property
+    def size_ms(self) -> int:
+        return self.length_ms
+
+    @property
+    def advance_ms(self) -> int:
+        return self.length_ms
+
+    @property
+    def layout(self) -> str:
+        return f"tumbling {self.length_ms} ms"
 
     def __str__(self) -> str:
-        return f"tumbling {show_ms(self.size_ms)}, grace {show_ms(self.grace_ms)}"
+        return f"tumbling {show_ms(self.length_ms)}, grace {show_ms(self.grace_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hopping(Window):
+    """Windows of one size that start every `advance`, so that a record belongs to several."""
+
+    length_ms: int
+    advance_ms: int
+
+    @property
+    def size_ms(self) -> int:
+        return self.length_ms
+
+    @property
+    def layout(self) -> str:
+        return f"hopping {self.length_ms} ms by {self.advance_ms} ms"
+
+    def __str__(self) -> str:
+        sizes = f"{show_ms(self.length_ms)} by {show_ms(self.advance_ms)}"
+        return f"hopping {sizes}, grace {show_ms(self.grace_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding(Window):
+    """A window ends at each record and one begins right after it; both ends belong to it, `difference` apart."""
+
+    difference_ms: int
+
+    @property
+    def size_ms(self) -> int:
+        return self.difference_ms
+
+    def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
+        return end_ms + 1 + self.grace_ms
+
+    @property
+    def layout(self) -> str:
+        return f"sliding {self.difference_ms} ms"
+
+    def __str__(self) -> str:
+        return f"sliding {show_ms(self.difference_ms)}, grace {show_ms(self.grace_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Session(Window):
+    """Windows that follow the records of a key: from the first to the last of those that are close to each other.
+
+    Args:
+        gap_ms: A record that comes more than so long after the last one of the session (after its first, with
+            `from_first`) is not of that session.
+        from_first: The session lasts for `gap_ms` from its first record, whatever comes after.
+        opens: Only a record for which this is true begins a session; what comes outside a session is in none.
+        closes: A record for which this is true is the last of its session.
+    """
+
+    gap_ms: int
+    from_first: bool = False
+    opens: Function | None = None
+    closes: Function | None = None
+
+    @property
+    def size_ms(self) -> int:
+        return 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether two parts of a session can be merged without looking at their records again."""
+        return not self.from_first and self.opens is None and self.closes is None
+
+    def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
+        # A record with time t is accepted as long as t + gap + grace is ahead of its clock, and reaches a session up
+        # to a gap after its last record, or after its first.
+        reach = start_ms if self.from_first else end_ms
+        return reach + 2 * self.gap_ms + self.grace_ms
+
+    @property
+    def layout(self) -> str:
+        kind = "from the first" if self.from_first else "from the last"
+        marks = f"{', opened' if self.opens else ''}{', closed' if self.closes else ''}"
+        return f"session {self.gap_ms} ms {kind}{marks}"
+
+    def __str__(self) -> str:
+        kind = "session from the first record" if self.from_first else "session"
+        return f"{kind}, {show_ms(self.gap_ms)}, grace {show_ms(self.grace_ms)}"
+
+
+FixedWindow = Tumbling | Hopping
+"""Windows that depend on the time of a record alone: their starts are multiples of `advance_ms`."""
 
 
 def tumbling(size: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION) -> Tumbling:
@@ -40,8 +163,75 @@ def tumbling(size: Duration, *, grace: Duration = 0, retention: Duration = DEFAU
 
 
 def tumbling_ms(size_ms: int, grace_ms: int, retention_ms: int) -> Tumbling:
-    if size_ms <= 0:
+    return checked(Tumbling(size_ms, grace_ms=grace_ms, retention_ms=retention_ms))
+
+
+def hopping(
+    size: Duration, advance: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION
+) -> Hopping:
+    """Windows of one size that start every `advance`.
+
+    >>> hopping("10 minutes", "1 minute").advance_ms
+    60000
+    """
+    times = {"grace_ms": to_ms(grace), "retention_ms": to_ms(retention)}
+    return checked(Hopping(to_ms(size), to_ms(advance), **times))
+
+
+def sliding(difference: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION) -> Sliding:
+    """Windows that move with the records: all that lie no more than `difference` apart.
+
+    >>> sliding("30 seconds").difference_ms
+    30000
+    """
+    times = {"grace_ms": to_ms(grace), "retention_ms": to_ms(retention)}
+    return checked(Sliding(to_ms(difference), **times))
+
+
+def session(
+    gap: Duration | None = None,
+    *,
+    timeout: Duration | None = None,
+    from_first: bool = False,
+    opens: Any = None,
+    closes: Any = None,
+    grace: Duration = 0,
+    retention: Duration = DEFAULT_RETENTION,
+) -> Session:
+    """Windows that last as long as records keep coming.
+
+    >>> session("30 minutes").gap_ms
+    1800000
+    >>> session(timeout="2 minutes", from_first=True).from_first
+    True
+
+    Args:
+        gap: How long nothing may come before the session is over.
+        timeout: The same; reads better with `from_first`.
+        from_first: Counts from the first record of the session instead of the last.
+        opens: A function of the value (or of key and value) that tells which records may begin a session.
+        closes: A function of the value (or of key and value) that tells which records end their session.
+        grace: How much later than that records are still accepted.
+        retention: How long the result stays readable.
+    """
+    if (gap is None) == (timeout is None):
+        raise TopologyError("a session needs a gap or a timeout", hint="write session(minutes(30))")
+    first, last = (None if test is None else Function.of(test, (1, 2)) for test in (opens, closes))
+    length_ms = to_ms(gap if gap is not None else timeout if timeout is not None else 0)
+    times = {"grace_ms": to_ms(grace), "retention_ms": to_ms(retention)}
+    return checked(Session(length_ms, from_first, first, last, **times))
+
+
+def checked(window: W) -> W:
+    """The window, if its times make sense, with a retention that is not shorter than its grace."""
+    length_ms = window.gap_ms if isinstance(window, Session) else window.size_ms
+    if length_ms <= 0:
         raise TopologyError("a window needs a size of at least one millisecond", hint="write tumbling(hours(1))")
-    if grace_ms < 0 or retention_ms < 0:
+    if window.grace_ms < 0 or window.retention_ms < 0:
         raise TopologyError("grace and retention cannot be negative", hint="write grace=minutes(5), or leave it out")
-    return Tumbling(size_ms, grace_ms, max(retention_ms, grace_ms))
+    if isinstance(window, Hopping) and not 0 < window.advance_ms <= window.length_ms:
+        raise TopologyError(
+            f"a hopping window cannot advance by {show_ms(window.advance_ms)}",
+            hint="advance by at least a millisecond and at most the size: hopping(minutes(10), minutes(1))",
+        )
+    return replace(window, retention_ms=max(window.retention_ms, window.grace_ms))

@@ -1,0 +1,56 @@
+"""Aggregates: the half that runs where the records are, and the half on the shard."""
+
+from __future__ import annotations
+
+from potok.engine.workshop import Workshop, body_of, head_of
+from potok.kernels import aggregates
+from potok.kernels.fold import FoldRecords
+from potok.kernels.folders import folder_of
+from potok.kernels.lookups import fields_read
+from potok.kernels.operator import Operator
+from potok.kernels.pre_aggregate import PreAggregate
+from potok.kernels.ship import ShipRecords
+from potok.topology.nodes import Aggregate, Hopping, Tumbling
+
+
+@head_of(Aggregate)
+def ship(node: Aggregate, shop: Workshop) -> Operator:
+    plan = shop.step(node).plan
+    assert plan is not None
+    assert node.window is None or isinstance(node.window, Tumbling | Hopping)
+    if plan.native:
+        return PreAggregate(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
+    function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
+    selector = (function, plan.selector) if function is not None else None
+    return ShipRecords(
+        node.name, shop.task, node.window, shop.outbox, shop.level(node), shop.shards, selector, _fields(node)
+    )
+
+
+def _fields(node: Aggregate) -> frozenset[str] | None:
+    """What an aggregator looks up in a value, if it does nothing else with it."""
+    function = node.aggregation.function
+    if node.aggregation.kind != "fold" or function is None:
+        return None
+    return fields_read(function.callable, function.arity - 2)
+
+
+@body_of(Aggregate)
+def aggregate(node: Aggregate, shop: Workshop) -> Operator:
+    key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
+    assert plan is not None
+    assert node.window is None or isinstance(node.window, Tumbling | Hopping)
+    if plan.native:
+        return aggregates.Aggregate(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
+    return FoldRecords(
+        node.name,
+        shop.task,
+        folder_of(node.aggregation),
+        node.window,
+        key_type,
+        plan.result,
+        shop.state,
+        shop.clock(node),
+        shop.spec.lanes,
+        declared=node.aggregation.schema is not None,
+    )

@@ -1,0 +1,26 @@
+"""Where records go."""
+
+from __future__ import annotations
+
+from potok.engine.sink import SinkWriter
+from potok.engine.workshop import Workshop, body_of
+from potok.kernels.operator import Operator
+from potok.topology.nodes import Sink
+
+
+@body_of(Sink)
+def sink(node: Sink, shop: Workshop) -> Operator:
+    topology = shop.plan.topology
+    sources = [source for source in topology.sources if source.topic in topology.upstream_topics(node)]
+    formats = {source.value.format for source in sources}
+    return SinkWriter(
+        node.name,
+        shop.task,
+        node.topic,
+        shop.spec.partitions[node.topic],
+        (node.key_format, node.value_format),
+        formats.pop() if len(formats) == 1 else "",
+        shop.broker,
+        shop.spec.staging,
+        shop.report,
+    )

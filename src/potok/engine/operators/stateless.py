@@ -1,0 +1,101 @@
+"""Sources, and steps that look at one record at a time."""
+
+from __future__ import annotations
+
+from potok.engine.read import SourceReader
+from potok.engine.workshop import Workshop, body_of, head_of
+from potok.expressions.expr import Expr
+from potok.kernels import stateless
+from potok.kernels.operator import Operator
+from potok.kernels.ship import Exchange
+from potok.kernels.tables import Receive
+from potok.topology.nodes import (
+    Arm,
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Map,
+    MapValues,
+    Merge,
+    Node,
+    Peek,
+    Repartition,
+    SelectKey,
+    StreamSource,
+)
+
+
+def traced(node: Node, shop: Workshop) -> Expr | None:
+    """The expression of the one function of a node, if it was traced."""
+    exprs = shop.step(node).exprs
+    return exprs[0] if exprs else None
+
+
+@body_of(StreamSource)
+def source(node: StreamSource, shop: Workshop) -> Operator:
+    return SourceReader(node, shop.task, shop.step(node), shop.plan.columns[node.topic], shop.broker)
+
+
+@body_of(Filter)
+def filter_(node: Filter, shop: Workshop) -> Operator:
+    return stateless.Filter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+
+
+@body_of(Branch)
+def branch(node: Branch, shop: Workshop) -> Operator:
+    arms = list(zip(node.predicates, shop.step(node).exprs, strict=True))
+    return stateless.Branch(node.name, shop.task, arms)
+
+
+@body_of(Arm)
+def arm(node: Arm, shop: Workshop) -> Operator:
+    return Operator(node.name, shop.task)
+
+
+@body_of(Map)
+def map_(node: Map, shop: Workshop) -> Operator:
+    return stateless.Map(node.name, shop.task, node.function, traced(node, shop), node.key_schema, node.schema)
+
+
+@body_of(MapValues)
+def map_values(node: MapValues, shop: Workshop) -> Operator:
+    return stateless.MapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
+
+
+@body_of(SelectKey)
+def select_key(node: SelectKey, shop: Workshop) -> Operator:
+    return stateless.SelectKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
+
+
+@body_of(FlatMap)
+def flat_map(node: FlatMap, shop: Workshop) -> Operator:
+    schemas = node.key_schema, node.schema
+    return stateless.FlatMap(node.name, shop.task, node.function, *schemas, values_only=False)
+
+
+@body_of(FlatMapValues)
+def flat_map_values(node: FlatMapValues, shop: Workshop) -> Operator:
+    return stateless.FlatMap(node.name, shop.task, node.function, None, node.schema, values_only=True)
+
+
+@body_of(Peek, Foreach)
+def action(node: Peek | Foreach, shop: Workshop) -> Operator:
+    return stateless.Peek(node.name, shop.task, node.action)
+
+
+@body_of(Merge)
+def merge(node: Merge, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    return stateless.Merge(node.name, shop.task, dynamic_key=step.key is None, dynamic_value=step.value is None)
+
+
+@head_of(Repartition)
+def exchange(node: Repartition, shop: Workshop) -> Operator:
+    return Exchange(node.name, shop.task, shop.outbox, shop.level(node), shop.shards)
+
+
+@body_of(Repartition)
+def repartition(node: Repartition, shop: Workshop) -> Operator:
+    return Receive(node.name, shop.task)

@@ -1,0 +1,41 @@
+"""Tables whose rows replace each other, and steps on the changes of a table."""
+
+from __future__ import annotations
+
+from potok.engine.operators.stateless import traced
+from potok.engine.workshop import Workshop, body_of, head_of
+from potok.kernels import tables
+from potok.kernels.fold import FoldRecords
+from potok.kernels.folders import Latest
+from potok.kernels.operator import Operator
+from potok.kernels.ship import ShipRecords
+from potok.topology.nodes import TableFilter, TableMapValues, TableSource, ToStream, ToTable
+
+
+@body_of(ToStream)
+def to_stream(node: ToStream, shop: Workshop) -> Operator:
+    return tables.ToStream(node.name, shop.task)
+
+
+@body_of(TableFilter)
+def table_filter(node: TableFilter, shop: Workshop) -> Operator:
+    return tables.TableFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+
+
+@body_of(TableMapValues)
+def table_map_values(node: TableMapValues, shop: Workshop) -> Operator:
+    return tables.TableMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
+
+
+@head_of(TableSource, ToTable)
+def ship(node: TableSource | ToTable, shop: Workshop) -> Operator:
+    return ShipRecords(node.name, shop.task, None, shop.outbox, shop.level(node), shop.shards)
+
+
+@body_of(TableSource, ToTable)
+def latest(node: TableSource | ToTable, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    by_time = isinstance(node, ToTable) and shop.step(node.upstream).rekeyed
+    kind = FoldRecords if by_time else tables.KeepByPosition
+    types = step.key, step.value
+    return kind(node.name, shop.task, Latest(), None, *types, shop.state, shop.clock(node), shop.spec.lanes)

@@ -1,0 +1,202 @@
+"""What is known of sources, steps on records, aggregates and tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from potok.expressions.expr import Expr, TupleExpr
+from potok.records.schema import Schema
+from potok.topology.aggregations import plan_aggregation
+from potok.topology.nodes import (
+    Aggregate,
+    Arm,
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Map,
+    MapValues,
+    Merge,
+    Node,
+    Peek,
+    Repartition,
+    SelectKey,
+    Sink,
+    StreamSource,
+    TableFilter,
+    TableMapValues,
+    TableSource,
+    ToStream,
+    ToTable,
+)
+from potok.topology.step import Step, arrow_of, infer_step, trace_in, windowed_key
+
+
+@infer_step.register
+def _source(node: StreamSource, ups: list[Step]) -> Step:  # noqa: ARG001
+    key, value = arrow_of(node.key.schema), arrow_of(node.value.schema)
+    exprs, reason = _timestamp(node, key, value)
+    return Step(key, value, exprs, reason, intact=True, topics=frozenset((node.topic,)))
+
+
+@infer_step.register
+def _table_source(node: TableSource, ups: list[Step]) -> Step:  # noqa: ARG001
+    key, value = arrow_of(node.key.schema), arrow_of(node.value.schema)
+    exprs, reason = _timestamp(node, key, value)
+    return Step(key, value, exprs, reason, sharded=True, topics=frozenset((node.topic,)))
+
+
+def _timestamp(
+    node: StreamSource | TableSource, key: pa.DataType | None, value: pa.DataType | None
+) -> tuple[tuple[Expr | None, ...], str]:
+    if node.timestamps.function is None:
+        return (), ""
+    expr, reason = trace_in(node.timestamps.function, Step(key, value))
+    return (expr,), reason
+
+
+@infer_step.register
+def _filter(node: Filter, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.predicate, ups[0])
+    return replace(ups[0], exprs=(expr,), reason=reason, plan=None, order_dependent=False)
+
+
+@infer_step.register
+def _branch(node: Branch, ups: list[Step]) -> Step:
+    found = [trace_in(predicate, ups[0]) for predicate in node.predicates]
+    reason = next((reason for _, reason in found if reason), "")
+    return replace(ups[0], exprs=tuple(expr for expr, _ in found), reason=reason, plan=None, order_dependent=False)
+
+
+@infer_step.register(Arm)
+@infer_step.register(Repartition)
+def _same(node: Node, ups: list[Step]) -> Step:
+    moved = isinstance(node, Repartition)
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, sharded=moved or ups[0].sharded)
+
+
+@infer_step.register(Peek)
+@infer_step.register(Foreach)
+def _action(node: Peek | Foreach, ups: list[Step]) -> Step:  # noqa: ARG001
+    return replace(ups[0], exprs=(None,), reason="it has an effect outside", plan=None, order_dependent=False)
+
+
+@infer_step.register
+def _merge(node: Merge, ups: list[Step]) -> Step:  # noqa: ARG001
+    first = ups[0]
+    topics = frozenset[str]().union(*(up.topics for up in ups))
+    same_key = all(up.key == first.key for up in ups)
+    same_value = all(up.value == first.value for up in ups)
+    return Step(
+        first.key if same_key else None,
+        first.value if same_value else None,
+        intact=all(up.intact for up in ups) and same_value,
+        rekeyed=any(up.rekeyed for up in ups) or not same_key or len(topics) > 1,
+        topics=topics,
+        sharded=all(up.sharded for up in ups) and same_key,
+    )
+
+
+@infer_step.register
+def _map_values(node: MapValues, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.function, ups[0])
+    return _mapped(ups[0], expr, reason, node.schema)
+
+
+@infer_step.register
+def _table_map_values(node: TableMapValues, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.function, ups[0])
+    return _mapped(ups[0], expr, reason, node.schema)
+
+
+def _mapped(up: Step, expr: Expr | None, reason: str, schema: Schema | None) -> Step:
+    if schema is not None and expr is not None and expr.type != schema.arrow:
+        expr, reason = None, f"the declared type {schema.ddl()} differs from the traced one"
+    value = expr.type if expr is not None else arrow_of(schema)
+    return replace(up, value=value, exprs=(expr,), reason=reason, intact=False, plan=None, order_dependent=False)
+
+
+@infer_step.register
+def _table_filter(node: TableFilter, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.predicate, ups[0])
+    return replace(ups[0], exprs=(expr,), reason=reason, plan=None, order_dependent=False)
+
+
+@infer_step.register
+def _map(node: Map, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.function, ups[0], pair=True)
+    pair = isinstance(expr, TupleExpr) and len(expr.items) == 2
+    if expr is not None and (not pair or node.schema is not None or node.key_schema is not None):
+        expr, reason = None, "it does not return a pair of expressions"
+    key = expr.type.field(0).type if expr is not None else arrow_of(node.key_schema)
+    value = expr.type.field(1).type if expr is not None else arrow_of(node.schema)
+    return Step(key, value, (expr,), reason, rekeyed=True, topics=ups[0].topics)
+
+
+@infer_step.register
+def _flat_map(node: FlatMap, ups: list[Step]) -> Step:
+    reason = "it returns a list of records"
+    topics = ups[0].topics
+    return Step(arrow_of(node.key_schema), arrow_of(node.schema), (None,), reason, rekeyed=True, topics=topics)
+
+
+@infer_step.register
+def _flat_map_values(node: FlatMapValues, ups: list[Step]) -> Step:
+    value = arrow_of(node.schema)
+    return replace(
+        ups[0],
+        value=value,
+        exprs=(None,),
+        reason="it returns a list of values",
+        intact=False,
+        plan=None,
+        order_dependent=False,
+    )
+
+
+@infer_step.register
+def _select_key(node: SelectKey, ups: list[Step]) -> Step:
+    expr, reason = trace_in(node.function, ups[0])
+    if expr is not None and node.key_schema is not None and expr.type != node.key_schema.arrow:
+        expr, reason = None, "the declared type of the key differs from the traced one"
+    key = expr.type if expr is not None else arrow_of(node.key_schema)
+    return replace(
+        ups[0], key=key, exprs=(expr,), reason=reason, rekeyed=True, sharded=False, plan=None, order_dependent=False
+    )
+
+
+@infer_step.register
+def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
+    plan = plan_aggregation(node.aggregation, ups[0].key, ups[0].value)
+    return Step(
+        windowed_key(ups[0].key, node.window),
+        plan.result,
+        reason=plan.reason,
+        rekeyed=True,
+        sharded=node.window is None,
+        plan=plan,
+        order_dependent=plan.order_dependent and ups[0].rekeyed,
+        window=node.window,
+        topics=ups[0].topics,
+    )
+
+
+@infer_step.register
+def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
+    return Step(ups[0].key, ups[0].value, rekeyed=True, sharded=True, topics=ups[0].topics)
+
+
+@infer_step.register
+def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
+    # The changes of a row come one after the other, from its shard, whatever the times they carry.
+    return replace(
+        ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None, rekeyed=False
+    )
+
+
+@infer_step.register
+def _sink(node: Sink, ups: list[Step]) -> Step:  # noqa: ARG001
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False)

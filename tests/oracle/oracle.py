@@ -125,8 +125,7 @@ class _Walk:
                     if getattr(arm, "index", None) == chosen:
                         self.pass_on(arm, item)
             elif node.is_table:
-                change = self.aggregates[node].take(item) if node in self.aggregates else self.latest[node].take(item)
-                self.changed(node, change)
+                self.keep(node, item)
             else:
                 for made in outcome(node, item):
                     self.pass_on(node, made)
@@ -134,6 +133,23 @@ class _Walk:
             self.set_aside(item.position, item.origin, node, "error", error)
         except SetAside as error:
             self.set_aside(item.position, item.origin, node, str(error), error)
+
+    def keep(self, node: Node, item: Item) -> None:
+        """A record comes to a table."""
+        if node not in self.aggregates:
+            self.changed(node, self.latest[node].take(item))
+            return
+        late: SetAside | None = None
+        try:
+            for change in self.aggregates[node].take(item):
+                if isinstance(change, SetAside):
+                    late = change
+                else:
+                    self.changed(node, change)
+        except UserError as error:
+            self.set_aside(item.position, item.origin, node, "error", error)
+        if late is not None:
+            raise late
 
     def changed(self, node: Node, change: Change | None) -> None:
         """A row of a table has changed: tell the tables and streams that are made of it."""

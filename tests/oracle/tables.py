@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from potok.topology.nodes import Aggregate, FlatMap, Map, Node, SelectKey, ToStream
+from potok.topology.nodes import Aggregate, FlatMap, Hopping, Map, Node, SelectKey, ToStream, Tumbling, Window
 from tests.oracle.aggregates import Kept, begin
+from tests.oracle.call import UserError
 from tests.oracle.canonical import canonical, windowed_key
 from tests.oracle.records import Item
 
@@ -44,17 +46,26 @@ class AggregateRows:
         self.node = node
         self.entries: dict[str, Entry] = {}
 
-    def take(self, item: Item) -> Change:
+    def take(self, item: Item) -> Iterator[Change | SetAside]:
+        """What a record changes; a record that misses a window, or fails in one, is set aside besides."""
         if item.key is None:
             raise SetAside("no key")
-        key, end_ms = item.key, 0
-        window = self.node.window
-        if window is not None:
-            start_ms = item.at_ms // window.size_ms * window.size_ms
-            end_ms = start_ms + window.size_ms
-            if end_ms + window.grace_ms <= item.clock_ms:
-                raise SetAside("late")
-            key = windowed_key(item.key, start_ms, end_ms)
+        if self.node.window is None:
+            yield self.add(item, item.key, 0)
+            return
+        failed: UserError | None = None
+        for start_ms, end_ms in windows_of(self.node.window, item.at_ms):
+            if end_ms + self.node.window.grace_ms <= item.clock_ms:
+                yield SetAside("late")
+                continue
+            try:
+                yield self.add(item, windowed_key(item.key, start_ms, end_ms), end_ms)
+            except UserError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def add(self, item: Item, key: Any, end_ms: int) -> Change:
         found = self.entries.get(canonical(key))
         entry = found or Entry(key, begin(self.node.aggregation), item, end_ms)
         before = found.kept.result if found else None
@@ -75,6 +86,17 @@ class AggregateRows:
 
     def rows(self) -> dict[str, Any]:
         return {text: entry.kept.result for text, entry in self.entries.items()}
+
+
+def windows_of(window: Window, at_ms: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each window that holds an instant."""
+    assert isinstance(window, Tumbling | Hopping)
+    advance_ms = window.advance_ms
+    start_ms = (at_ms - window.size_ms) // advance_ms * advance_ms
+    while start_ms <= at_ms:
+        if at_ms < start_ms + window.size_ms:
+            yield start_ms, start_ms + window.size_ms
+        start_ms += advance_ms
 
 
 class LatestRows:

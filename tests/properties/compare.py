@@ -27,7 +27,7 @@ def differences(actual: Expected, expected: Expected) -> list[str]:
 def made_by(driver: TestDriver, expected: Expected) -> Expected:
     """What the query made of each thing that is expected, in the same form."""
     tables = {
-        name: {canonical(_table_key(key)): plain(value) for key, value in driver.table(name).all().items()}
+        name: {canonical(table_key(key)): plain(value) for key, value in driver.table(name).all().items()}
         for name in expected.tables
     }
     topics = {
@@ -54,7 +54,7 @@ def _source(headers: Any) -> Position:
     return Position(topic, int(partition), int(offset))
 
 
-def _table_key(key: Any) -> Any:
+def table_key(key: Any) -> Any:
     """A key as it is in a topic. Views make a named tuple of a window, and pairs of a dict, which cannot be a key."""
     if hasattr(key, "start_ms"):
         return {"key": plain(key.key), "start": key.start_ms, "end": key.end_ms}

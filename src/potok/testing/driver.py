@@ -93,11 +93,18 @@ class TestDriver:
         )
         self.broker.append(topic, [record], partition)
 
-    def run(self, batch_records: int | None = None) -> int:
-        """Process all that was sent, in batches of at most `batch_records`, and what closes after it; returns the
-        batches."""
+    def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
+        """Process all that was sent, in batches of at most `batch_records`, and what closes after it.
+
+        Args:
+            batch_records: The greatest number of records in a batch; all of them if left out.
+            more_to_come: This is not the end of the input: a partition that has had no record yet holds the clock.
+
+        Returns:
+            How many batches there were.
+        """
         topics = self._topology.source_topics
-        target = self.broker.end_offsets_of(topics)
+        target = None if more_to_come else self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)
         planner = Planner(self.broker, self._topology.name, topics, steps, 1 << 40, 1 << 40, target)
         batches = 0

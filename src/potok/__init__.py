@@ -10,7 +10,7 @@ from potok.version import __version__
 if TYPE_CHECKING:
     from potok.dsl.builder import StreamsBuilder
     from potok.dsl.stream import Stream
-    from potok.dsl.table import Table
+    from potok.dsl.table import Table, until_window_closes
     from potok.duration import days, hours, milliseconds, minutes, seconds
     from potok.engine.run import run, start
     from potok.errors import PotokError
@@ -26,6 +26,7 @@ _HOMES = {
     "StreamsBuilder": "potok.dsl.builder",
     "Stream": "potok.dsl.stream",
     "Table": "potok.dsl.table",
+    "until_window_closes": "potok.dsl.table",
     "days": "potok.duration",
     "hours": "potok.duration",
     "milliseconds": "potok.duration",
@@ -66,6 +67,7 @@ __all__ = [
     "sliding",
     "start",
     "tumbling",
+    "until_window_closes",
 ]
 
 

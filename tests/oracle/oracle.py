@@ -16,6 +16,7 @@ from potok.topology.nodes import (
     Branch,
     Node,
     Sink,
+    Suppress,
     TableFilter,
     TableMapValues,
     TableSource,
@@ -28,6 +29,7 @@ from tests.oracle.decode import Undecodable, decode
 from tests.oracle.event_time import Unreadable, event_time
 from tests.oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
 from tests.oracle.stateless import arm_of, outcome
+from tests.oracle.suppress import HeldRows, window_of
 from tests.oracle.tables import AggregateRows, Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
 
 Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
@@ -78,6 +80,7 @@ class _Walk:
         self.latest: dict[Node, LatestRows] = {node: LatestRows(False) for node in topology.of_type(TableSource)}
         self.latest |= {node: LatestRows(key_changed(node)) for node in topology.of_type(ToTable)}
         self.derived: dict[Node, DerivedRows] = defaultdict(DerivedRows)
+        self.held: dict[Node, HeldRows] = {node: HeldRows(node, window_of(node)) for node in topology.of_type(Suppress)}
         self.topics: dict[str, Output] = {}
         self.dead_letters: list[DeadLetter] = []
         for sink in topology.of_type(Sink):
@@ -161,6 +164,9 @@ class _Walk:
                 if not change.dropped:
                     self.pass_on(downstream, change.item.with_key(change.key).with_value(change.after))
                 continue
+            if isinstance(downstream, Suppress):
+                self.held[downstream].take(change)
+                continue
             before, after = (self.side(downstream, change.key, value) for value in (change.before, change.after))
             derived = replace(change, before=before, after=after)
             self.derived[downstream].take(derived)
@@ -182,10 +188,11 @@ class _Walk:
 
     def close(self) -> None:
         """The end of the input: partitions without a readable record do not hold the clock."""
-        for node, rows in self.aggregates.items():
+        for node in self.topology:
+            rows = self.aggregates.get(node) or self.held.get(node)
             topics = self.topology.upstream_topics(node)
             clocks = [clock_ms for (topic, _), clock_ms in self.clocks.items() if topic in topics]
-            for change in rows.close(min(clocks)) if clocks else []:
+            for change in rows.close(min(clocks)) if rows is not None and clocks else []:
                 self.changed(node, change)
 
     def set_aside(self, position: Position, read: Input, node: Node, reason: str, error: Exception) -> None:

@@ -34,6 +34,8 @@ def test_a_case_comes_out_as_told(spark: SparkSession, family: str, case: Case, 
 
 @pytest.mark.parametrize(("family", "case"), ALL)
 def test_the_oracle_agrees_with_the_case(family: str, case: Case) -> None:
+    if case.outside:
+        pytest.skip(f"outside the promise: {case.outside}")
     turns = [(sent.topic, sent.partition) for sent in case.records]
     expected = recompute(case.topology(), case.inputs, turns=turns)
     made = Made(

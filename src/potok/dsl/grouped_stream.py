@@ -15,34 +15,50 @@ from potok.topology.nodes import Aggregate, Aggregation, Window
 
 
 class Aggregating(Handle):
-    """The aggregates, the same with and without a window."""
+    """The aggregates, the same with and without a window.
+
+    Each takes a `name` for its table, and `emit`: by default a table emits one change per row and batch;
+    `emit="each_record"` makes it emit one for each record, at the price of the pre-aggregation.
+    """
 
     _window: Window | None = None
+    _final = False
 
-    def _aggregate(self, aggregation: Aggregation, name: str, verb: str) -> Table:
-        node = Aggregate(self._state_name(name, verb), calling_location(), self._node, aggregation, self._window)
+    def _aggregate(self, aggregation: Aggregation, name: str, emit: str, verb: str) -> Table:
+        at = calling_location()
+        if emit not in ("changes", "each_record"):
+            raise TopologyError(f'emit="{emit}" is not known', hint='write emit="changes" or emit="each_record"', at=at)
+        step = self._state_name(name, verb)
+        node = Aggregate(step, at, self._node, aggregation, self._window, emit == "each_record")
         self._graph.add(node)
-        return Table(self._graph, node)
+        table = Table(self._graph, node)
+        return table.emit_final() if self._final else table
 
-    def _of(self, kind: str, of: Selector | None, name: str) -> Table:
-        return self._aggregate(Aggregation(kind, selector(of) if of is not None else None), name, kind)
+    def _of(self, kind: str, of: Selector | None, name: str, emit: str) -> Table:
+        return self._aggregate(Aggregation(kind, selector(of) if of is not None else None), name, emit, kind)
 
-    def count(self, *, name: str = "") -> Table:
+    def count(self, *, name: str = "", emit: str = "changes") -> Table:
         """How many records each key has had.
 
         >>> counts = orders.group_by("user_id").count(name="order_counts")
         """
-        return self._aggregate(Aggregation("count"), name, "count")
+        return self._aggregate(Aggregation("count"), name, emit, "count")
 
-    def reduce(self, reducer: Callable[..., Any], *, name: str = "") -> Table:
+    def reduce(self, reducer: Callable[..., Any], *, name: str = "", emit: str = "changes") -> Table:
         """Combine the values of a key two at a time; the first value of a key stands as it is.
 
         >>> totals = amounts.group_by_key().reduce(lambda v1, v2: v1 + v2)
         """
-        return self._aggregate(Aggregation("reduce", Function.of(reducer, (2,))), name, "reduce")
+        return self._aggregate(Aggregation("reduce", Function.of(reducer, (2,))), name, emit, "reduce")
 
     def aggregate(
-        self, initializer: Any, aggregator: Callable[..., Any], *, value: object = None, name: str = ""
+        self,
+        initializer: Any,
+        aggregator: Callable[..., Any],
+        *,
+        value: object = None,
+        name: str = "",
+        emit: str = "changes",
     ) -> Table:
         """Fold the values of a key, from `initializer`, by `aggregator`.
 
@@ -54,6 +70,7 @@ class Aggregating(Handle):
                 next one.
             value: The type of the aggregate, if it cannot be found by tracing and should be typed.
             name: The table's name.
+            emit: `"changes"`, or `"each_record"`.
         """
         at = calling_location()
         function = Function.of(aggregator, (2, 3))
@@ -63,39 +80,39 @@ class Aggregating(Handle):
             aggregation = Aggregation("fold", function, initializer(), make, schema)
         else:
             aggregation = Aggregation("fold", function, initializer, None, schema)
-        return self._aggregate(aggregation, name, "aggregate")
+        return self._aggregate(aggregation, name, emit, "aggregate")
 
-    def sum(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def sum(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The sum of a field, or of a function of the value; nulls are left out."""
-        return self._of("sum", of, name)
+        return self._of("sum", of, name, emit)
 
-    def min(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def min(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The least; nulls are left out."""
-        return self._of("min", of, name)
+        return self._of("min", of, name, emit)
 
-    def max(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def max(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The greatest; nulls are left out."""
-        return self._of("max", of, name)
+        return self._of("max", of, name, emit)
 
-    def avg(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def avg(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The mean; nulls are left out."""
-        return self._of("avg", of, name)
+        return self._of("avg", of, name, emit)
 
-    def collect_list(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def collect_list(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """All of them, in the order they came."""
-        return self._of("collect_list", of, name)
+        return self._of("collect_list", of, name, emit)
 
-    def count_distinct(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def count_distinct(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """How many different ones there are, exactly; nulls are left out."""
-        return self._of("count_distinct", of, name)
+        return self._of("count_distinct", of, name, emit)
 
-    def latest(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def latest(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The one with the greatest event time; of several, the one that came last."""
-        return self._of("latest", of, name)
+        return self._of("latest", of, name, emit)
 
-    def earliest(self, of: Selector | None = None, *, name: str = "") -> Table:
+    def earliest(self, of: Selector | None = None, *, name: str = "", emit: str = "changes") -> Table:
         """The one with the least event time; of several, the one that came first."""
-        return self._of("earliest", of, name)
+        return self._of("earliest", of, name, emit)
 
 
 class GroupedStream(Aggregating):
@@ -121,3 +138,17 @@ class WindowedStream(Aggregating):
     def __init__(self, grouped: GroupedStream, window: Window) -> None:
         super().__init__(grouped._graph, grouped._node)
         self._window = window
+
+    def emit_final(self) -> WindowedStream:
+        """Emit nothing until a window closes, and then its result, once.
+
+        >>> by_user.windowed_by(tumbling(hours(1))).emit_final().count(name="hourly").to_stream().to("hourly-counts")
+        """
+        chosen = WindowedStream(GroupedStream(self._graph, self._node), self._checked)
+        chosen._final = True
+        return chosen
+
+    @property
+    def _checked(self) -> Window:
+        assert self._window is not None
+        return self._window

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle
 from potok.dsl.serdes import schema_of
+from potok.duration import Duration, to_ms
+from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.topology.nodes import Node, TableFilter, TableMapValues, ToStream
+from potok.topology.nodes import Node, Suppress, TableFilter, TableMapValues, ToStream
 
 if TYPE_CHECKING:
     from potok.dsl.stream import Stream
+
+
+def until_window_closes() -> None:
+    """For those who come from Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
 class Table(Handle):
@@ -49,6 +55,30 @@ class Table(Handle):
         step = self._name(name, "map_values")
         schema = schema_of(value, at)
         node = TableMapValues(step, at, self._node, Function.of(function, (1, 2)), schema, kept=bool(name))
+        return self._add(node)
+
+    def emit_final(self, *, name: str = "") -> Table:
+        """Let the result of each window through once, when the window closes, and no change before.
+
+        The table itself stays readable by its name, with every change.
+        """
+        return self._suppressed(name, "emit_final", None)
+
+    def emit_every(self, time: Duration, *, name: str = "") -> Table:
+        """Let at most one change of each row through in so much event time: the last one."""
+        return self._suppressed(name, "emit_every", to_ms(time))
+
+    def suppress(self, until: Duration | object, *, name: str = "") -> Table:
+        """`suppress(until_window_closes)` is `emit_final()`; `suppress("10 seconds")` is `emit_every("10 seconds")`."""
+        if until is until_window_closes:
+            return self.emit_final(name=name)
+        if isinstance(until, Duration):
+            return self.emit_every(until, name=name)
+        hint = 'write suppress(until_window_closes), or suppress("10 seconds")'
+        raise TopologyError(f"suppress got {until!r}", hint=hint, at=calling_location())
+
+    def _suppressed(self, name: str, verb: str, every_ms: int | None) -> Table:
+        node = Suppress(self._state_name(name, verb), calling_location(), self._node, every_ms)
         return self._add(node)
 
     def to_stream(self, *, name: str = "") -> Stream:

@@ -46,11 +46,12 @@ class FoldRecords(Operator):
         lanes: list[Lane],
         *,
         declared: bool = False,
+        each_record: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._folder, self._window, self._session = folder, window, session
         self._key_type, self._result_type, self._lanes = key_type, result_type, lanes
-        self._declared = declared
+        self._declared, self._each_record = declared, each_record
         self._chunks: list[Chunk] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
 
@@ -78,7 +79,9 @@ class FoldRecords(Operator):
         found = [_NOTHING if data is None else load_own_state(data) for data in before]
         old_times = np.array([time for time, _ in found], np.int64)
         states = [state for _, state in found]
-        errors = Folding(self._folder, ids.tolist(), *self._records(chunk, cell_keys), before).run(states)
+        records = self._records(chunk, cell_keys)
+        folding = Folding(self._folder, ids.tolist(), *records, before, each_record=self._each_record)
+        errors = folding.run(states)
         good = all_but(errors, len(ids))
         times = np.maximum(old_times, greatest_of(ids[good], chunk.timestamp[good], len(cell_keys)))
         rows = self._settle(chunk, ids, cell_keys, before, states, times, errors)
@@ -96,11 +99,41 @@ class FoldRecords(Operator):
         if self._expiry is not None:
             existed = np.array([before[i] is not None for i in touched], np.bool_)
             self._expiry.opened(keys, _starts(keys), existed)
-        if self.downstream:
+        if self.downstream and self._each_record:
+            steps = [(row, data) for row, data in folding.steps if row not in errors]
+            self._emit_each(chunk, ids, cell_keys, before, old_times, steps)
+        elif self.downstream:
             after = self._results([states[i] for i in touched])
             previous = self._results([kept(before[i]) for i in touched])
             reached = greatest_of(ids, chunk.stream_time, len(cell_keys))[touched]
             self.emit(change(self._keys(keys), after, previous, times[touched], reached))
+
+    def _emit_each(
+        self,
+        chunk: Chunk,
+        ids: npt.NDArray[np.int64],
+        cell_keys: list[bytes],
+        before: list[bytes | None],
+        old_times: Ints,
+        steps: list[tuple[int, bytes]],
+    ) -> None:
+        """One change for each record that went well, in their order."""
+        last = [kept(data) for data in before]
+        times = old_times.copy()
+        after: list[Any] = []
+        previous: list[Any] = []
+        stamps: list[int] = []
+        for row, data in steps:
+            i = int(ids[row])
+            previous.append(last[i])
+            last[i] = load_own_state(data)
+            after.append(last[i])
+            times[i] = max(times[i], chunk.timestamp[row])
+            stamps.append(int(times[i]))
+        rows = np.array([row for row, _ in steps], np.intp)
+        keys = self._keys([cell_keys[i] for i in ids[rows].tolist()])
+        stream_times = chunk.stream_time[rows]
+        self.emit(change(keys, self._results(after), self._results(previous), np.array(stamps), stream_times))
 
     def _spread(self, chunk: Chunk) -> tuple[Chunk, Ints | None, npt.NDArray[np.intp] | None]:
         """Each record once for each of its windows, with their starts and with the numbers of the records."""

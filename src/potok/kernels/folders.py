@@ -114,6 +114,16 @@ class Reduce(Folder):
         return state[0]
 
 
+class Count(Folder):
+    """For counts that are taken record by record; others are merged as columns."""
+
+    def start(self) -> Any:
+        return 0
+
+    def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
+        return state + 1
+
+
 class Sum(Folder):
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
@@ -199,6 +209,7 @@ class Earliest(Folder):
 
 
 _NAMED: dict[str, type[Folder]] = {
+    "count": Count,
     "sum": Sum,
     "min": Least,
     "max": Greatest,

@@ -29,15 +29,20 @@ class Folding:
         values: list[Any],
         ranks: Sequence[Rank | None],
         before: Sequence[bytes | None],
+        *,
+        each_record: bool = False,
     ) -> None:
         self._folder, self._ids, self._before = folder, ids, before
         self._keys, self._values, self._ranks = keys, values, ranks
         self._errors: Errors = {}
+        self._each_record = each_record
+        self.steps: list[tuple[int, bytes]] = []
+        """For each record that went well its number and, if asked for, what the folder kept after it."""
 
     def run(self, states: list[Any]) -> Errors:
         """Changes the states in place; those that no record reached in the end are UNTOUCHED."""
         done = 0
-        if self._start(states):
+        if not self._each_record and self._start(states):
             done = self._folder.add_all(states, self._ids, self._keys, self._values, self._ranks)
             if done == len(self._ids):
                 return self._errors
@@ -68,6 +73,8 @@ class Folding:
                 fragile[i] = None if states[i] is UNTOUCHED else dump_state((0, folder.kept(states[i])))
             try:
                 states[i] = self._add(states[i], row)
+                if self._each_record:
+                    self.steps.append((row, dump_state(folder.kept(states[i]))))
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._errors[row] = describe_error(error)
                 if folder.mutable:

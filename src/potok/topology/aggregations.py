@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -57,6 +57,14 @@ def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: p
         result = aggregation.schema.arrow if aggregation.schema else None
         return AggregatePlan("reduce", (), (), None, result, "a reducer runs as Python", order_dependent=True)
     return _plan_named(aggregation, key, value)
+
+
+def row_by_row(plan: AggregatePlan) -> AggregatePlan:
+    """The same aggregate without pre-aggregation: each record is folded by itself on its shard."""
+    if not plan.native:
+        return plan
+    selector = plan.slots[0].expr if plan.kind not in ("count", "fold") else None
+    return replace(plan, slots=(), fields=(), selector=selector, reason="it emits one change for each record")
 
 
 def _plan_named(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:

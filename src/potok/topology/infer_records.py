@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
 from potok.records.schema import Schema
-from potok.topology.aggregations import plan_aggregation
+from potok.topology.aggregations import plan_aggregation, row_by_row
 from potok.topology.nodes import (
     Aggregate,
     Arm,
@@ -26,6 +27,7 @@ from potok.topology.nodes import (
     SelectKey,
     Sink,
     StreamSource,
+    Suppress,
     TableFilter,
     TableMapValues,
     TableSource,
@@ -171,6 +173,8 @@ def _select_key(node: SelectKey, ups: list[Step]) -> Step:
 @infer_step.register
 def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
     plan = plan_aggregation(node.aggregation, ups[0].key, ups[0].value)
+    if node.each_record:
+        plan = row_by_row(plan)
     return Step(
         windowed_key(ups[0].key, node.window),
         plan.result,
@@ -195,6 +199,14 @@ def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
     return replace(
         ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None, rekeyed=False
     )
+
+
+@infer_step.register
+def _suppress(node: Suppress, ups: list[Step]) -> Step:  # noqa: ARG001
+    if node.every_ms is None and ups[0].window is None:
+        hint = "emit_final() is for tables with windows; emit_every(...) works on any table"
+        raise TopologyError("there is no window that could close", hint=hint, at=node.at)
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False)
 
 
 @infer_step.register

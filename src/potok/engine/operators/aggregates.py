@@ -53,4 +53,5 @@ def aggregate(node: Aggregate, shop: Workshop) -> Operator:
         shop.clock(node),
         shop.spec.lanes,
         declared=node.aggregation.schema is not None,
+        each_record=node.each_record,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from potok.engine.operators.stateless import traced
 from potok.engine.workshop import Workshop, body_of, head_of
+from potok.kernels import suppress as suppressing
 from potok.kernels import tables
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import Latest
 from potok.kernels.operator import Operator
 from potok.kernels.ship import ShipRecords
-from potok.topology.nodes import TableFilter, TableMapValues, TableSource, ToStream, ToTable
+from potok.topology.nodes import Suppress, TableFilter, TableMapValues, TableSource, ToStream, ToTable
 
 
 @body_of(ToStream)
@@ -25,6 +26,13 @@ def table_filter(node: TableFilter, shop: Workshop) -> Operator:
 @body_of(TableMapValues)
 def table_map_values(node: TableMapValues, shop: Workshop) -> Operator:
     return tables.TableMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
+
+
+@body_of(Suppress)
+def suppress(node: Suppress, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    types = step.key, step.value
+    return suppressing.Suppress(node.name, shop.task, step.window, node.every_ms, types, shop.state, shop.clock(node))
 
 
 @head_of(TableSource, ToTable)

@@ -1,6 +1,7 @@
 """The vertices of a topology, by family."""
 
 from potok.topology.nodes.aggregates import Aggregate, Aggregation
+from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.sinks import Foreach, Sink
@@ -32,6 +33,7 @@ __all__ = [
     "Sink",
     "Sliding",
     "StreamSource",
+    "Suppress",
     "TableFilter",
     "TableMapValues",
     "TableSource",

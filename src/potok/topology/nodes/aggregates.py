@@ -29,11 +29,13 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(Node):
-    """A table of one aggregate per key, or per key and window."""
+    """A table of one aggregate per key, or per key and window. It emits one change per row and batch, or, with
+    `each_record`, one for each record."""
 
     upstream: Node
     aggregation: Aggregation
     window: Window | None = None
+    each_record: bool = False
 
     @property
     def stateful(self) -> bool:

@@ -1,0 +1,51 @@
+"""Results that wait for their window to close."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from potok.topology.nodes import Session, Sliding, Suppress, Window
+from tests.oracle.canonical import canonical
+from tests.oracle.tables import Change
+
+
+class HeldRows:
+    """The last change of each row, until the clock says that its window is over."""
+
+    def __init__(self, node: Suppress, window: Window) -> None:
+        if node.every_ms is not None:
+            raise NotImplementedError("how often a row changes is outside the promise")
+        self.window = window
+        self.held: dict[str, Change] = {}
+
+    def take(self, change: Change) -> None:
+        if change.dropped:
+            return
+        self.held.pop(canonical(change.key), None)
+        if change.after is not None:
+            self.held[canonical(change.key)] = change
+
+    def close(self, clock_ms: int) -> list[Change]:
+        """What the clock lets through, in the order of closing; as late as it could be and still be open."""
+        due = [(self.closes(change.key), text) for text, change in self.held.items()]
+        return [
+            replace(change, before=None, item=replace(change.item, clock_ms=at_ms - 1))
+            for at_ms, change in [(at_ms, self.held.pop(text)) for at_ms, text in sorted(due) if at_ms <= clock_ms]
+        ]
+
+    def closes(self, key: Any) -> int:
+        """Past this reading no record that is accepted can reach the window."""
+        window, start_ms, end_ms = self.window, int(key["start"]), int(key["end"])
+        if isinstance(window, Session):
+            return (start_ms if window.from_first else end_ms) + 2 * window.gap_ms + window.grace_ms
+        return end_ms + window.grace_ms + (1 if isinstance(window, Sliding) else 0)
+
+
+def window_of(node: Any) -> Window:
+    """The window of the table that a step stands on."""
+    while not isinstance(getattr(node, "window", None), Window):
+        node = node.upstream
+    window = node.window
+    assert isinstance(window, Window)
+    return window

@@ -10,6 +10,7 @@ import pytest
 import potok
 from potok import StreamsBuilder, minutes, tumbling
 from potok.testing import TestDriver
+from potok.views.progress import read_progress
 from potok.views.tables import NoSuchQuery
 
 pytestmark = pytest.mark.spark
@@ -68,3 +69,16 @@ def test_an_idle_partition_no_longer_holds_the_clock_back(spark: Any, tmp_path: 
             except NoSuchQuery:
                 continue
     assert ("orders", 1) in query.offsets.idle
+
+
+def test_a_record_from_the_far_future_is_counted_and_warned_about(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with TestDriver(per_minute()) as driver:
+        driver.send("orders", 1, key="a", timestamp=0)
+        driver.send("orders", 1, key="a", timestamp=3 * 365 * 24 * 60 * MINUTE)
+        driver.send("orders", 1, key="a", timestamp=1)
+        driver.run()
+        progress = read_progress(driver.broker, "clock")
+    assert progress is not None
+    assert progress.clock_jumps == {"orders": 1}
+    assert progress.steps["counts"]["late"] == 1
+    assert "max_jump" in caplog.text

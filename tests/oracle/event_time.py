@@ -21,17 +21,25 @@ def event_time(timestamps: Timestamps, key: Any, value: Any, read: Input) -> int
     if timestamps.function is None:
         return read.timestamp_ms
     try:
-        return _to_ms(call(timestamps.function, key, value))
+        return _to_ms(call(timestamps.function, key, value), timestamps.format)
     except Exception as error:
         raise Unreadable(str(error)) from error
 
 
-def _to_ms(told: Any) -> int:
+def _to_ms(told: Any, form: str) -> int:
     if isinstance(told, str):
-        told = dt.datetime.fromisoformat(told)
+        told = dt.datetime.strptime(told, form) if form else dt.datetime.fromisoformat(told)
     if isinstance(told, dt.datetime):
         aware = told if told.tzinfo else told.replace(tzinfo=dt.UTC)
         return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
     if isinstance(told, bool) or not isinstance(told, int | float):
         raise Unreadable(f"{told!r} is not a time")
-    return int(told)
+    return int(told * {"seconds": 1000, "microseconds": 0.001}.get(form, 1))
+
+
+def next_clock(timestamps: Timestamps, clock_ms: int | None, at_ms: int) -> int:
+    """The stream time of a partition after a record; one record moves it no further than it may."""
+    if clock_ms is None:
+        return at_ms
+    furthest = at_ms if timestamps.max_jump_ms is None else min(at_ms, clock_ms + timestamps.max_jump_ms)
+    return max(clock_ms, furthest)

@@ -26,7 +26,7 @@ from potok.topology.nodes import (
 from tests.oracle.call import UserError, call
 from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
-from tests.oracle.event_time import Unreadable, event_time
+from tests.oracle.event_time import Unreadable, event_time, next_clock
 from tests.oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
@@ -76,7 +76,7 @@ class _Walk:
         self.fields = fields
         self.sources = {source.topic: source for source in topology.sources}
         self.clocks: dict[Turn, int] = {}
-        self.aggregates = {node: AggregateRows(node) for node in topology.of_type(Aggregate)}
+        self.aggregates: dict[Node, AggregateRows] = {node: AggregateRows(node) for node in topology.of_type(Aggregate)}
         self.latest: dict[Node, LatestRows] = {node: LatestRows(False) for node in topology.of_type(TableSource)}
         self.latest |= {node: LatestRows(key_changed(node)) for node in topology.of_type(ToTable)}
         self.derived: dict[Node, DerivedRows] = defaultdict(DerivedRows)
@@ -100,7 +100,8 @@ class _Walk:
             self.set_aside(position, read, source, reason, error)
             return
         partition = position.topic, position.partition
-        clock_ms = self.clocks[partition] = max(at_ms, self.clocks.get(partition, at_ms))
+        clock_ms = next_clock(source.timestamps, self.clocks.get(partition), at_ms)
+        self.clocks[partition] = clock_ms
         item = Item(key, value, at_ms, clock_ms, position, read)
         if isinstance(source, TableSource):
             self.arrive(source, item)

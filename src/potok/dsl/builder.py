@@ -10,6 +10,7 @@ from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.spelling import Spelling
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
+from potok.duration import Duration
 from potok.topology.describe import describe
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
@@ -43,6 +44,8 @@ class StreamsBuilder(Spelling):
         key_format: str = "",
         value_format: str = "",
         timestamp: str | Callable[..., Any] | None = None,
+        timestamp_format: str = "",
+        max_jump: Duration | None = None,
         name: str = "",
     ) -> Stream:
         """Read a topic as a stream of records.
@@ -57,6 +60,9 @@ class StreamsBuilder(Spelling):
                 numbers: `int32`, `int64`, `float32`, `float64`.
             timestamp: The field, or the function of key and value, that tells the event time; else the record's own
                 timestamp. `"ingestion"` and `"processing"` choose those clocks.
+            timestamp_format: How the text of that field is read, as `strptime` does: `"%d.%m.%Y %H:%M"`; ISO text and
+                milliseconds need none. `"seconds"` and `"microseconds"` are for numbers.
+            max_jump: How far one record may move the clock: a record from the far future then makes little late.
             name: Names the step; the topic's name if left out.
         """
         at = calling_location()
@@ -66,7 +72,7 @@ class StreamsBuilder(Spelling):
             topic,
             serde_of(key, key_format, at),
             serde_of(value, value_format, at),
-            timestamps_of(timestamp, at),
+            timestamps_of(timestamp, timestamp_format, max_jump, at),
         )
         self._graph.add(node)
         return Stream(self._graph, node)
@@ -80,6 +86,8 @@ class StreamsBuilder(Spelling):
         key_format: str = "",
         value_format: str = "",
         timestamp: str | Callable[..., Any] | None = None,
+        timestamp_format: str = "",
+        max_jump: Duration | None = None,
         name: str = "",
     ) -> Table:
         """Read a topic as a table: each record replaces the row of its key, and a null value deletes it.
@@ -93,7 +101,7 @@ class StreamsBuilder(Spelling):
             topic,
             serde_of(key, key_format, at),
             serde_of(value, value_format, at),
-            timestamps_of(timestamp, at),
+            timestamps_of(timestamp, timestamp_format, max_jump, at),
         )
         self._graph.add(node)
         return Table(self._graph, node)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from potok.duration import Duration, to_ms
 from potok.errors import Location, PotokError, TopologyError
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
@@ -29,7 +30,17 @@ def serde_of(declared: object, format_name: str, at: Location | None) -> Serde:
     return Serde(format_name or default_format(schema.arrow if schema else None), schema)
 
 
-def timestamps_of(timestamp: str | Callable[..., Any] | None, at: Location | None) -> Timestamps:
+def timestamps_of(
+    timestamp: str | Callable[..., Any] | None, format_: str, max_jump: Duration | None, at: Location | None
+) -> Timestamps:
+    found = _timestamps(timestamp, at)
+    if format_ and found.function is None:
+        hint = 'name the field too: timestamp="created_at"'
+        raise TopologyError("timestamp_format= has no text to read", hint=hint, at=at)
+    return replace(found, format=format_, max_jump_ms=None if max_jump is None else to_ms(max_jump))
+
+
+def _timestamps(timestamp: str | Callable[..., Any] | None, at: Location | None) -> Timestamps:
     if timestamp is None:
         return Timestamps()
     if callable(timestamp):

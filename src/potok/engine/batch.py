@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections.abc import Mapping
@@ -27,6 +28,13 @@ from potok.state.offsets import Offsets
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+log = logging.getLogger(__name__)
+
+JUMPED = (
+    'topic "%s": %d record(s) moved the clock of a partition by more than a day, so that what comes after may be late; '
+    'max_jump="1 hour" on the stream bounds how far one record may move it'
+)
 
 SMALL_BATCH = 10_000
 """Up to so many records, one task does everything: a shuffle costs more than the second core brings."""
@@ -128,6 +136,8 @@ class BatchRunner:
         pulse.state_keys = report.state_keys
         pulse.offsets, pulse.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
         pulse.totals.add(report, records)
+        for topic, count in report.jumps.items():
+            log.warning(JUMPED, topic, count)
         name = self.plan.topology.name
         marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
         if self.pace is not None:

@@ -19,6 +19,8 @@ class Totals:
     dead_letters: Counter[str] = field(default_factory=Counter)
     steps_in: Counter[str] = field(default_factory=Counter)
     steps_out: Counter[str] = field(default_factory=Counter)
+    steps_late: Counter[str] = field(default_factory=Counter)
+    jumps: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of_progress(cls, data: bytes | None) -> Totals:
@@ -32,6 +34,8 @@ class Totals:
             Counter(found["dead_letters_by_reason"]),
             Counter({step: counts["in"] for step, counts in steps.items()}),
             Counter({step: counts["out"] for step, counts in steps.items()}),
+            Counter({step: counts.get("late", 0) for step, counts in steps.items()}),
+            Counter(found.get("clock_jumps", {})),
         )
 
     def add(self, report: Report, records: int) -> None:
@@ -40,6 +44,8 @@ class Totals:
         self.dead_letters += report.reasons
         self.steps_in += report.records_in
         self.steps_out += report.records_out
+        self.steps_late += report.late
+        self.jumps += report.jumps
 
 
 @dataclass(slots=True)
@@ -83,6 +89,14 @@ class Pulse:
             "state_keys": self.state_keys,
             "offsets": self.offsets,
             "clocks": self.clocks,
-            "steps": {name: {"in": totals.steps_in[name], "out": totals.steps_out[name]} for name in names},
+            "clock_jumps": dict(totals.jumps),
+            "steps": {
+                name: {
+                    "in": totals.steps_in[name],
+                    "out": totals.steps_out[name],
+                    "late": totals.steps_late[name],
+                }
+                for name in names
+            },
         }
         return json.dumps(data).encode()

@@ -14,12 +14,16 @@ from potok.engine.batch_spec import Range
 from potok.kernels.call import Errors, call_python, call_traced
 from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
+from potok.kernels.expiry import NEVER
 from potok.kernels.operator import Operator, Task, all_but
 from potok.log.broker import Broker
 from potok.records.formats.format import format_named
 from potok.topology.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
 from potok.topology.nodes.sources import TimeNotion
+
+FAR_JUMP_MS = 86_400_000
+"""A record that moves the clock further than this is worth a warning: all that comes after it may be late."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,9 +68,20 @@ class SourceReader(Operator):
         if self._node.timestamps.function is not None and len(chunk):
             chunk = self._stamp(chunk)
         if len(chunk):
-            chunk.stream_time = np.maximum(np.maximum.accumulate(chunk.timestamp), clock)
+            chunk.stream_time = self._stream_times(chunk.timestamp, clock)
             clock = int(chunk.stream_time[-1])
         return chunk, clock
+
+    def _stream_times(self, times: Ints, clock: int) -> Ints:
+        """The greatest time so far; a record that is far ahead moves it no further than it may."""
+        reached = np.maximum(np.maximum.accumulate(times), clock)
+        bound = self._node.timestamps.max_jump_ms
+        moved = np.diff(reached, prepend=clock if clock > NEVER else reached[0])
+        if bound is not None and moved.max() > bound:
+            reached = bounded(times, clock, bound)
+        elif bound is None and moved.max() > FAR_JUMP_MS:
+            self.task.jumps[self._node.topic] += int(np.count_nonzero(moved > FAR_JUMP_MS))
+        return reached
 
     def _notion(self, batch: pa.RecordBatch) -> Ints:
         notion = self._node.timestamps.notion
@@ -85,7 +100,7 @@ class SourceReader(Operator):
             column, errors = called.column, called.errors
         else:
             column, errors = call_python(function, chunk)
-        times, misfits = instants(column)
+        times, misfits = instants(column, self._node.timestamps.format)
         errors = {**misfits, **errors}
         stamped = replace(chunk, timestamp=times)
         if not errors:
@@ -101,19 +116,29 @@ def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[C
     return decoded.column, decoded.errors
 
 
-def instants(column: Column) -> tuple[Ints, Errors]:
-    """Milliseconds since 1970 of numbers (milliseconds), ISO text, dates and datetimes."""
-    if not isinstance(column, list):
+def bounded(times: Ints, clock: int, bound: int) -> Ints:
+    """The clock after each record, if one record may move it by no more than `bound`."""
+    reached = np.empty(len(times), np.int64)
+    for row, at in enumerate(times.tolist()):
+        clock = at if clock <= NEVER else max(clock, min(at, clock + bound))
+        reached[row] = clock
+    return reached
+
+
+def instants(column: Column, format_: str = "") -> tuple[Ints, Errors]:
+    """Milliseconds since 1970 of numbers (milliseconds), text, dates and datetimes."""
+    if not isinstance(column, list) and not format_:
         if pa.types.is_integer(column.type) and not column.null_count:
             return np.asarray(column.to_numpy(), np.int64), {}
         if pa.types.is_timestamp(column.type) and not column.null_count:
             return _floored(column), {}
+    if not isinstance(column, list):
         column = column.to_pylist()
     errors: Errors = {}
     times: npt.NDArray[np.int64] = np.zeros(len(column), np.int64)
     for row, value in enumerate(column):
         try:
-            times[row] = instant(value)
+            times[row] = instant(value, format_)
         except (TypeError, ValueError, OverflowError) as error:
             errors[row] = f"cannot read a time from {value!r}: {error}"
     return times, errors
@@ -126,13 +151,13 @@ def _floored(column: pa.Array) -> Ints:
     return counts * per_ms if column.type.unit == "s" else counts // per_ms
 
 
-def instant(value: Any) -> int:
+def instant(value: Any, format_: str = "") -> int:
     if isinstance(value, bool) or value is None:
         raise TypeError("expected milliseconds, ISO text or a datetime")
     if isinstance(value, int | float):
-        return int(value)
+        return int(value * 1000) if format_ == "seconds" else int(value // (1000 if format_ == "microseconds" else 1))
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        value = datetime.strptime(value, format_) if format_ else datetime.fromisoformat(value)
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -16,6 +16,8 @@ class Report:
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    jumps: Counter[str] = field(default_factory=Counter)
     stream_times: dict[int, int] = field(default_factory=dict)
     next_ends: dict[str, int] = field(default_factory=dict)
     state_keys: dict[str, int] = field(default_factory=dict)
@@ -27,6 +29,8 @@ class Report:
         self.records_in += other.records_in
         self.records_out += other.records_out
         self.reasons += other.reasons
+        self.late += other.late
+        self.jumps += other.jumps
         self.stream_times |= other.stream_times
         for step, end in other.next_ends.items():
             self.next_ends[step] = min(end, self.next_ends.get(step, end))

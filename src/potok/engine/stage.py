@@ -128,7 +128,8 @@ class Stage:
         if self._session is not None:
             self._commit(self._session)
         self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
-        self.report.reasons = self._task.dead_letters.reasons
+        self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
+        self.report.jumps = self._task.jumps
 
     def _stage_dead_letters(self) -> None:
         letters = self._task.dead_letters

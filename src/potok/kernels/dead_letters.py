@@ -46,6 +46,7 @@ class DeadLetters:
         self._at_ms = at_ms
         self._rows: list[dict[str, Any]] = []
         self.reasons: Counter[str] = Counter()
+        self.late: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -53,6 +54,8 @@ class DeadLetters:
     def add(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
         """Set aside the records of a chunk by index, each with what went wrong."""
         self.reasons[reason.value] += len(errors)
+        if reason is Reason.LATE:
+            self.late[step] += len(errors)
         for row in sorted(errors):
             error = errors[row]
             key, value, lane, offset = self._original(chunk, row)

@@ -29,11 +29,12 @@ class Receiver(Protocol):
 
 @dataclass(slots=True)
 class Task:
-    """What the operators of one task share."""
+    """What the operators of one task share. `jumps` counts, by topic, the records that moved the clock by days."""
 
     dead_letters: DeadLetters
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
+    jumps: Counter[str] = field(default_factory=Counter)
     processing_time_ms: int = 0
 
 

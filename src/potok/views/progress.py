@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from potok.log.broker import Broker
@@ -33,6 +33,7 @@ class Progress:
     offsets: dict[str, dict[str, int]]
     clocks: dict[str, int]
     steps: dict[str, dict[str, int]]
+    clock_jumps: dict[str, int] = field(default_factory=dict)
 
 
 def read_progress(broker: Broker, query: str) -> Progress | None:

@@ -32,11 +32,17 @@ class TimeNotion(Enum):
 @dataclass(frozen=True, slots=True)
 class Timestamps:
     """Where the event time of a source's records comes from: the record itself, a field, or a function of key and
-    value."""
+    value.
+
+    `format` says how text is read, as `strptime` does, or that numbers are `seconds` or `microseconds`. `max_jump_ms`
+    bounds how far one record may move the clock of its partition.
+    """
 
     notion: TimeNotion = TimeNotion.EVENT
     function: Function | None = None
     text: str = "record timestamp"
+    format: str = ""
+    max_jump_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

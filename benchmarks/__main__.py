@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks import foundation
+from benchmarks import algebra, foundation
 from benchmarks.bench import Bench, Row, console
 
 ROWS: dict[str, Callable[[Bench], Row]] = {
@@ -28,6 +28,13 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "small": foundation.small_batches,
     "state": foundation.large_state,
     "memory": foundation.memory,
+    "tumbling": algebra.tumbling,
+    "hopping": algebra.hopping,
+    "session": algebra.session,
+    "stream_join": algebra.stream_join,
+    "table_join": algebra.table_join,
+    "chain_one_key": algebra.chain_one_key,
+    "chain_three_keys": algebra.chain_three_keys,
 }
 
 

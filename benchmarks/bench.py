@@ -64,6 +64,15 @@ class Bench:
             self._made.add(name)
         return str(path)
 
+    def made(self, name: str, make: Callable[[Path], None]) -> str:
+        """A directory that is filled once."""
+        path = self.directory / name
+        if name not in self._made:
+            console.print(f"[dim]writing {name}[/]")
+            make(path)
+            self._made.add(name)
+        return str(path)
+
     def potok(self, what: str, log: str, batch: int, name: str = "") -> list[Rates]:
         """One run to the end of the log, by a query that starts at its beginning, unless it has a name."""
         query = name or f"run-{self._runs}"

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,67 @@ def count_and_sum(spark: Any, directory: str, files: int) -> list[Any]:
     return [start(grouped.writeStream.format("noop").outputMode("update"))]
 
 
+def timed_orders(spark: Any, directory: str, files: int) -> Any:
+    from pyspark.sql import functions as f
+
+    stamped = orders(spark, directory, files).withColumn("at", f.timestamp_millis("created_at"))
+    return stamped.withWatermark("at", "1 minute")
+
+
+def windowed(spark: Any, directory: str, files: int, window: Any, mode: str) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    grouped = (
+        timed_orders(spark, directory, files)
+        .groupBy("user_id", window)
+        .agg(f.count("*").alias("n"), f.sum("amount").alias("total"))
+    )
+    return [start(grouped.writeStream.format("noop").outputMode(mode))]
+
+
+def tumbling(spark: Any, directory: str, files: int) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    return windowed(spark, directory, files, f.window("at", "10 minutes"), "update")
+
+
+def hopping(spark: Any, directory: str, files: int) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    return windowed(spark, directory, files, f.window("at", "10 minutes", "1 minute"), "update")
+
+
+def session_windows(spark: Any, directory: str, files: int) -> list[Any]:
+    """Spark gives sessions in append mode only."""
+    from pyspark.sql import functions as f
+
+    return windowed(spark, directory, files, f.session_window("at", "1 minute"), "append")
+
+
+def stream_join(spark: Any, directory: str, files: int) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    left = timed_orders(spark, f"{directory}/orders", files)
+    right = (
+        spark.readStream.schema("order_id string, paid double, paid_at long")
+        .option("maxFilesPerTrigger", files)
+        .json(f"{directory}/payments")
+        .withColumn("paid_time", f.timestamp_millis("paid_at"))
+        .withWatermark("paid_time", "1 minute")
+        .withColumnRenamed("order_id", "paid_order")
+    )
+    near = "order_id = paid_order and paid_time between at - interval 5 minutes and at + interval 5 minutes"
+    joined = left.join(right, f.expr(near)).select("order_id", "user_id", "amount", "paid")
+    return [start(joined.writeStream.format("noop").outputMode("append"))]
+
+
+def table_join(spark: Any, directory: str, files: int) -> list[Any]:
+    """A table that never changes: all that Structured Streaming has to join a stream with."""
+    users = spark.read.schema("user_id string, name string, city string").json(f"{directory}/users")
+    joined = orders(spark, f"{directory}/orders", files).join(users, "user_id")
+    return [start(joined.select("user_id", "amount", "city").writeStream.format("noop").outputMode("append"))]
+
+
 def three_branches(spark: Any, directory: str, files: int) -> list[Any]:
     """The seeds' topology as three queries, which is what Structured Streaming makes of three branches."""
     from pyspark.sql import functions as f
@@ -73,13 +135,24 @@ def three_branches(spark: Any, directory: str, files: int) -> list[Any]:
     ]
 
 
+WHAT: dict[str, Callable[[Any, str, int], list[Any]]] = {
+    "count_and_sum": count_and_sum,
+    "three_branches": three_branches,
+    "tumbling": tumbling,
+    "hopping": hopping,
+    "session": session_windows,
+    "stream_join": stream_join,
+    "table_join": table_join,
+}
+
+
 def start(writer: Any) -> Any:
     return writer.option("checkpointLocation", tempfile.mkdtemp()).trigger(availableNow=True).start()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["count_and_sum", "three_branches"])
+    parser.add_argument("what", choices=sorted(WHAT))
     parser.add_argument("directory")
     parser.add_argument("--files", type=int, default=1)
     parser.add_argument("--memory", default="2g")
@@ -87,7 +160,7 @@ def main() -> None:
     options = parser.parse_args()
     spark = session(options.memory)
     spark.sparkContext.setLogLevel("ERROR")
-    queries = globals()[options.what](spark, options.directory, options.files)
+    queries = WHAT[options.what](spark, options.directory, options.files)
     for query in queries:
         query.awaitTermination()
     found: list[Rates] = [rates_of(query.recentProgress) for query in queries]

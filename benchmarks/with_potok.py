@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import potok
 from benchmarks.measure import rates_of
-from potok import StreamsBuilder, hours, tumbling
+from potok import StreamsBuilder, hopping, hours, session, tumbling
 
 
 @dataclass
@@ -62,16 +63,122 @@ def seeds(name: str) -> StreamsBuilder:
     return builder
 
 
+def windowed(name: str, window: Any) -> StreamsBuilder:
+    builder = StreamsBuilder(name)
+    orders = builder.stream("orders", value=Order, timestamp="created_at")
+    orders.group_by("user_id").windowed_by(window).aggregate(
+        initializer={"n": 0, "total": 0.0},
+        aggregator=lambda k, v, agg: {"n": agg["n"] + 1, "total": agg["total"] + v["amount"]},
+        name="totals",
+    )
+    return builder
+
+
+TIMES: dict[str, Any] = {"grace": "1 minute", "retention": "1 minute"}
+
+
+def tumbling_windows(name: str) -> StreamsBuilder:
+    return windowed(name, tumbling("10 minutes", **TIMES))
+
+
+def hopping_windows(name: str) -> StreamsBuilder:
+    return windowed(name, hopping("10 minutes", "1 minute", **TIMES))
+
+
+def session_windows(name: str) -> StreamsBuilder:
+    return windowed(name, session("1 minute", **TIMES))
+
+
+@dataclass
+class Payment:
+    order_id: str
+    paid: float
+    paid_at: int
+
+
+def stream_join(name: str) -> StreamsBuilder:
+    builder = StreamsBuilder(name)
+    orders = builder.stream("orders", value=Order, timestamp="created_at").select_key("order_id")
+    payments = builder.stream("payments", value=Payment, timestamp="paid_at").select_key("order_id")
+    joined = orders.join(
+        payments,
+        lambda o, p: {"user_id": o["user_id"], "amount": o["amount"], "paid": p["paid"]},
+        within="5 minutes",
+        grace="1 minute",
+    )
+    joined.foreach(nothing)
+    return builder
+
+
+def nothing(value: Any) -> None:
+    """What the hand-written query does with its output: it forgets it."""
+
+
+@dataclass
+class User:
+    user_id: str
+    name: str
+    city: str
+
+
+def table_join(name: str) -> StreamsBuilder:
+    builder = StreamsBuilder(name)
+    users = builder.table("users", value=User)
+    orders = builder.stream("orders", value=Order).select_key("user_id")
+    joined = orders.join(users, lambda o, u: {"user_id": o["user_id"], "amount": o["amount"], "city": u["city"]})
+    joined.foreach(nothing)
+    return builder
+
+
+def one_step(name: str) -> StreamsBuilder:
+    builder = StreamsBuilder(name)
+    builder.stream("orders", value=Order).group_by("user_id").count(name="first")
+    return builder
+
+
+def three_steps(name: str) -> StreamsBuilder:
+    """Three stateful steps, one after the other, on one key."""
+    builder = StreamsBuilder(name)
+    first = builder.stream("orders", value=Order).group_by("user_id").count(name="first")
+    second = first.to_stream().group_by_key().max(name="second")
+    second.to_stream().group_by_key().latest(name="third")
+    return builder
+
+
+def three_keys(name: str) -> StreamsBuilder:
+    """Three stateful steps, one after the other, each on a key of its own."""
+    builder = StreamsBuilder(name)
+    first = builder.stream("orders", value=Order).group_by("user_id").count(name="first")
+    second = first.to_stream().group_by(lambda k, v: v).count(name="second")
+    second.to_stream().group_by(lambda k, v: v % 10).count(name="third")
+    return builder
+
+
+WHAT: dict[str, Callable[[str], StreamsBuilder]] = {
+    "typed": typed,
+    "dynamic": dynamic,
+    "seeds": seeds,
+    "tumbling": tumbling_windows,
+    "hopping": hopping_windows,
+    "session": session_windows,
+    "stream_join": stream_join,
+    "table_join": table_join,
+    "one_step": one_step,
+    "three_steps": three_steps,
+    "three_keys": three_keys,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["typed", "dynamic", "seeds"])
+    parser.add_argument("what", choices=sorted(WHAT))
     parser.add_argument("directory")
     parser.add_argument("--name", default="bench")
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    builder = globals()[options.what](options.name)
+    builder = WHAT[options.what](options.name)
     settings = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
     query = potok.start(
         builder,

@@ -159,7 +159,8 @@ class Stream(Handle):
 
         Args:
             topic: Created if it does not exist.
-            key_format: How keys are written; follows from their type if left out.
+            key_format: How keys are written; follows from their type if left out. `windowed` and `session` write the
+                keys of windowed tables as Kafka Streams does.
             value_format: How values are written: `json` unless you say `delimited`, `text`, `int64`, `float64`, `raw`.
             partitions: How many partitions the topic gets when it is created.
         """

@@ -64,6 +64,8 @@ _FORMATS = {
     "float32": ("numbers", "FLOAT32"),
     "float64": ("numbers", "FLOAT64"),
     "raw": ("raw", "RawFormat"),
+    "windowed": ("windowed", "WINDOWED"),
+    "session": ("windowed", "SESSION"),
 }
 
 _ALIASES = {

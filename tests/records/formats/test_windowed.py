@@ -1,0 +1,46 @@
+"""Keys of windowed tables, as Kafka Streams writes them."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+
+from potok.errors import SchemaError
+from potok.records.formats.format import format_named
+from potok.records.schema import Schema
+
+KEY = pa.struct([("key", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
+ROWS = [{"key": "ann", "start": 10_000, "end": 20_000}, None, {"key": "", "start": -5, "end": 5}]
+
+
+def test_a_window_of_one_size_is_written_as_key_and_start() -> None:
+    encoded = format_named("windowed").encode(pa.array(ROWS, KEY), None)
+    assert encoded.values.to_pylist() == [b"ann" + struct.pack(">q", 10_000), None, struct.pack(">q", -5)]
+    assert format_named("windowed").encode(ROWS, None).values == encoded.values
+
+
+def test_a_session_is_written_as_key_end_and_start() -> None:
+    encoded = format_named("session").encode(ROWS[:1], None)
+    assert encoded.values.to_pylist() == [b"ann" + struct.pack(">qq", 20_000, 10_000)]
+
+
+def test_a_session_comes_back_whole_and_a_window_without_its_end() -> None:
+    sessions = format_named("session").encode(ROWS, None).values
+    assert format_named("session").decode(sessions, None).column == ROWS
+    assert format_named("session").decode(sessions, Schema.of(KEY)).column.to_pylist() == ROWS
+    windows = format_named("windowed").encode(ROWS, None).values
+    assert format_named("windowed").decode(windows, None).column == [row and {**row, "end": None} for row in ROWS]
+
+
+def test_numbers_are_keys_as_json() -> None:
+    encoded = format_named("windowed").encode([{"key": 7, "start": 0, "end": 1}], None)
+    assert encoded.values.to_pylist() == [b"7" + bytes(8)]
+
+
+def test_what_is_no_windowed_key_is_an_error_of_its_row() -> None:
+    assert list(format_named("windowed").encode(["ann", ROWS[0]], None).errors) == [0]
+    assert list(format_named("windowed").decode(pa.array([b"short", bytes(8)]), None).errors) == [0]
+    with pytest.raises(SchemaError, match="keys of windowed tables"):
+        format_named("windowed").encode(pa.array(["ann"]), None)

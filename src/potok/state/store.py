@@ -19,9 +19,12 @@ from potok.state.fence import Attempt, StaleAttempt
 _LONGEST = 480
 _CUT = 440
 _HASHED = _CUT + 2 + 16
+LONGEST_PREFIX = _CUT
+"""What all keys that begin alike have in common in the store too; more of it may be cut."""
+
 # LMDB has no empty key, so that one is hashed too; and so are keys as long as a hashed one, so that none looks like it.
-_AMBIGUOUS = frozenset((0, 18, _HASHED))
-_EMPTY = b"\xff#" + blake2b(b"", digest_size=16).digest()
+_AMBIGUOUS = frozenset((0, _HASHED))
+_EMPTY = b"\xff" * _CUT + b"\xff#" + blake2b(b"", digest_size=16).digest()
 _META = "/meta"
 _ATTEMPT = b"attempt"
 _ATTEMPT_FORMAT = struct.Struct(">IQ")
@@ -30,7 +33,7 @@ _ATTEMPT_FORMAT = struct.Struct(">IQ")
 def stored_key(key: bytes) -> bytes:
     if len(key) <= _LONGEST and len(key) not in _AMBIGUOUS:
         return key
-    return key[:_CUT] + b"\xff#" + blake2b(key, digest_size=16).digest()
+    return key[:_CUT] + b"\xff#" + blake2b(key, digest_size=16).digest() if key else _EMPTY
 
 
 def told_key(stored: bytes, cell: Cell) -> bytes:
@@ -49,6 +52,12 @@ def stored_keys(keys: Sequence[bytes]) -> Sequence[bytes]:
 def carried_key(key: bytes) -> bytes:
     """What a cell must carry so that its key can be told: nothing, unless the stored key differs."""
     return key if len(key) > _LONGEST or len(key) in _AMBIGUOUS else b""
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The least key after all that begin with a prefix; None if there is none."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 class StateMissing(StateError):
@@ -110,6 +119,19 @@ class ShardStore:
             if len(rows) < page:
                 return
             start = rows[-1][0] + b"\x00"
+
+    def scan_ranges(self, table: str, ranges: Sequence[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, Cell]]]:
+        """The cells with start <= key < stop for each of many ranges, in one transaction."""
+        trees = BufferedTable(table, self._environment.table)
+
+        def work(txn: Any) -> list[list[tuple[bytes, bytes]]]:
+            return [list(trees.scan(txn, start, stop)) for start, stop in ranges]
+
+        found: list[list[tuple[bytes, Cell]]] = []
+        for rows in self._environment.read(work):
+            cells = [(key, decode_cell(data, table, key)) for key, data in rows]
+            found.append([(told_key(key, cell), cell) for key, cell in cells])
+        return found
 
     def page(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from potok.kernels.chunk import NO_LANE, Chunk, Column, from_ipc
 from potok.kernels.expiry import Expiry, index_of
+from potok.kernels.hops import by_window
 from potok.kernels.operator import Operator, Task
 from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan, Slot
-from potok.topology.nodes import FixedWindow
+from potok.topology.nodes import FixedWindow, Hopping
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -54,7 +55,10 @@ class Aggregate(Operator):
 
     def finish(self) -> None:
         if self._partials:
-            self._merge(merge_partials(self._partials, self._plan, self.name))
+            table = merge_partials(self._partials, self._plan, self.name)
+            if isinstance(self._window, Hopping):
+                table = by_window(table, self._plan, self._window, self.name)
+            self._merge(table)
             self._partials = []
         if self._expiry is not None:
             self._expire(self._expiry)
@@ -165,7 +169,7 @@ class Cells:
             base = old[name]
             if slot.initial is not None:
                 base, had = np.where(had, base, slot.initial), np.ones(len(old), np.bool_)
-            new[name] = _merge_slot(slot, base, had, values, has_new, step)
+            new[name] = merge_slot(slot, base, had, values, has_new, step)
             new["valid"] |= np.where(had | has_new, bit, np.uint64(0))
         return new
 
@@ -191,7 +195,8 @@ class Cells:
         return pa.array(np.ascontiguousarray(cells[f"s{index}"]), slot.type, mask=absent)
 
 
-def _merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str) -> Array:
+def merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str) -> Array:
+    """A slot of many cells after more values; `had` and `has_new` say which of both are there."""
     if slot.op in ("count", "sum"):
         left, right = np.where(had, base, 0), np.where(has_new, values, 0)
         if slot.type == pa.int64():

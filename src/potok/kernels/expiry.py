@@ -32,8 +32,8 @@ class Expiry:
         rows = np.flatnonzero(~existed)
         if len(rows):
             ends = time_bytes(starts[rows] + self._window.size_ms)
-            entries = [(end + cell_keys[int(row)], b"", None) for end, row in zip(ends, rows, strict=True)]
-            self._session.write(index_of(self._table), entries)
+            entries = [end + cell_keys[row] for end, row in zip(ends, rows.tolist(), strict=True)]
+            self._session.mark(index_of(self._table), entries)
 
     def next_due(self) -> int | None:
         first = self._session.first_key(index_of(self._table))

@@ -21,7 +21,7 @@ from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.shards import split
-from potok.kernels.windows import Spans, late_reason, spans_of, spread
+from potok.kernels.windows import Spans, late_reason, spans_of
 from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.nodes import FixedWindow, Hopping
@@ -49,14 +49,7 @@ class GroupRecords(Operator):
 
     def admit(self, chunk: Chunk) -> tuple[Chunk, Spans | None]:
         """The records that belong to a group, and their windows."""
-        if isinstance(chunk.key, list):
-            chunk = self._canonical(chunk)
-        assert not isinstance(chunk.key, list)
-        missing = chunk.key.is_null().to_numpy(zero_copy_only=False)
-        if missing.any():
-            errors = {int(row): "the record has no key to group by" for row in np.flatnonzero(missing)}
-            self.task.dead_letters.add(chunk, errors, self.name, Reason.NO_KEY)
-            chunk = chunk.where(~missing)
+        chunk = self.keyed(chunk)
         if self._window is None:
             return chunk, None
         spans = spans_of(self._window, chunk)
@@ -67,6 +60,18 @@ class GroupRecords(Operator):
             counts = spans.open <= spans.last
             chunk, spans = chunk.where(counts), spans.where(counts)
         return chunk, spans
+
+    def keyed(self, chunk: Chunk) -> Chunk:
+        """The records that have a key, dynamic keys as canonical bytes."""
+        if isinstance(chunk.key, list):
+            chunk = self._canonical(chunk)
+        assert not isinstance(chunk.key, list)
+        missing = chunk.key.is_null().to_numpy(zero_copy_only=False)
+        if missing.any():
+            errors = {int(row): "the record has no key to group by" for row in np.flatnonzero(missing)}
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.NO_KEY)
+            chunk = chunk.where(~missing)
+        return chunk
 
     def _canonical(self, chunk: Chunk) -> Chunk:
         """Dynamic keys as canonical bytes; what cannot be a key is set aside."""
@@ -131,16 +136,7 @@ class PreAggregate(GroupRecords):
                 check_overflow(slot, table, f"s{index}", by, self.name)
                 aggregates.append((f"s{index}", slot.op))
             names.append(f"s{index}")
-        grouped = table.group_by(by, use_threads=False).aggregate(aggregates).rename_columns([*by, *names])
-        return self._spread(grouped, self._window) if isinstance(self._window, Hopping) else grouped
-
-    def _spread(self, grouped: pa.Table, window: Hopping) -> pa.Table:
-        """Partial results of records that share all their windows, as one for each window."""
-        first, last = (grouped.column(name).to_numpy() for name in ("start", "last"))
-        rows, starts = spread(first, last, window.advance_ms)
-        table = grouped.drop_columns(["last"]).take(pa.array(rows))
-        table = table.set_column(table.column_names.index("start"), "start", pa.array(starts))
-        return group_partials(table, self._plan, self.name)
+        return table.group_by(by, use_threads=False).aggregate(aggregates).rename_columns([*by, *names])
 
     def _hold(self, partial: pa.Table) -> None:
         self._partials.append(partial)
@@ -215,12 +211,12 @@ MERGES = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> pa.Table:
-    """Partial results of several chunks or tasks as one row per key and window."""
+    """Partial results of several chunks or tasks as one row per key and window, or per key and run of windows."""
     return partials[0] if len(partials) == 1 else group_partials(pa.concat_tables(partials), plan, step)
 
 
 def group_partials(table: pa.Table, plan: AggregatePlan, step: str) -> pa.Table:
-    by = [name for name in ("key", "start") if name in table.column_names]
+    by = [name for name in ("key", "start", "last") if name in table.column_names]
     names = ["timestamp", "stream_time", *(f"s{index}" for index in range(len(plan.slots)))]
     aggregates = [("timestamp", "max"), ("stream_time", "max")]
     for index, slot in enumerate(plan.slots):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed, values_before, with_key
 from potok.state.fence import Fence
-from potok.state.store import ShardStore, carried_key, stored_key, stored_keys
+from potok.state.store import LONGEST_PREFIX, ShardStore, after_prefix, carried_key, stored_key, stored_keys
 
 
 class StateSession:
@@ -37,6 +37,15 @@ class StateSession:
         """The keys below `stop` that had a value before this attempt."""
         return [key for key, cell in self.store.scan(table, b"", stop) if cell.before(self._fence) is not None]
 
+    def rows_below(self, table: str, prefixes: Sequence[bytes]) -> list[list[tuple[bytes, bytes]]]:
+        """For each prefix the keys that begin with it and their values, as they stood before this attempt."""
+        ranges = [(prefix[:LONGEST_PREFIX], after_prefix(prefix[:LONGEST_PREFIX])) for prefix in prefixes]
+        found: list[list[tuple[bytes, bytes]]] = []
+        for prefix, cells in zip(prefixes, self.store.scan_ranges(table, ranges), strict=True):
+            values = [(key, cell.before(self._fence)) for key, cell in cells if key.startswith(prefix)]
+            found.append([(key, value) for key, value in values if value is not None])
+        return found
+
     def first_key(self, table: str) -> bytes | None:
         """The least key that has a value, this attempt's writes included once they are committed."""
         for key, cell in self.store.scan(table, page=64):
@@ -54,6 +63,15 @@ class StateSession:
         items.sort()
         self._writes.append((table, items))
         self._bury(table, [key for key, new, _ in rows if new is None])
+
+    def mark(self, table: str, keys: Sequence[bytes]) -> None:
+        """Write empty values that were not there before: the entries of an index, whose cells are all alike."""
+        cell = encode_cell(self._fence.attempt, b"", None)
+        stored = stored_keys(keys)
+        if stored is keys:
+            self._writes.append((table, sorted((key, cell) for key in keys)))
+        else:
+            self.write(table, [(key, b"", None) for key in keys])
 
     def write_fixed(
         self,
@@ -78,6 +96,10 @@ class StateSession:
         cells = encode_fixed(self._fence.attempt, old, np.zeros(len(old), np.bool_), old, existed)
         self._write_cells(table, keys, cells)
         self._bury(table, list(keys))
+
+    def discard(self, table: str, keys: Sequence[bytes]) -> None:
+        """Remove cells at once, which no attempt can ask for: a committed batch has said that they are not needed."""
+        self._removals.append((table, [stored_key(key) for key in keys]))
 
     def _bury(self, table: str, keys: list[bytes]) -> None:
         """Remember deletes, so that a later batch sweeps the cells that stand for nothing."""

@@ -19,20 +19,23 @@ class HeldRows:
         self.window = window
         self.held: dict[str, Change] = {}
 
-    def take(self, change: Change) -> None:
+    def take(self, change: Change) -> list[Change]:
+        """What goes on at once: nothing, unless the row is dropped, with what it held before that."""
+        held = self.held.pop(canonical(change.key), None)
         if change.dropped:
-            return
-        self.held.pop(canonical(change.key), None)
+            return [change] if held is None else [self.final(held), change]
         if change.after is not None:
             self.held[canonical(change.key)] = change
+        return []
+
+    def final(self, change: Change) -> Change:
+        """As late as it could be and still be open."""
+        return replace(change, before=None, item=replace(change.item, clock_ms=self.closes(change.key) - 1))
 
     def close(self, clock_ms: int) -> list[Change]:
-        """What the clock lets through, in the order of closing; as late as it could be and still be open."""
-        due = [(self.closes(change.key), text) for text, change in self.held.items()]
-        return [
-            replace(change, before=None, item=replace(change.item, clock_ms=at_ms - 1))
-            for at_ms, change in [(at_ms, self.held.pop(text)) for at_ms, text in sorted(due) if at_ms <= clock_ms]
-        ]
+        """What the clock lets through, in the order of closing."""
+        due = sorted((self.closes(change.key), text) for text, change in self.held.items())
+        return [self.final(self.held.pop(text)) for at_ms, text in due if at_ms <= clock_ms]
 
     def closes(self, key: Any) -> int:
         """Past this reading no record that is accepted can reach the window."""

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 HEADER = """\
 from dataclasses import dataclass
-from potok import StreamsBuilder, milliseconds, seconds, tumbling
+from potok import StreamsBuilder, hopping, milliseconds, seconds, tumbling
 
 @dataclass
 class Row:
@@ -39,6 +39,9 @@ WINDOWS = [
     "tumbling(seconds(10), grace=seconds(5), retention=seconds(20))",
     "tumbling(seconds(7), retention=0)",
     "tumbling(milliseconds(2500), grace=seconds(30), retention=seconds(30))",
+    "hopping(seconds(10), seconds(5))",
+    "hopping(seconds(10), seconds(4), grace=seconds(5), retention=seconds(20))",
+    "hopping(milliseconds(2500), seconds(1), grace=seconds(30), retention=seconds(30))",
 ]
 
 

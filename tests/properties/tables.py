@@ -15,6 +15,8 @@ def write_aggregate(writer: Writer) -> None:
         grouped = f"group_by({key_function(writer, upstream)})"
     windowed = writer.chance(40)
     window = f".windowed_by({writer.pick(WINDOWS)})" if windowed else ""
+    if windowed and writer.chance(30):
+        window += ".emit_final()"
     chosen = writer.pick(_aggregators(upstream))
     if chosen.ordered:
         writer.program.one_partition(upstream.topics)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from potok.log.producer import Producer
     from potok.records.record import Record
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
+    from potok.topology.processor import Processor, ProcessorContext
+    from potok.topology.stores import list_store, map_store, value_store, window_store
     from potok.views.open import open_tables
 
 # Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
@@ -42,12 +44,20 @@ _HOMES = {
     "session": "potok.topology.nodes.windows",
     "sliding": "potok.topology.nodes.windows",
     "tumbling": "potok.topology.nodes.windows",
+    "Processor": "potok.topology.processor",
+    "ProcessorContext": "potok.topology.processor",
+    "list_store": "potok.topology.stores",
+    "map_store": "potok.topology.stores",
+    "value_store": "potok.topology.stores",
+    "window_store": "potok.topology.stores",
     "open_tables": "potok.views.open",
 }
 
 __all__ = [
     "Consumer",
     "PotokError",
+    "Processor",
+    "ProcessorContext",
     "Producer",
     "Record",
     "Stream",
@@ -58,6 +68,8 @@ __all__ = [
     "functions",
     "hopping",
     "hours",
+    "list_store",
+    "map_store",
     "milliseconds",
     "minutes",
     "open_tables",
@@ -68,6 +80,8 @@ __all__ = [
     "start",
     "tumbling",
     "until_window_closes",
+    "value_store",
+    "window_store",
 ]
 
 

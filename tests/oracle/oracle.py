@@ -14,11 +14,15 @@ from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Aggregate,
     Branch,
+    Channel,
     Node,
     Sink,
+    StoreTable,
     Suppress,
     TableFilter,
+    TableLookup,
     TableMapValues,
+    TableRecords,
     TableSource,
     ToStream,
     ToTable,
@@ -27,10 +31,15 @@ from tests.oracle.call import UserError, call
 from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
 from tests.oracle.event_time import Unreadable, event_time, next_clock
-from tests.oracle.records import DeadLetter, Expected, Input, Item, Output, Position, Written
+from tests.oracle.event_windows import Failed, rows_of_aggregate
+from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
+from tests.oracle.lifetimes import MortalRows, latest_rows
+from tests.oracle.processors import Failure, Sent, own_steps, stored_rows
+from tests.oracle.records import LOST, DeadLetter, Expected, Input, Item, Output, Position, Written
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
-from tests.oracle.tables import AggregateRows, Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
+from tests.oracle.table_algebra import algebra_of, rows_of
+from tests.oracle.tables import Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
 
 Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
 Fields = Mapping[str, Container[str] | None]
@@ -76,11 +85,15 @@ class _Walk:
         self.fields = fields
         self.sources = {source.topic: source for source in topology.sources}
         self.clocks: dict[Turn, int] = {}
-        self.aggregates: dict[Node, AggregateRows] = {node: AggregateRows(node) for node in topology.of_type(Aggregate)}
-        self.latest: dict[Node, LatestRows] = {node: LatestRows(False) for node in topology.of_type(TableSource)}
-        self.latest |= {node: LatestRows(key_changed(node)) for node in topology.of_type(ToTable)}
+        self.aggregates = {node: rows_of_aggregate(node) for node in topology.of_type(Aggregate)}
+        self.latest: dict[Node, LatestRows] = {node: latest_rows(node, False) for node in topology.of_type(TableSource)}
+        self.latest |= {node: latest_rows(node, key_changed(node)) for node in topology.of_type(ToTable)}
+        self.mortal = {node: rows for node, rows in self.latest.items() if isinstance(rows, MortalRows)}
         self.derived: dict[Node, DerivedRows] = defaultdict(DerivedRows)
         self.held: dict[Node, HeldRows] = {node: HeldRows(node, window_of(node)) for node in topology.of_type(Suppress)}
+        self.algebra = algebra_of(topology)
+        self.joins = joins_of(topology)
+        self.own = own_steps(topology)
         self.topics: dict[str, Output] = {}
         self.dead_letters: list[DeadLetter] = []
         for sink in topology.of_type(Sink):
@@ -104,13 +117,35 @@ class _Walk:
         self.clocks[partition] = clock_ms
         item = Item(key, value, at_ms, clock_ms, position, read)
         if isinstance(source, TableSource):
+            for records in (other for other in self.downstreams(source) if isinstance(other, TableRecords)):
+                self.pass_on(records, item)
             self.arrive(source, item)
         else:
             self.pass_on(source, item)
 
     def pass_on(self, node: Node, item: Item) -> None:
         for downstream in self.downstreams(node):
-            self.arrive(downstream, item)
+            if downstream not in self.joins:
+                self.arrive(downstream, item)
+        for join in self.joins:
+            for index in (i for i, upstream in enumerate(join.upstreams) if upstream is node):
+                self.meet(join, index, item)
+
+    def meet(self, node: Node, index: int, item: Item) -> None:
+        """A record comes to one side of a join."""
+        try:
+            self.join(node, self.joins[node].take(index, item))
+        except SetAside as error:
+            self.set_aside(item.position, item.origin, node, str(error), error)
+
+    def join(self, node: Node, pairs: Iterable[Pair]) -> None:
+        for pair in pairs:
+            try:
+                made = pair.joined(self.joins[node].node)
+            except UserError as error:
+                self.set_aside(pair.item.position, pair.item.origin, node, "error", error)
+            else:
+                self.pass_on(node, made)
 
     def downstreams(self, node: Node) -> list[Node]:
         """The steps after this one; a stream that is merged with itself is there twice."""
@@ -122,14 +157,19 @@ class _Walk:
             if isinstance(node, Sink):
                 # A value that no step has replaced goes out as the bytes that came in.
                 value = seen_value(item.origin.value) if item.as_read else item.value
-                self.topics[node.topic].records.append(Written(item.key, value, item.position))
+                place = LOST if item.headless else item.position
+                self.topics[node.topic].records.append(Written(item.key, value, place))
             elif isinstance(node, Branch):
                 chosen = arm_of(node, item)
                 for arm in self.downstreams(node):
                     if getattr(arm, "index", None) == chosen:
                         self.pass_on(arm, item)
+            elif node in self.own:
+                self.send(node, self.own[node].take(item))
             elif node.is_table:
                 self.keep(node, item)
+            elif (made := way_to_join(node, item)) is not None:
+                self.pass_on(node, made)
             else:
                 for made in outcome(node, item):
                     self.pass_on(node, made)
@@ -137,6 +177,20 @@ class _Walk:
             self.set_aside(item.position, item.origin, node, "error", error)
         except SetAside as error:
             self.set_aside(item.position, item.origin, node, str(error), error)
+
+    def send(self, node: Node, made: Iterable[Sent | Failure]) -> None:
+        """What a step of the user's own sends to its outputs."""
+        for each in made:
+            if isinstance(each, Failure):
+                self.set_aside(each.item.position, each.item.origin, node, "error", each.error)
+                continue
+            channel, item = each
+            for downstream in self.downstreams(node):
+                if not isinstance(downstream, Channel):
+                    if channel is None and not isinstance(downstream, StoreTable):
+                        self.arrive(downstream, item)
+                elif downstream.index == channel:
+                    self.pass_on(downstream, item)
 
     def keep(self, node: Node, item: Item) -> None:
         """A record comes to a table."""
@@ -148,6 +202,8 @@ class _Walk:
             for change in self.aggregates[node].take(item):
                 if isinstance(change, SetAside):
                     late = change
+                elif isinstance(change, Failed):
+                    self.set_aside(change.item.position, change.item.origin, node, "error", change.error)
                 else:
                     self.changed(node, change)
         except UserError as error:
@@ -163,10 +219,24 @@ class _Walk:
             if isinstance(downstream, ToStream):
                 # That a window is dropped because it is over is no change of its result.
                 if not change.dropped:
-                    self.pass_on(downstream, change.item.with_key(change.key).with_value(change.after))
+                    both = {"before": change.before, "after": change.after}
+                    shown = both if downstream.changes else change.after
+                    self.pass_on(downstream, change.item.with_key(change.key).with_value(shown))
+                continue
+            if isinstance(downstream, TableRecords):
+                continue
+            if isinstance(downstream, TableLookup):
+                join = self.joins[downstream]
+                assert isinstance(join, RowsAtHand)
+                join.change(change)
                 continue
             if isinstance(downstream, Suppress):
-                self.held[downstream].take(change)
+                for let_through in self.held[downstream].take(change):
+                    self.changed(downstream, let_through)
+                continue
+            if downstream in self.algebra:
+                for table, made in self.algebra[downstream].take(node, change):
+                    self.changed(table, made)
                 continue
             before, after = (self.side(downstream, change.key, value) for value in (change.before, change.after))
             derived = replace(change, before=before, after=after)
@@ -190,11 +260,16 @@ class _Walk:
     def close(self) -> None:
         """The end of the input: partitions without a readable record do not hold the clock."""
         for node in self.topology:
-            rows = self.aggregates.get(node) or self.held.get(node)
+            rows = self.aggregates.get(node) or self.held.get(node) or self.mortal.get(node)
             topics = self.topology.upstream_topics(node)
             clocks = [clock_ms for (topic, _), clock_ms in self.clocks.items() if topic in topics]
+            clocks = [clock_ms - self.topology.held_back_ms(node) for clock_ms in clocks]
+            if node in self.own and clocks:
+                self.send(node, self.own[node].close(min(clocks)))
             for change in rows.close(min(clocks)) if rows is not None and clocks else []:
                 self.changed(node, change)
+            if node in self.joins and clocks:
+                self.join(node, self.joins[node].close(min(clocks)))
 
     def set_aside(self, position: Position, read: Input, node: Node, reason: str, error: Exception) -> None:
         self.dead_letters.append(DeadLetter(position, node.name, reason, read.key, read.value, str(error)))
@@ -203,4 +278,5 @@ class _Walk:
         tables = {node.name: rows.rows() for node, rows in self.aggregates.items()}
         tables |= {node.name: rows.rows() for node, rows in self.latest.items()}
         tables |= {node.name: self.derived[node].rows() for node in self.topology if getattr(node, "kept", False)}
-        return Expected(tables, self.topics, self.dead_letters)
+        tables |= stored_rows(self.topology, self.own)
+        return Expected(tables | rows_of(self.algebra), self.topics, self.dead_letters)

@@ -28,7 +28,8 @@ class Item:
     """A record on its way through the steps.
 
     `clock_ms` is the stream time of its source partition when it was read, `sub` tells the outputs of flat maps apart,
-    `origin` is what was read, and `as_read` says that no step has replaced its value.
+    `origin` is what was read, and `as_read` says that no step has replaced its value. One made of two is `headless`;
+    `home` holds the key to go back to, while something is looked up under another.
     """
 
     key: Any
@@ -39,6 +40,8 @@ class Item:
     origin: Input
     sub: tuple[int, ...] = ()
     as_read: bool = True
+    headless: bool = False
+    home: tuple[Any, ...] = ()
 
     def with_key(self, key: Any) -> Item:
         return replace(self, key=key)
@@ -73,6 +76,10 @@ class Written:
     key: Any
     value: Any
     position: Position
+
+
+LOST = Position("the header is lost", -1, -1)
+"""Stands for the place of a record that was made of several."""
 
 
 @dataclass

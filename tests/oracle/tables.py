@@ -6,7 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from potok.topology.nodes import Aggregate, FlatMap, Hopping, Map, Node, SelectKey, ToStream, Tumbling, Window
+from potok.topology.nodes import (
+    Aggregate,
+    FlatMap,
+    HistoryLookup,
+    Hopping,
+    Map,
+    Node,
+    Ordered,
+    Process,
+    SelectKey,
+    StreamJoin,
+    TableLookup,
+    ToStream,
+    Tumbling,
+    Window,
+)
 from tests.oracle.aggregates import Kept, begin
 from tests.oracle.call import UserError
 from tests.oracle.canonical import canonical, windowed_key
@@ -140,11 +155,15 @@ class DerivedRows:
 
 def key_changed(node: Node) -> bool:
     """Whether a step between the source, or the table, and this one gives records another key."""
-    if isinstance(node, Map | FlatMap | SelectKey):
+    if isinstance(node, Map | FlatMap | SelectKey) or (isinstance(node, Process) and not node.fixed_key):
         return True
-    return not isinstance(node, ToStream) and any(map(key_changed, node.upstreams))
+    if isinstance(node, StreamJoin | HistoryLookup):
+        return True
+    ways = (node.stream,) if isinstance(node, TableLookup) else node.upstreams
+    return not isinstance(node, ToStream | Ordered) and any(map(key_changed, ways))
 
 
 def from_table(node: Node) -> bool:
     """Whether records here are the changes of a table."""
-    return node.is_table or any(map(from_table, node.upstreams))
+    ways = (node.stream,) if isinstance(node, TableLookup | HistoryLookup) else node.upstreams
+    return node.is_table or any(map(from_table, ways))

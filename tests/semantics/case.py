@@ -78,9 +78,11 @@ def _case(given: dict[str, Any]) -> Case:
 
 
 def _sent(record: dict[str, Any]) -> Sent:
-    key, value = record.get("key"), None if record.get("tombstone") else json.dumps(record["value"]).encode()
+    key, value = record.get("key"), None
     if "raw" in record:
         value = record["raw"].encode()
+    elif not record.get("tombstone"):
+        value = json.dumps(record["value"]).encode()
     data = None if key is None else (key if isinstance(key, str) else json.dumps(key)).encode()
     return Sent(record["topic"], record.get("partition", 0), data, value, record["at"])
 

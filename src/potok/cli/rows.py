@@ -58,8 +58,8 @@ def rows_of_key(tables: Tables, table: str, word: str, at_ms: int | None) -> lis
         elif at_ms is None:
             rows = view.windows(key)
         else:
-            start = at_ms - at_ms % layout.window_ms
-            rows = view.windows(key, start, start + 1)
+            row = view.window(key, at_ms)
+            rows = [] if row is None else [row]
         if rows:
             return rows
     return []

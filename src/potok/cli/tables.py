@@ -189,7 +189,7 @@ def _tables_of(log: Log, query: str) -> Iterator[dict[str, Any]]:
             "query": query,
             "table": name,
             "keys": keys,
-            "window_ms": layout.window_ms or None,
+            "window_ms": layout.window_ms if layout.window else None,
             "key_type": layout.key,
         }
 
@@ -213,7 +213,7 @@ def _text(value: Any) -> str:
 
 
 def _window(window_ms: int | None) -> str:
-    return show_ms(window_ms) if window_ms else "no"
+    return "no" if window_ms is None else show_ms(window_ms) if window_ms else "sessions"
 
 
 def _milliseconds(text: str) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from potok.dsl.global_table import GlobalTable
 from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.lifetimes import lifetime_of
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.spelling import Spelling
 from potok.dsl.stream import Stream
@@ -88,11 +90,23 @@ class StreamsBuilder(Spelling):
         timestamp: str | Callable[..., Any] | None = None,
         timestamp_format: str = "",
         max_jump: Duration | None = None,
+        ttl: Duration | None = None,
+        ttl_clock: str = "event",
+        history: Duration | None = None,
         name: str = "",
     ) -> Table:
         """Read a topic as a table: each record replaces the row of its key, and a null value deletes it.
 
         >>> users = builder.table("users", value="name string, email string")
+        >>> carts = builder.table("carts", ttl="1 day")
+        >>> prices = builder.table("prices", value="price double", history="7 days")
+
+        Args, besides those of `stream`:
+            ttl: Delete a row so long after its last change.
+            ttl_clock: `"event"`: when the clock has passed the time of that change; `"processing"`: when so much time
+                has gone by since it was read.
+            history: Keep the versions of each row for so long behind the clock, by event time: the row is the
+                newest, and `table.get(key, as_of=...)` finds the one of an instant.
         """
         at = calling_location()
         node = TableSource(
@@ -102,9 +116,21 @@ class StreamsBuilder(Spelling):
             serde_of(key, key_format, at),
             serde_of(value, value_format, at),
             timestamps_of(timestamp, timestamp_format, max_jump, at),
+            lifetime_of(ttl, ttl_clock, history, at),
         )
         self._graph.add(node)
         return Table(self._graph, node)
+
+    def global_table(self, topic: str, **options: Any) -> GlobalTable:
+        """Read a topic as a table that streams may be joined with by any key; takes what `table` takes.
+
+        It lies on the shards of its keys like any other table: the engine brings the records to it, and gives them their
+        own key back.
+
+        >>> products = builder.global_table("products", value="name string, price double")
+        >>> priced = orders.join(products, "product_id", lambda order, product: order["n"] * product["price"])
+        """
+        return GlobalTable(self._graph, self.table(topic, **options).node)
 
     def describe(self, form: str = "text") -> str:
         """The topology for people: as `text`, as a `mermaid` flow chart, or as `json`."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from potok.dsl.cogrouped_stream import CogroupedStream
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle, Selector, selector
 from potok.dsl.serdes import schema_of
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.topology.nodes import Aggregate, Aggregation, Window
+from potok.topology.nodes import Aggregate, Aggregation, Session, Window
 
 
 class Aggregating(Handle):
@@ -55,6 +56,7 @@ class Aggregating(Handle):
         self,
         initializer: Any,
         aggregator: Callable[..., Any],
+        merger: Callable[..., Any] | None = None,
         *,
         value: object = None,
         name: str = "",
@@ -68,11 +70,15 @@ class Aggregating(Handle):
             initializer: The value to begin with, or a function without arguments that makes it.
             aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the
                 next one.
+            merger: Merges the aggregates of two sessions in Kafka Streams. Accepted for sessions, and not needed:
+                their records are folded again in the order of time, so it is never called.
             value: The type of the aggregate, if it cannot be found by tracing and should be typed.
             name: The table's name.
             emit: `"changes"`, or `"each_record"`.
         """
         at = calling_location()
+        if merger is not None and not isinstance(self._window, Session):
+            raise TopologyError("only sessions are merged", hint="leave out merger=, or use session(...)", at=at)
         function = Function.of(aggregator, (2, 3))
         schema = schema_of(value, at)
         if callable(initializer):
@@ -130,6 +136,17 @@ class GroupedStream(Aggregating):
                 at=calling_location(),
             )
         return WindowedStream(self, window)
+
+    def cogroup(self, aggregator: Callable[..., Any]) -> CogroupedStream:
+        """Begin an aggregate that several streams share.
+
+        >>> by_user = orders.group_by_key().cogroup(add_order).cogroup(clicks.group_by_key(), add_click)
+
+        Args:
+            aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the next
+                one.
+        """
+        return CogroupedStream(self._graph, ((self._node, Function.of(aggregator, (2, 3))),))
 
 
 class WindowedStream(Aggregating):

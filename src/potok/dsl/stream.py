@@ -7,9 +7,13 @@ from typing import Any
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
-from potok.dsl.handle import Handle, Selector, selector
+from potok.dsl.handle import Selector, selector
+from potok.dsl.joining import Joining
+from potok.dsl.lifetimes import lifetime_of
+from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
 from potok.dsl.table import Table
+from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.topology.nodes import (
@@ -31,7 +35,7 @@ from potok.topology.nodes import (
 )
 
 
-class Stream(Handle):
+class Stream(Processing, Joining):
     """Records, one after the other, each independent of the others."""
 
     def _add(self, node: Node) -> Stream:
@@ -177,9 +181,18 @@ class Stream(Handle):
         self.to(topic, key_format=key_format, value_format=value_format, partitions=partitions)
         return self
 
-    def to_table(self, *, name: str = "") -> Table:
-        """Keep the latest value of each key; a null value deletes."""
-        node = ToTable(self._state_name(name, "to_table"), calling_location(), self._node)
+    def to_table(
+        self,
+        *,
+        ttl: Duration | None = None,
+        ttl_clock: str = "event",
+        history: Duration | None = None,
+        name: str = "",
+    ) -> Table:
+        """Keep the latest value of each key; a null value deletes. For how long, is told as in `builder.table`."""
+        at = calling_location()
+        lifetime = lifetime_of(ttl, ttl_clock, history, at)
+        node = ToTable(self._state_name(name, "to_table"), at, self._node, lifetime)
         self._graph.add(node)
         return Table(self._graph, node)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from potok.dsl.graph_builder import calling_location
-from potok.dsl.handle import Handle
 from potok.dsl.serdes import schema_of
+from potok.dsl.table_joining import TableJoining
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -21,7 +21,7 @@ def until_window_closes() -> None:
     """For those who come from Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
-class Table(Handle):
+class Table(TableJoining):
     """One value per key, or per key and window. While its query runs, and after, it can be read by name."""
 
     @property
@@ -81,10 +81,15 @@ class Table(Handle):
         node = Suppress(self._state_name(name, verb), calling_location(), self._node, every_ms)
         return self._add(node)
 
-    def to_stream(self, *, name: str = "") -> Stream:
-        """The changes of the table as a stream: the new value, or null for a row that is gone."""
+    def to_stream(self, *, changes: bool = False, name: str = "") -> Stream:
+        """The changes of the table as a stream: the new value, or null for a row that is gone.
+
+        Args:
+            changes: The values are `{"before": ..., "after": ...}` instead, with None for no row.
+            name: Names the step.
+        """
         from potok.dsl.stream import Stream  # a stream makes tables, and a table makes streams
 
-        node = ToStream(self._name(name, "to_stream"), calling_location(), self._node)
+        node = ToStream(self._name(name, "to_stream"), calling_location(), self._node, changes)
         self._graph.add(node)
         return Stream(self._graph, node)

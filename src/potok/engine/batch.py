@@ -126,6 +126,7 @@ class BatchRunner:
             offsets=end,
             stream_times=times,
             next_ends=report.next_ends if self.plan.depth else {},
+            next_alarms=report.next_alarms,
             clocks=spec.clocks,
         )
         pulse = self.pulse

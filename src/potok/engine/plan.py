@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
-from potok.topology.nodes import Aggregate, Node, Repartition, TableSource, ToTable
+from potok.topology.nodes import Aggregate, Node, Repartition, TableRecords, TableSource, ToTable
 from potok.topology.pruning import used_fields
 
 
@@ -45,10 +45,19 @@ def make_plan(topology: Topology, shards: int) -> Plan:
 
 
 def _level(node: Node, inferred: Inferred, levels: dict[Node, int]) -> int:
+    if isinstance(node, TableRecords):
+        return 0
     if node.gathers:
-        return max(levels[upstream] + (not inferred[upstream].sharded) for upstream in node.upstreams)
+        return max(levels[upstream] + (not _in_place(node, upstream, inferred)) for upstream in node.upstreams)
     level = max((levels[upstream] for upstream in node.upstreams), default=0)
     return level + 1 if _moves(node, inferred) else level
+
+
+def _in_place(node: Node, upstream: Node, inferred: Inferred) -> bool:
+    """Whether records are where a step wants them: on the shard of their key or, for a table with windows, of the key
+    that was grouped by."""
+    both_windowed = inferred[upstream].window is not None and inferred[node].window is not None
+    return inferred[upstream].sharded or both_windowed
 
 
 def _moves(node: Node, inferred: Inferred) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from potok.engine.clock import closing_clocks, tick_due
+from potok.engine.gates import held_at_gates, load_gates
 from potok.log.broker import Broker
 from potok.state.entry import Entry, mark_of
 from potok.state.offsets import Ends, Offsets
@@ -18,7 +19,9 @@ class Planner:
     """Looks at the log and at the ledger, and decides.
 
     `target` makes it stop there: the run is over when the target is reached and no tick is due. Then the partitions
-    that never had a record do not hold the clock back.
+    that never had a record do not hold the clock back, and of what waits for a processing time, only what was due when
+    the run began comes to pass: something that comes again and again would keep it from its end. `ahead_ms` is how
+    far processing time is ahead of the clock of this machine: for tests.
     """
 
     broker: Broker
@@ -28,22 +31,30 @@ class Planner:
     idle_after_ms: int
     max_records: int
     target: Ends | None = None
+    ahead_ms: int = 0
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
+    _began_ms: int = field(default_factory=lambda: _now_ms())
 
     def next(self, limit: int | None = None) -> Offsets:
         """The offsets of the next batch; those of the last one if there is nothing to do."""
         entry = read_entry(self.broker, self.query) or Entry()
         ends = self.target or self.broker.end_offsets_of(self.topics)
-        further = entry.offsets.advance(ends, limit or self._limit())
+        reachable = held_at_gates(load_gates(self.broker, self.query), entry.offsets, ends)
+        further = entry.offsets.advance(reachable, limit or self._limit())
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)
-            return replace(further, idle=frozenset(entry.offsets.idle - read), at_ms=_now_ms())
+            return replace(further, idle=frozenset(entry.offsets.idle - read), at_ms=_now_ms() + self.ahead_ms)
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
-        if tick_due(clocks, entry.next_ends):
-            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms())
+        if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):
+            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms() + self.ahead_ms)
         return entry.offsets
+
+    def _alarm_due(self, entry: Entry) -> bool:
+        """Whether the processing time has come that some step waits for."""
+        now = self.ahead_ms + (_now_ms() if self.target is None else self._began_ms)
+        return any(alarm <= now for alarm in entry.next_alarms.values())
 
     def wait_for_records(self, seconds: float) -> None:
         """Return as soon as a topic has grown, or when the time is over."""

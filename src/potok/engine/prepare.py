@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
+from potok.engine.gates import gate_mark, gates_of
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
 from potok.engine.plan import Plan, make_plan
@@ -27,7 +28,7 @@ from potok.topology.compare import Change, StateDoesNotFit, compare, functions_o
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Node, Sink
+from potok.topology.nodes import Node, Process, Sink
 from potok.views.layout import layouts_of
 
 MOST_SHARDS = 8
@@ -128,11 +129,12 @@ def _check_topics(topology: Topology, broker: Broker, ledger: Ledger) -> None:
 def _drop_orphans(plan: Plan, directory: Path) -> None:
     """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
     kept = {node.name for node in plan.topology.keepers}
+    stores = {node.name: dict(node.stores) for node in plan.topology.of_type(Process)}
     for shard in range(plan.shards):
         path = directory / "state" / str(shard)
         if (path / "data.mdb").exists():
             store = ShardStore(path)
-            store.drop_tables_except(kept)
+            store.drop_tables_except(kept, stores)
             store.close()
 
 
@@ -170,6 +172,7 @@ def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
         mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
         mark_of(topology.name, "progress"): pulse.to_bytes(),
+        gate_mark(topology.name): gates_of(topology, broker),
     }
     changes: dict[str, Any] = {
         "shards": plan.shards,

@@ -12,6 +12,7 @@ from potok.engine.clock import windowed_steps
 from potok.engine.pace import FIRST, Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
+from potok.engine.signals import held_signals
 from potok.errors import PotokError, QueryError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
@@ -80,19 +81,18 @@ class Query:
         return self._prepared.directory / "checkpoint"
 
     def start(self) -> Query:
-        from potok.engine.source import FORMAT, OffsetSource, planner_options
+        from potok.engine.source import polled
 
-        self._spark.dataSource.register(OffsetSource)
-        self._query = (
-            self._spark.readStream.format(FORMAT)
-            .option("plan", planner_options(self._planner))
-            .load()
-            .writeStream.queryName(self.name)
-            .foreachBatch(self._on_batch)
-            .option("checkpointLocation", self.checkpoint.as_uri())
-            .start()
-        )
-        threading.Thread(target=self._watch, name=f"potok-{self.name}", daemon=True).start()
+        with held_signals():
+            stream = polled(self._spark, self._planner).writeStream.queryName(self.name).foreachBatch(self._on_batch)
+        try:
+            with held_signals():
+                self._query = stream.option("checkpointLocation", self.checkpoint.as_uri()).start()
+                threading.Thread(target=self._watch, name=f"potok-{self.name}", daemon=True).start()
+        except BaseException:
+            if self._query is not None:
+                self.stop()
+            raise
         return self
 
     def _on_batch(self, _: DataFrame, batch_id: int) -> None:

@@ -20,6 +20,7 @@ class Report:
     jumps: Counter[str] = field(default_factory=Counter)
     stream_times: dict[int, int] = field(default_factory=dict)
     next_ends: dict[str, int] = field(default_factory=dict)
+    next_alarms: dict[str, int] = field(default_factory=dict)
     state_keys: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[int, int] = field(default_factory=dict)
     written: int = 0
@@ -34,6 +35,8 @@ class Report:
         self.stream_times |= other.stream_times
         for step, end in other.next_ends.items():
             self.next_ends[step] = min(end, self.next_ends.get(step, end))
+        for step, alarm in other.next_alarms.items():
+            self.next_alarms[step] = min(alarm, self.next_alarms.get(step, alarm))
         for table, keys in other.state_keys.items():
             self.state_keys[table] = self.state_keys.get(table, 0) + keys
         self.state_bytes |= other.state_bytes

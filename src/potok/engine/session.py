@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from potok.engine.java import find_java, java_home_for_spark
+from potok.engine.signals import held_signals
 from potok.errors import SetupError
 from potok.settings import Settings
 
@@ -31,6 +33,8 @@ _QUERY_CONF = {
     ),
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Lets the source be taken out of the plan of a batch, see `potok.engine.source.polled`.
+    "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
@@ -80,6 +84,8 @@ def _stop_at_exit() -> None:
     from pyspark import SparkContext
 
     if _own is not None and _own.sparkContext is SparkContext._active_spark_context:
+        # This process ends as fast as it can: one more Ctrl-C would only print where it was.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _own.stop()
 
 
@@ -103,7 +109,8 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         conf |= _LOCAL_CONF
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
-    conf["spark.driver.extraJavaOptions"] = " ".join([*_logging_options(settings.log_level), given]).strip()
+    options = [*_logging_options(settings.log_level), given]
+    conf["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return conf
 
 
@@ -133,8 +140,12 @@ def _start(settings: Settings) -> SparkSession:
     with _environment("JAVA_HOME", str(java_home)):
         # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
         options = {"start_new_session": True}
-        gateway = SparkContext._gateway or launch_gateway(conf, options)  # type: ignore[no-untyped-call]
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with held_signals():
+            gateway = SparkContext._gateway or launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+        with held_signals():
+            context = SparkContext(conf=conf, gateway=gateway)
+        with held_signals():
+            return SparkSession(context)
 
 
 def _conf_of(values: Mapping[str, str]) -> SparkConf:

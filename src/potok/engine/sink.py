@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.engine.report import Report
-from potok.kernels.chunk import Chunk, Column, Ints
+from potok.kernels.chunk import Chunk, Column, Ints, order_of
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task
 from potok.log.broker import LOG_SCHEMA, Broker
@@ -41,7 +41,7 @@ class SinkWriter(Operator):
         self._staging, self._report = staging, report
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
-        self._positions: list[tuple[Ints, Ints]] = []
+        self._positions: list[tuple[Ints, Ints, Ints]] = []
 
     def process(self, chunk: Chunk) -> None:
         keys = encode_keys(chunk.key, self._key_format)
@@ -65,7 +65,8 @@ class SinkWriter(Operator):
             batch, homes = batch.filter(pa.array(good)), homes[good]
         self._rows.append(batch)
         self._homes.append(homes)
-        self._positions.append((chunk.lane, chunk.offset) if not errors else (chunk.lane[good], chunk.offset[good]))
+        places = order_of(chunk), chunk.lane, chunk.offset
+        self._positions.append(places if not errors else (places[0][good], places[1][good], places[2][good]))
         self.task.records_out[self.name] += batch.num_rows
 
     def _values(self, chunk: Chunk) -> Encoded:
@@ -87,8 +88,8 @@ class SinkWriter(Operator):
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
         homes = np.concatenate(self._homes)
-        lanes, offsets = (np.concatenate(part) for part in zip(*self._positions, strict=True))
-        order = np.lexsort((offsets, lanes))
+        numbers, lanes, offsets = (np.concatenate(part) for part in zip(*self._positions, strict=True))
+        order = np.lexsort((offsets, lanes, numbers) if numbers.any() else (offsets, lanes))
         if np.any(order[1:] < order[:-1]):
             # Records of several branches: in a partition they stand in the order of what they came from.
             table, homes = table.take(pa.array(order)), homes[order]

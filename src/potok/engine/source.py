@@ -5,20 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from potok.engine.hang_up import hush
 from potok.engine.planner import Planner
 from potok.log.open import open_broker
 from potok.state.offsets import Offsets
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 FORMAT = "potok"
 MOST_PATIENCE_S = 0.1
+REUSE = "spark.python.worker.reuse"
 
 
 class OffsetSource(DataSource):
-    """What Spark polls: the planner's decision as an offset. Each batch reads its records by itself."""
+    """What Spark polls: the planner's decision as an offset. Each batch reads its records by itself.
+
+    Made in one process of Spark's, which stays for the next query, and asked for its reader in another that is polled.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        hush()
 
     @classmethod
     def name(cls) -> str:
@@ -28,6 +40,7 @@ class OffsetSource(DataSource):
         return "nothing boolean"
 
     def streamReader(self, schema: Any) -> OffsetReader:  # noqa: N802 - Spark's spelling
+        hush()
         return OffsetReader(planner_of(json.loads(self.options["plan"])))
 
 
@@ -59,6 +72,25 @@ class OffsetReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[bool]]:
         return iter(())
+
+
+def polled(spark: SparkSession, planner: Planner) -> DataFrame:
+    """The stream of a planner's decisions.
+
+    Spark asks for all Python sources there are when the first one is registered, in a worker that knows nothing of ours
+    and would print a traceback when Spark hangs up on it, a minute later or at the end. So that worker is not kept.
+    A filter that nothing passes takes the source out of the plan of a batch: Spark would start one more process, and
+    ask for the partitions of every batch, to read no rows.
+    """
+    conf = spark.sparkContext._conf
+    reuse = conf.get(REUSE, "true")
+    conf.set(REUSE, "false")
+    try:
+        spark.dataSource.register(OffsetSource)
+        stream = spark.readStream.format(FORMAT).option("plan", planner_options(planner)).load()
+    finally:
+        conf.set(REUSE, reuse)
+    return stream.where("false")
 
 
 def planner_options(planner: Planner) -> str:

@@ -11,16 +11,29 @@ from potok.engine.read import SourceReader
 from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
 from potok.kernels.dead_letters import DeadLetters
+from potok.kernels.open_windows import open_table
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.outbox import Outbox, Parcel
-from potok.kernels.ship import Exchange
+from potok.kernels.process import ProcessRecords
 from potok.kernels.stateless import Branch
 from potok.kernels.tables import Keep, Receive
 from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.errors import OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
 from potok.state.store import ShardStore
-from potok.topology.nodes import Arm, Node, StreamSource, TableSource
+from potok.topology.nodes import (
+    Aggregate,
+    Arm,
+    Channel,
+    Node,
+    Session,
+    Sliding,
+    StoreTable,
+    StreamSource,
+    TableRecords,
+    TableSource,
+)
 
 
 class Stage:
@@ -47,6 +60,9 @@ class Stage:
             if isinstance(node, TableSource) and self._level == 0:
                 self._table_reader(node, workshop)
             here = [(i, upstream) for i, upstream in enumerate(node.upstreams) if levels[upstream] == self._level]
+            if isinstance(node, TableRecords):
+                # They come from where the table is read, not from the table.
+                here = []
             if has_head(node):
                 for _, upstream in here:
                     self._connect(upstream, self._place(workshop.head(node)))
@@ -56,8 +72,7 @@ class Stage:
                 self._body(node, workshop)
             else:
                 for index, upstream in here:
-                    name = _edge(index, upstream, node)
-                    sender = Exchange(name, self._task, self.outbox, levels[node], self._plan.shards)
+                    sender = workshop.sender(node, index, _edge(index, upstream, node))
                     self._connect(upstream, self._place(sender))
 
     def _table_reader(self, node: TableSource, workshop: Workshop) -> None:
@@ -72,6 +87,9 @@ class Stage:
     def _body(self, node: Node, workshop: Workshop) -> None:
         body = self._place(workshop.body(node))
         self._tails[node] = body
+        if isinstance(node, TableRecords):
+            self._readers[node.upstream.topic].downstream.append(body)
+            return
         if isinstance(node, StreamSource):
             assert isinstance(body, SourceReader)
             self._readers[node.topic] = body
@@ -95,15 +113,18 @@ class Stage:
 
     def _connect(self, upstream: Node, operator: Receiver, node: Node | None = None) -> None:
         tail = self._tails[upstream]
-        if isinstance(node, Arm) and isinstance(tail, Branch):
+        if isinstance(node, Arm | Channel | StoreTable) and isinstance(tail, Branch | ProcessRecords):
             tail.outputs.setdefault(node.index, []).append(operator)
         else:
             tail.downstream.append(operator)
 
-    def _fetch(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None]:
-        for batch in self._broker.read(topic, partition, offset, offset + 1):
-            return batch.column("key")[0].as_py(), batch.column("value")[0].as_py()
-        return None, None
+    def _fetch(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
+        try:
+            for batch in self._broker.read(topic, partition, offset, offset + 1):
+                return batch.column("key")[0].as_py(), batch.column("value")[0].as_py()
+        except OffsetOutOfRange:
+            pass  # a record that waited may have outlived its place in the log
+        return None
 
     def read(self, ranges: list[Range]) -> None:
         for part in ranges:
@@ -146,11 +167,17 @@ class Stage:
         store = session.store
         for node in self._plan.topology.tables:
             if self._plan.levels[node] == self._level:
-                self.report.state_keys[node.name] = store.entries(node.name)
+                apart = isinstance(node, Aggregate) and isinstance(node.window, Session | Sliding)
+                cells = [node.name, open_table(node.name)] if apart else [node.name]
+                self.report.state_keys[node.name] = sum(map(store.entries, cells))
         for operator in self._order:
             due = operator.next_due()
             if due is not None:
-                self.report.next_ends[operator.name] = due
+                held_ms = self._plan.topology.held_back_ms(self._plan.topology.node(operator.name))
+                self.report.next_ends[operator.name] = due + held_ms
+            alarm = operator.next_alarm()
+            if alarm is not None:
+                self.report.next_alarms[operator.name] = alarm
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
 

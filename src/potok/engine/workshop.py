@@ -12,6 +12,7 @@ from potok.engine.report import Report
 from potok.kernels.expiry import NEVER
 from potok.kernels.operator import Operator, Task
 from potok.kernels.outbox import Outbox
+from potok.kernels.ship import Exchange
 from potok.log.broker import Broker
 from potok.state.session import StateSession
 from potok.topology.infer import Step
@@ -20,8 +21,12 @@ from potok.topology.nodes import Node
 Maker = Callable[[Any, "Workshop"], Operator]
 M = TypeVar("M", bound=Maker)
 
+Sender = Callable[[Any, "Workshop", int, str], Operator]
+S = TypeVar("S", bound=Sender)
+
 _BODIES: dict[type[Node], Maker] = {}
 _HEADS: dict[type[Node], Maker] = {}
+_SENDERS: dict[type[Node], Sender] = {}
 
 
 def body_of(*kinds: type[Node]) -> Callable[[M], M]:
@@ -39,6 +44,17 @@ def head_of(*kinds: type[Node]) -> Callable[[M], M]:
 
     def register(maker: M) -> M:
         _HEADS.update(dict.fromkeys(kinds, maker))
+        return maker
+
+    return register
+
+
+def sender_of(*kinds: type[Node]) -> Callable[[S], S]:
+    """Marks the function that makes what brings the records of an upstream, by its number and under a name, to the
+    shards of a step that gathers; others are moved as they are."""
+
+    def register(maker: S) -> S:
+        _SENDERS.update(dict.fromkeys(kinds, maker))
         return maker
 
     return register
@@ -67,6 +83,13 @@ class Workshop:
     def body(self, node: Node) -> Operator:
         return _BODIES[type(node)](node, self)
 
+    def sender(self, node: Node, index: int, name: str) -> Operator:
+        """What brings the records of one upstream to the shards of a step."""
+        if type(node) in _SENDERS:
+            return _SENDERS[type(node)](node, self, index, name)
+        windowed = self.step(node).window is not None
+        return Exchange(name, self.task, self.outbox, self.level(node), self.shards, windowed)
+
     def step(self, node: Node) -> Step:
         """What is known of a step: its types and its traced functions."""
         return self.plan.inferred[node]
@@ -75,8 +98,9 @@ class Workshop:
         return self.plan.levels[node]
 
     def clock(self, node: Node) -> int:
-        """The closing clock of a step, as of the start of the batch."""
-        return self.spec.clocks.get(node.name, NEVER)
+        """The closing clock of a step, as of the start of the batch; steps before it may hold it back."""
+        clock_ms = self.spec.clocks.get(node.name, NEVER)
+        return clock_ms if clock_ms <= NEVER else clock_ms - self.plan.topology.held_back_ms(node)
 
     @property
     def shards(self) -> int:

@@ -31,7 +31,8 @@ class Chunk:
     A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
     is there for the changes of a table only; `home` is the key to go back to, while records look something up under
     another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
-    are at hand; `intact` says that the value still means those bytes.
+    are at hand; `intact` says that the value still means those bytes. `order` numbers records whose order is not that of
+    their positions.
     """
 
     key: Column
@@ -47,6 +48,7 @@ class Chunk:
     intact: bool = False
     expired: bool = False
     home: Column | None = None
+    order: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)
@@ -71,6 +73,7 @@ class Chunk:
             self.intact,
             self.expired,
             None if self.home is None else pick(self.home),
+            None if self.order is None else self.order[rows],
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Chunk:
@@ -116,6 +119,7 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         raw_value=pa.concat_arrays([chunk.raw_value for chunk in chunks]) if intact else None,
         intact=intact,
         home=None if chunks[0].home is None else concat_columns([_home(chunk) for chunk in chunks]),
+        order=None if all(c.order is None for c in chunks) else np.concatenate([order_of(chunk) for chunk in chunks]),
     )
 
 
@@ -137,9 +141,15 @@ def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
     return pa.concat_arrays(filled)
 
 
+def order_of(chunk: Chunk) -> Ints:
+    """The numbers that go before the position; zeros where the position alone counts."""
+    return np.zeros(len(chunk), np.int64) if chunk.order is None else chunk.order
+
+
 def in_order(chunk: Chunk) -> Chunk:
-    """The records by position; those of one position stay in the order they came."""
-    order = np.lexsort((chunk.offset, chunk.lane))
+    """The records by their own order, or by position; those of one position stay in the order they came."""
+    position = chunk.offset, chunk.lane
+    order = np.lexsort(position if chunk.order is None else (*position, chunk.order))
     return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
 
 
@@ -159,6 +169,8 @@ def to_wire(chunk: Chunk) -> bytes:
             arrays[name] = column
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
+    if chunk.order is not None:
+        arrays["order"] = pa.array(chunk.order)
     if chunk.intact and chunk.raw_value is not None:
         arrays["raw_value"] = chunk.raw_value
     batch = pa.RecordBatch.from_pydict(arrays)
@@ -188,6 +200,7 @@ def from_wire(data: bytes) -> Chunk:
         intact="raw_value" in names,
         expired=expired,
         home=column("home"),
+        order=batch.column("order").to_numpy() if "order" in names else None,
     )
 
 

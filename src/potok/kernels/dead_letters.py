@@ -33,8 +33,9 @@ class Lane:
     partition: int
 
 
-Fetch = Callable[[str, int, int], tuple[bytes | None, bytes | None]]
-"""Reads key and value of one position again, for records that left their bytes behind at a shuffle."""
+Fetch = Callable[[str, int, int], tuple[bytes | None, bytes | None] | None]
+"""Reads key and value of one position again, for records that left their bytes behind at a shuffle; nothing for a
+position that is no longer in the log."""
 
 
 class DeadLetters:
@@ -84,7 +85,10 @@ class DeadLetters:
         lane = self._lanes[lane_index]
         if chunk.raw_value is not None and chunk.raw_key is not None:
             return chunk.raw_key[row].as_py(), chunk.raw_value[row].as_py(), lane, offset
-        return *self._fetch(lane.topic, lane.partition, offset), lane, offset
+        found = self._fetch(lane.topic, lane.partition, offset)
+        if found is None:
+            found = _bytes(_item(chunk.key, row)), _bytes(_item(chunk.value, row))
+        return *found, lane, offset
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist(self._rows, schema)

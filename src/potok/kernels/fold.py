@@ -12,12 +12,13 @@ import pyarrow as pa
 from potok.errors import StateError
 from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, plain, python_rows
-from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, concat, from_wire, in_order
+from potok.kernels.chunk import Chunk, Column, Ints, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry, index_of
 from potok.kernels.folders import Folder, Rank
 from potok.kernels.folding import UNTOUCHED, Folding, kept
 from potok.kernels.operator import Operator, Task, all_but
+from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.windows import spans_of, spread, time_bytes, time_of
 from potok.state.codec import dump_state, load_own_state
@@ -212,13 +213,10 @@ class FoldRecords(Operator):
         values = chunk.value
         if self._folder.wrapped or not isinstance(values, list):
             values = python_rows(values)
-        ranks: Sequence[Rank | None] = self._ranks(chunk) if self._folder.ranked else [None] * len(chunk)
+        ranks: Sequence[Rank | None] = [None] * len(chunk)
+        if self._folder.ranked:
+            ranks = ranks_of(chunk, self._lanes)
         return keys, values, ranks
-
-    def _ranks(self, chunk: Chunk) -> list[Rank | None]:
-        lanes = [(lane.topic, lane.partition) for lane in self._lanes]
-        rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
-        return [(time, ("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset)) for time, lane, offset in rows]
 
     def _results(self, states: list[Any]) -> Column:
         shown = self._folder.result

@@ -71,6 +71,11 @@ class Operator:
         commit."""
         return None
 
+    def next_alarm(self) -> int | None:
+        """The least processing time at which this operator has something to do, records or not; asked after the
+        commit."""
+        return None
+
     def process(self, chunk: Chunk) -> None:
         """Deal with the records of one chunk. Steps without work of their own pass them on."""
         self.emit(chunk)

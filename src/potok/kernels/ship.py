@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
-from potok.kernels.call import call_python, call_traced, plain_all
-from potok.kernels.chunk import Chunk, to_wire
+from potok.kernels.call import Errors, call_python, call_traced, plain_all
+from potok.kernels.chunk import Chunk, Column, to_wire
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
@@ -53,15 +53,18 @@ class ShipRecords(GroupRecords):
             self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
-        if expr is not None:
-            called = call_traced(expr, function, chunk)
-            column, errors = called.column, called.errors
-        else:
-            results, errors = call_python(function, chunk)
-            column = plain_all(results)
+        column, errors = self.selected(chunk, function, expr)
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
         return chunk.with_value(column).where(all_but(errors, len(chunk)))
+
+    def selected(self, chunk: Chunk, function: Function, expr: Expr | None) -> tuple[Column, Errors]:
+        """What the aggregate takes of each record, and those that it cannot be taken of."""
+        if expr is not None:
+            called = call_traced(expr, function, chunk)
+            return called.column, called.errors
+        results, errors = call_python(function, chunk)
+        return plain_all(results), errors
 
 
 def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
@@ -77,17 +80,25 @@ def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
     return [{f: v[f] for f in names if f in v} if type(v) is dict else v for v in values]
 
 
+def grouped_keys(keys: Column) -> Column:
+    """The keys of a table with windows, without the windows."""
+    return [key["key"] for key in keys] if isinstance(keys, list) else keys.field(0)
+
+
 class Exchange(Operator):
-    """Sends records as they are to the shard of their key; records without a key stay together on one shard."""
+    """Sends records as they are to the shard of their key; records without a key stay together on one shard.
+
+    The rows of a `windowed` table live on the shard of the key that was grouped by, without the window.
+    """
 
     counted = False
 
-    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shards: int) -> None:
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shards: int, windowed: bool = False) -> None:
         super().__init__(name, task)
-        self._outbox, self._level, self._shards = outbox, level, shards
+        self._outbox, self._level, self._shards, self._windowed = outbox, level, shards, windowed
 
     def process(self, chunk: Chunk) -> None:
-        encoded = encode_each_key(chunk.key)
+        encoded = encode_each_key(grouped_keys(chunk.key) if self._windowed else chunk.key)
         keys = encoded.values.fill_null(b"")
         if encoded.errors:
             keys = keys.filter(pa.array(all_but(encoded.errors, len(chunk))))

@@ -153,7 +153,7 @@ class Map(Transform):
         keys: Column
         values: Column
         if isinstance(called.column, list):
-            keys, values = self._pairs(called.column, errors)
+            keys, values = pairs_of(called.column, errors)
         else:
             keys, values = called.column.field(0), called.column.field(1)
         fitted_keys, fitted_values = self.fit(keys, self._key), self.fit(values, self._value)
@@ -162,20 +162,6 @@ class Map(Transform):
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
         result = replace(chunk.with_value(fitted_values.column), key=fitted_keys.column)
         self.emit(self.drop(result, errors))
-
-    def _pairs(self, results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:
-        keys: list[Any] = []
-        values: list[Any] = []
-        for row, result in enumerate(results):
-            key = value = None
-            if row not in errors:
-                try:
-                    key, value = pair_of(result)
-                except TypeError as error:
-                    errors[row] = describe_error(error)
-            keys.append(plain(key))
-            values.append(plain(value))
-        return keys, values
 
 
 class FlatMap(Transform):
@@ -234,6 +220,22 @@ class FlatMap(Transform):
         if errors:
             self.task.dead_letters.add(expanded, errors, self.name, Reason.ERROR)
         self.emit(self.drop(result, errors))
+
+
+def pairs_of(results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:
+    """The keys and values that a function returned; a result that is no pair is one more error."""
+    keys: list[Any] = []
+    values: list[Any] = []
+    for row, result in enumerate(results):
+        key = value = None
+        if row not in errors:
+            try:
+                key, value = pair_of(result)
+            except TypeError as error:
+                errors[row] = describe_error(error)
+        keys.append(plain(key))
+        values.append(plain(value))
+    return keys, values
 
 
 def pair_of(result: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
-from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
+from potok.kernels.chunk import Chunk, Column, as_objects, concat, from_wire, in_order
 from potok.kernels.dead_letters import Reason
 from potok.kernels.fold import FoldRecords
 from potok.kernels.operator import Operator, Task
@@ -24,7 +24,7 @@ from potok.records.keys import encode_keys
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
-from potok.topology.nodes import Window
+from potok.topology.nodes import Session, Window
 
 
 class KeepByPosition(FoldRecords):
@@ -55,7 +55,8 @@ def _value(data: bytes | None) -> Any:
 
 
 class Keep(Operator):
-    """Keeps the changes of a derived table as a table of its own; windows are kept under their key and start."""
+    """Keeps the changes of a derived table as a table of its own; windows are kept under their key and start, sessions
+    under their end too."""
 
     counted = False
 
@@ -70,7 +71,8 @@ class Keep(Operator):
         times = chunk.timestamp.tolist()
         for key, time, value, old in zip(keys, times, python_rows(chunk.value), before, strict=True):
             new = None if value is None else dump_state((time, plain(value)))
-            if new is not None or old is not None:
+            # A row that this batch brought may be gone with this batch, too.
+            if new is not None or old is not None or key in self._rows:
                 self._rows[key] = (new, old)
         self.emit(chunk)
 
@@ -84,11 +86,12 @@ class Keep(Operator):
             return keys
         if isinstance(column, list):
             inner: Column = [key["key"] for key in column]
-            starts = np.array([key["start"] for key in column], np.int64)
+            starts, ends = (np.array([key[side] for key in column], np.int64) for side in ("start", "end"))
         else:
-            inner, starts = column.field(0), column.field(1).to_numpy()
-        pairs = zip(encode_keys(inner).to_pylist(), time_bytes(starts), strict=True)
-        return [key + start for key, start in pairs]
+            inner, starts, ends = column.field(0), column.field(1).to_numpy(), column.field(2).to_numpy()
+        parts = [encode_keys(inner).to_pylist(), time_bytes(starts)]
+        parts += [time_bytes(ends)] if isinstance(self._window, Session) else []
+        return [b"".join(part) for part in zip(*parts, strict=True)]
 
     def finish(self) -> None:
         self._session.write(self.name, [(key, new, old) for key, (new, old) in self._rows.items()])
@@ -186,9 +189,22 @@ class TableMapValues(Transform):
 class ToStream(Operator):
     """The changes of a table as records. A window that is dropped because it is over is no change of its result."""
 
+    def __init__(self, name: str, task: Task, *, changes: bool) -> None:
+        super().__init__(name, task)
+        self._changes = changes
+
     def process(self, chunk: Chunk) -> None:
         if not chunk.expired:
-            self.emit(replace(chunk, before=None))
+            self.emit(replace(chunk, value=both_sides(chunk) if self._changes else chunk.value, before=None))
+
+
+def both_sides(chunk: Chunk) -> Column:
+    """Changes as values that hold what was before and what is after."""
+    assert chunk.before is not None
+    if isinstance(chunk.value, list) or isinstance(chunk.before, list):
+        sides = zip(as_objects(chunk.before), as_objects(chunk.value), strict=True)
+        return [{"before": before, "after": after} for before, after in sides]
+    return pa.StructArray.from_arrays([chunk.before, chunk.value], ["before", "after"])
 
 
 class Receive(Operator):
@@ -204,8 +220,8 @@ class Receive(Operator):
         self._chunks.append(from_wire(payload))
 
     def finish(self) -> None:
-        for intact in (True, False):
-            chunks = [chunk for chunk in self._chunks if chunk.intact is intact]
+        for intact, expired in ((True, False), (False, False), (False, True)):
+            chunks = [chunk for chunk in self._chunks if (chunk.intact, chunk.expired) == (intact, expired)]
             if chunks:
-                self.emit(in_order(concat(chunks)))
+                self.emit(replace(in_order(concat(chunks)), expired=expired))
         self._chunks = []

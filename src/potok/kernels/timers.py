@@ -24,8 +24,8 @@ class Timers:
     def change(self, added: Iterable[tuple[int, bytes]], removed: Iterable[tuple[int, bytes]]) -> None:
         """Removed are entries that stood before this batch; who is on both sides stays."""
         came, went = set(added), set(removed)
-        rows: list[tuple[bytes, bytes | None, bytes | None]] = [(_entry(*item), b"", None) for item in came - went]
-        rows += [(_entry(*item), None, b"") for item in went - came]
+        rows: list[tuple[bytes, bytes | None, bytes | None]] = [(entry, b"", None) for entry in _entries(came - went)]
+        rows += [(entry, None, b"") for entry in _entries(went - came)]
         if rows:
             self._session.write(self.table, sorted(rows, key=lambda row: row[0]))
 
@@ -34,5 +34,7 @@ class Timers:
         return None if first is None else time_of(first[:8])
 
 
-def _entry(time_ms: int, key: bytes) -> bytes:
-    return time_bytes(np.array([time_ms], np.int64))[0] + key
+def _entries(items: set[tuple[int, bytes]]) -> list[bytes]:
+    found = list(items)
+    times = time_bytes(np.array([time_ms for time_ms, _ in found], np.int64))
+    return [time + key for time, (_, key) in zip(times, found, strict=True)]

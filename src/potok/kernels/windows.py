@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,11 @@ def time_bytes(times: Ints) -> list[bytes]:
     """Instants as eight bytes that sort like the instants."""
     data = (times.astype(np.int64).view(np.uint64) ^ _SIGN).astype(">u8").tobytes()
     return [data[i : i + 8] for i in range(0, len(data), 8)]
+
+
+def times_of(parts: Sequence[bytes]) -> Ints:
+    """The instants that `time_bytes` made these of."""
+    return (np.frombuffer(b"".join(parts), ">u8").astype(np.uint64) ^ _SIGN).view(np.int64)
 
 
 def time_of(data: bytes) -> int:

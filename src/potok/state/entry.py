@@ -19,7 +19,8 @@ class Entry:
 
     `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not
     end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
-    over, and `clocks` the closing clock that the batch used.
+    over, `next_alarms` at which processing time it has something to do, and `clocks` the closing clock that the batch
+    used.
     """
 
     epoch: int = 0
@@ -32,6 +33,7 @@ class Entry:
     shards: int = 0
     topic_ids: dict[str, str] = field(default_factory=dict)
     clean: bool = True
+    next_alarms: dict[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         data: dict[str, Any] = {
@@ -46,6 +48,7 @@ class Entry:
             "shards": self.shards,
             "topic_ids": self.topic_ids,
             "clean": self.clean,
+            "next_alarms": self.next_alarms,
         }
         return json.dumps(data, sort_keys=True).encode()
 
@@ -68,6 +71,7 @@ class Entry:
             found["shards"],
             found["topic_ids"],
             found["clean"],
+            found.get("next_alarms", {}),
         )
 
     @property

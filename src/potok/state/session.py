@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed, values_before, with_key
 from potok.state.fence import Fence
-from potok.state.store import LONGEST_PREFIX, ShardStore, after_prefix, carried_key, stored_key, stored_keys
+from potok.state.store import (
+    LONGEST_PREFIX,
+    ShardStore,
+    after_prefix,
+    carried_key,
+    stored_key,
+    stored_keys,
+    stored_stop,
+)
 
 
 class StateSession:
@@ -21,6 +29,11 @@ class StateSession:
         self._fence = fence
         self._writes: list[tuple[str, list[tuple[bytes, bytes]]]] = []
         self._removals: list[tuple[str, list[bytes]]] = []
+
+    @property
+    def batch(self) -> int:
+        """The number of the batch: no other batch that counts has it."""
+        return self._fence.attempt.batch
 
     def read(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values before this attempt."""
@@ -39,10 +52,15 @@ class StateSession:
 
     def rows_below(self, table: str, prefixes: Sequence[bytes]) -> list[list[tuple[bytes, bytes]]]:
         """For each prefix the keys that begin with it and their values, as they stood before this attempt."""
-        ranges = [(prefix[:LONGEST_PREFIX], after_prefix(prefix[:LONGEST_PREFIX])) for prefix in prefixes]
+        return self.rows_between(table, [(prefix, after_prefix(prefix)) for prefix in prefixes])
+
+    def rows_between(self, table: str, ranges: Sequence[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, bytes]]]:
+        """For each range the keys with start <= key < stop and their values, as they stood before this attempt."""
+        stored = [(start[:LONGEST_PREFIX], stored_stop(stop)) for start, stop in ranges]
         found: list[list[tuple[bytes, bytes]]] = []
-        for prefix, cells in zip(prefixes, self.store.scan_ranges(table, ranges), strict=True):
-            values = [(key, cell.before(self._fence)) for key, cell in cells if key.startswith(prefix)]
+        for (start, stop), cells in zip(ranges, self.store.scan_ranges(table, stored), strict=True):
+            inside = [(key, cell) for key, cell in cells if start <= key and (stop is None or key < stop)]
+            values = [(key, cell.before(self._fence)) for key, cell in inside]
             found.append([(key, value) for key, value in values if value is not None])
         return found
 

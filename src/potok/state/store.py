@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ def after_prefix(prefix: bytes) -> bytes | None:
     """The least key after all that begin with a prefix; None if there is none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def stored_stop(stop: bytes | None) -> bytes | None:
+    """Where a scan of stored keys may end that looks for the keys below `stop`: the end of a long one may be cut."""
+    return stop if stop is None or len(stop) <= LONGEST_PREFIX else after_prefix(stop[:LONGEST_PREFIX])
 
 
 class StateMissing(StateError):
@@ -143,9 +148,15 @@ class ShardStore:
     def entries(self, table: str) -> int:
         return self._environment.read(BufferedTable(table, self._environment.table).entries)
 
-    def drop_tables_except(self, kept: set[str]) -> None:
-        """Delete the tables that belong to none of these steps."""
-        own = {_META} | {name for name in self._environment.table_names() if name.split("/")[0] in kept}
+    def drop_tables_except(self, kept: set[str], stores: Mapping[str, Container[str]] = {}) -> None:
+        """Delete the tables that belong to none of these steps, or to none of the stores of a step that has some."""
+
+        def belongs(name: str) -> bool:
+            step, _, rest = name.partition("/")
+            store = rest.split("/")[0]
+            return step in kept and (not store.isidentifier() or step not in stores or store in stores[step])
+
+        own = {_META} | {name for name in self._environment.table_names() if belongs(name)}
         gone = [name for name in self._environment.table_names() if name not in own]
         handles = [self._environment.table(name) for name in gone]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from potok.duration import Duration, to_ms
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
 from potok.engine.planner import Planner
@@ -58,6 +59,7 @@ class TestDriver:
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
         self._settings = Settings(broker=f"file:{self._directory}", shards=shards)
         self._spread = spread
+        self._ahead_ms = 0
         self.broker = EmbeddedBroker.shared(self._directory)
         for topic in self._topology.source_topics:
             self.broker.create_topic(topic, (partitions or {}).get(topic, 1), exist_ok=True)
@@ -106,7 +108,7 @@ class TestDriver:
         topics = self._topology.source_topics
         target = None if more_to_come else self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)
-        planner = Planner(self.broker, self._topology.name, topics, steps, 1 << 40, 1 << 40, target)
+        planner = Planner(self.broker, self._topology.name, topics, steps, 1 << 40, 1 << 40, target, self._ahead_ms)
         batches = 0
         while (end := planner.next(batch_records)) != self._runner.ledger.entry.offsets:
             self._runner.run(end)
@@ -116,6 +118,11 @@ class TestDriver:
     def advance_to(self, timestamp_ms: int) -> int:
         """Move stream time on to an instant, as records of that time would; returns the batches."""
         self._prepared.ledger.move_clock(timestamp_ms)
+        return self.run()
+
+    def wait(self, duration: Duration) -> int:
+        """Move processing time on, without waiting, as timers by the wall clock see it; returns the batches."""
+        self._ahead_ms += to_ms(duration)
         return self.run()
 
     def restart(self) -> None:

@@ -59,12 +59,12 @@ def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: p
     return _plan_named(aggregation, key, value)
 
 
-def row_by_row(plan: AggregatePlan) -> AggregatePlan:
+def row_by_row(plan: AggregatePlan, reason: str = "it emits one change for each record") -> AggregatePlan:
     """The same aggregate without pre-aggregation: each record is folded by itself on its shard."""
     if not plan.native:
         return plan
     selector = plan.slots[0].expr if plan.kind not in ("count", "fold") else None
-    return replace(plan, slots=(), fields=(), selector=selector, reason="it emits one change for each record")
+    return replace(plan, slots=(), fields=(), selector=selector, reason=reason)
 
 
 def _plan_named(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:

@@ -11,7 +11,18 @@ from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
-from potok.topology.nodes import Aggregate, Node, ToTable
+from potok.topology.infer_joins import join_layout
+from potok.topology.nodes import (
+    Aggregate,
+    HistoryLookup,
+    Node,
+    Process,
+    Session,
+    StreamJoin,
+    TableAggregate,
+    TableLookup,
+    ToTable,
+)
 
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
@@ -39,17 +50,28 @@ class StateDoesNotFit(TopologyError):
 
 def shape_of(topology: Topology, inferred: Inferred) -> Shape:
     return {
-        "tables": {node.name: _layout(node, inferred) for node in topology.keepers},
+        "tables": {node.name: _layout(node, inferred) for node in topology.keepers} | _stores(topology),
         "steps": {node.name: _step(node) for node in topology},
         "reads": topology.source_topics,
         "writes": topology.sink_topics,
     }
 
 
+def _stores(topology: Topology) -> dict[str, dict[str, str]]:
+    """The stores of processors, which come and go one by one."""
+    processes = topology.of_type(Process)
+    return {f"{node.name}/{name}": {"kind": f"{store.kind} store"} for node in processes for name, store in node.stores}
+
+
 def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
     """What decides how the cells of a table look."""
     step = inferred[node]
     layout = {"kind": node.kind, "key": _type(step.key)}
+    if isinstance(node, StreamJoin | TableLookup | HistoryLookup):
+        return join_layout(node, inferred.steps)
+    if isinstance(node, Process):
+        # What a processor sends on may change its type; what it keeps is found by the key that comes in.
+        return layout | {"key": _type(inferred[node.upstream].key)}
     if isinstance(node, Aggregate):
         plan = step.plan
         assert plan is not None
@@ -63,7 +85,7 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
             layout["value"] = _type(plan.result)
     else:
         by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
-        layout["cells"] = "objects by event time" if by_time else "objects"
+        layout["cells"] = getattr(node, "cells", "objects") + (" by event time" if by_time else "")
         layout["value"] = _type(step.value)
         layout["window"] = step.window.layout if step.window else "none"
     return layout
@@ -75,10 +97,12 @@ def _step(node: Node) -> dict[str, str]:
 
 def functions_of(node: Node) -> list[Function]:
     """The user's functions in a node."""
-    found = [getattr(node, name, None) for name in ("function", "predicate", "action")]
-    found += getattr(node, "predicates", ())
-    if isinstance(node, Aggregate):
+    found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor")]
+    found += [*getattr(node, "predicates", ()), *getattr(node, "functions", ())]
+    if isinstance(node, Aggregate | TableAggregate):
         found += [node.aggregation.function, node.aggregation.make_initial]
+    if isinstance(node, Aggregate) and isinstance(node.window, Session):
+        found += [node.window.opens, node.window.closes]
     return [function for function in found if isinstance(function, Function)]
 
 

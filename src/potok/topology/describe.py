@@ -6,10 +6,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from potok.duration import show_ms
 from potok.errors import TopologyError
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
-from potok.topology.nodes import Aggregate, Node, Sink, StreamSource, TableSource
+from potok.topology.nodes import (
+    Aggregate,
+    HistoryLookup,
+    Node,
+    Ordered,
+    Process,
+    Sink,
+    StreamJoin,
+    StreamSource,
+    TableLookup,
+    TableSource,
+)
 
 Description = Mapping[str, Any]
 """A topology as plain data: what `description_of` gives, and what a query keeps beside its ledger."""
@@ -38,7 +50,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
         "role": role_of(node),
         "upstreams": [upstream.name for upstream in node.upstreams],
         "topic": getattr(node, "topic", None),
-        "detail": detail_of(node),
+        "detail": detail_of(node) + _moved(node, inferred),
         "key": _type(step.key),
         "value": _type(step.value),
         "runs": "native" if step.native else "python",
@@ -62,10 +74,26 @@ def detail_of(node: Node) -> str:
     if isinstance(node, Aggregate):
         return f"{node.aggregation.kind}, {node.window}" if node.window else node.aggregation.kind
     if isinstance(node, StreamSource | TableSource):
-        return f"value {node.value}; time: {node.timestamps.text}"
+        told = f"value {node.value}; time: {node.timestamps.text}"
+        lifetime = str(getattr(node, "lifetime", ""))
+        return f"{told}; {lifetime}" if lifetime else told
+    if isinstance(node, Process):
+        stores = ", ".join(f"{name} ({store})" for name, store in node.stores)
+        outputs = ", ".join(name for name, _ in node.channels)
+        return "; ".join(f"{what} {names}" for what, names in (("stores", stores), ("outputs", outputs)) if names)
+    if isinstance(node, Ordered):
+        return f"by event time, grace {show_ms(node.grace_ms)}"
     if isinstance(node, Sink):
         return f"to topic {node.topic}"
-    return ""
+    return str(getattr(node, "detail", ""))
+
+
+def _moved(node: Node, inferred: Inferred) -> str:
+    """Which sides of a join come from other shards."""
+    if not isinstance(node, StreamJoin | TableLookup | HistoryLookup):
+        return ""
+    moved = dict.fromkeys(upstream.name for upstream in node.upstreams if not inferred[upstream].sharded)
+    return f"; re-keyed by the join: {', '.join(moved)}" if moved else ""
 
 
 def _type(type_: object) -> str:

@@ -59,6 +59,15 @@ class Topology:
                 return node
         raise KeyError(name)
 
+    def held_back_ms(self, node: Node) -> int:
+        """How far behind the clock of its topics the records that come to a step may be: what steps before it add."""
+        held: dict[Node, int] = {}
+        for other in self.nodes:
+            held[other] = max((held[up] + up.holds_back_ms for up in other.upstreams), default=0)
+            if other is node:
+                break
+        return held[node]
+
     def upstream_topics(self, node: Node) -> set[str]:
         """The topics whose records can reach a step; their clocks close its windows."""
         if isinstance(node, StreamSource | TableSource):

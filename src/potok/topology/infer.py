@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import potok.topology.infer_records  # noqa: F401 - says what is known of each kind of step
+import potok.topology.infer_foreign
+import potok.topology.infer_joins
+import potok.topology.infer_processors
+import potok.topology.infer_records
+import potok.topology.infer_tables  # noqa: F401 - these say what is known of each kind of step
 from potok.topology.graph import Topology
 from potok.topology.nodes import Node
 from potok.topology.step import Step, infer_step, windowed_key

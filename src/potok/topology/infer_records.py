@@ -10,6 +10,7 @@ from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
 from potok.records.schema import Schema
 from potok.topology.aggregations import plan_aggregation, row_by_row
+from potok.topology.infer_windows import plan_in_window, trace_marks
 from potok.topology.nodes import (
     Aggregate,
     Arm,
@@ -175,9 +176,11 @@ def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
     plan = plan_aggregation(node.aggregation, ups[0].key, ups[0].value)
     if node.each_record:
         plan = row_by_row(plan)
+    plan = plan_in_window(plan, node.window)
     return Step(
         windowed_key(ups[0].key, node.window),
         plan.result,
+        trace_marks(node.window, ups[0]),
         reason=plan.reason,
         rekeyed=True,
         sharded=node.window is None,
@@ -194,11 +197,14 @@ def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
 
 
 @infer_step.register
-def _to_stream(node: ToStream, ups: list[Step]) -> Step:  # noqa: ARG001
+def _to_stream(node: ToStream, ups: list[Step]) -> Step:
     # The changes of a row come one after the other, from its shard, whatever the times they carry.
-    return replace(
+    made = replace(
         ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None, rekeyed=False
     )
+    if not node.changes or made.value is None:
+        return made
+    return replace(made, value=pa.struct([pa.field("before", made.value), pa.field("after", made.value)]))
 
 
 @infer_step.register

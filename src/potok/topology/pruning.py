@@ -7,18 +7,26 @@ from collections.abc import Iterable
 from potok.expressions.expr import ALL, Expr, fields
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
+from potok.topology.infer_joins import fields_of_side
 from potok.topology.nodes import (
     Aggregate,
     Arm,
     Branch,
     Filter,
+    HistoryLookup,
+    LookupKey,
     Merge,
     Node,
+    Ordered,
     Peek,
     Repartition,
     SelectKey,
+    Session,
     Sink,
+    Sliding,
+    StreamJoin,
     StreamSource,
+    TableLookup,
     TableSource,
     ToStream,
     ToTable,
@@ -47,26 +55,42 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
     if isinstance(node, Aggregate):
         plan = inferred[node].plan
         assert plan is not None
-        if plan.native:
-            return _expr_fields([slot.expr for slot in plan.slots if slot.expr is not None])
-        return _expr_fields([plan.selector])
+        tests = inferred[node].exprs
+        counted = plan.kind == "count" and isinstance(node.window, Session | Sliding)
+        if plan.native or counted:
+            return _expr_fields([*(slot.expr for slot in plan.slots if slot.expr is not None), *tests])
+        return _expr_fields([plan.selector, *tests])
     if isinstance(node, Sink):
         same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
         return set() if inferred[node.upstream].intact and same_format else None
+    if isinstance(node, StreamJoin | TableLookup | HistoryLookup):
+        return _joined_fields(inferred, source, node)
     if isinstance(node, Arm):
         return set()
     if isinstance(node, Merge):
         return set() if len({inferred[up].value for up in node.upstreams}) == 1 else None
-    if isinstance(node, ToTable | Repartition | ToStream):
+    if isinstance(node, ToTable | Repartition | ToStream | Ordered):
         return None
     return _expr_fields(inferred[node].exprs)
+
+
+def _joined_fields(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
+    """What a join reads of the sides that bring the values of `source`; rows of a table are kept whole."""
+    used: set[str] = set()
+    for index, upstream in enumerate(node.upstreams):
+        if _carries(inferred, source, upstream):
+            read = fields_of_side(inferred[node], index)
+            if read is None or (index == 1 and not isinstance(node, StreamJoin)):
+                return None
+            used |= set(read)
+    return used
 
 
 def _carries(inferred: Inferred, source: Node, node: Node) -> bool:
     """Whether the values of a source come out of a node as they were read."""
     if node is source:
         return True
-    if not isinstance(node, Filter | Branch | Arm | Peek | SelectKey | Merge | Repartition):
+    if not isinstance(node, Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition):
         return False
     return any(_carries(inferred, source, upstream) for upstream in node.upstreams)
 

@@ -23,7 +23,8 @@ class Step:
     of the node, or None where that function runs as Python, and `reason` says why. `intact` says that values are
     still as
     they were read from their topic; `rekeyed` that the records of a key may come from several partitions; `sharded`
-    that records are on the shard of their key. `window` is that of the table whose rows these are.
+    that records are on the shard of their key. `window` is that of the table whose rows these are; `home` is
+    the type of the key that records go back to, while they look something up under another.
     """
 
     key: pa.DataType | None
@@ -37,6 +38,7 @@ class Step:
     order_dependent: bool = False
     window: Window | None = None
     topics: frozenset[str] = frozenset()
+    home: tuple[pa.DataType | None, ...] = ()
 
     @property
     def native(self) -> bool:

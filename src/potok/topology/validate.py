@@ -7,6 +7,7 @@ import re
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
 from potok.topology.nodes import Foreach, Node, Sink, StreamSource, TableSource
+from potok.topology.waiting import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 
@@ -81,6 +82,7 @@ def validate(topology: Topology) -> None:
         if sink.topic in read:
             raise ReadsItsOwnOutput(sink.topic, sink.at)
     _check_serdes(topology)
+    waiting_topics(topology)
 
 
 def _check_names(topology: Topology) -> None:
@@ -89,7 +91,7 @@ def _check_names(topology: Topology) -> None:
         if node.name in seen:
             raise DuplicateName(node, seen[node.name])
         seen[node.name] = node
-        if node.stateful and not NAME.fullmatch(node.name):
+        if node.keeps and not NAME.fullmatch(node.name):
             raise BadName("the step name", node.name, node.at)
         topic = getattr(node, "topic", None)
         if topic is not None and not NAME.fullmatch(topic):

@@ -16,14 +16,18 @@ from potok.state.codec import load_state
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
-from potok.topology.nodes import Aggregate, Node, ToTable, Window
+from potok.topology.nodes import Aggregate, Node, TableSource, ToTable, Window
+from potok.views.windows import OpenReader, WindowKeys, window_kind
 
 DYNAMIC = "dynamic"
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """`form` is `columns` for cells of numbers, else the kind of object that a cell holds."""
+    """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
+
+    `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own.
+    """
 
     table: str
     key: str
@@ -33,6 +37,9 @@ class TableLayout:
     kind: str
     slots: tuple[tuple[str, str, float | None], ...] = ()
     fields: tuple[str, ...] = ()
+    window: str = ""
+    open: bool = False
+    history_ms: int = 0
 
     @property
     def key_type(self) -> pa.DataType | None:
@@ -43,7 +50,25 @@ class TableLayout:
         return schema.arrow
 
     def reader(self) -> CellReader:
-        return ColumnReader(self) if self.form == "columns" else ObjectReader(self)
+        return ColumnReader(self.plan) if self.form == "columns" else ObjectReader(self)
+
+    @property
+    def plan(self) -> AggregatePlan:
+        """What is needed to read cells of numbers."""
+        types = {"int64": pa.int64(), "double": pa.float64()}
+        slots = tuple(Slot(op, None, types[type_], initial) for op, type_, initial in self.slots)
+        fields = [pa.field(name, slot.type) for name, slot in zip(self.fields, slots, strict=False)]
+        result = pa.struct(fields) if fields else slots[0].type
+        return AggregatePlan(self.kind, slots, self.fields, None, result)
+
+    @property
+    def window_keys(self) -> WindowKeys:
+        return WindowKeys(self.window, self.window_ms)
+
+    def open_reader(self) -> OpenReader | None:
+        if not self.open:
+            return None
+        return OpenReader(self.window_keys, self.plan if self.form == "columns" else None)
 
 
 class CellReader:
@@ -59,12 +84,8 @@ class CellReader:
 class ColumnReader(CellReader):
     """Cells of fixed width, read as one array."""
 
-    def __init__(self, layout: TableLayout) -> None:
-        types = {"int64": pa.int64(), "double": pa.float64()}
-        slots = tuple(Slot(op, None, types[type_], initial) for op, type_, initial in layout.slots)
-        fields = [pa.field(name, slot.type) for name, slot in zip(layout.fields, slots, strict=False)]
-        result = pa.struct(fields) if fields else slots[0].type
-        self._cells = Cells(AggregatePlan(layout.kind, slots, layout.fields, None, result))
+    def __init__(self, plan: AggregatePlan) -> None:
+        self._cells = Cells(plan)
 
     def values(self, cells: list[bytes]) -> list[Any]:
         array = np.frombuffer(b"".join(cells), self._cells.dtype)
@@ -99,15 +120,17 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             found["kind"],
             tuple(tuple(slot) for slot in found["slots"]),
             tuple(found["fields"]),
+            found.get("window", "fixed" if found["window_ms"] else ""),
+            found.get("open", False),
+            found.get("history_ms", 0),
         )
         for table, found in json.loads(data).items()
     }
 
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
-    return {
-        name: getattr(layout, name) for name in ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields")
-    }
+    names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
+    return {name: getattr(layout, name) for name in names}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -115,18 +138,29 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
         key = inferred[node.upstream].key
         plan = inferred[node].plan
         assert plan is not None
-        times = window_times(node.window)
-        if plan.native:
-            slots = tuple((slot.op, str(slot.type), slot.initial) for slot in plan.slots)
-            return TableLayout(node.name, _text(key), *times, "columns", plan.kind, slots, plan.fields)
-        return TableLayout(node.name, _text(key), *times, "objects", plan.kind)
+        times, window = window_times(node.window), window_kind(node.window)
+        slots = tuple((slot.op, str(slot.type), slot.initial) for slot in plan.slots)
+        form, fields = ("columns", plan.fields) if plan.native else ("objects", ())
+        return TableLayout(
+            node.name,
+            _text(key),
+            *times,
+            form,
+            plan.kind,
+            slots,
+            fields,
+            window=window,
+            open=window in ("session", "sliding"),
+        )
     step = inferred[node]
-    by_time = isinstance(node, ToTable) and inferred[node.upstream].rekeyed
+    history_ms = (node.lifetime.history_ms or 0) if isinstance(node, TableSource | ToTable) else 0
+    by_time = bool(history_ms) or (isinstance(node, ToTable) and inferred[node.upstream].rekeyed)
     kind = "by_time" if by_time else "value"
     if step.window is None:
-        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind)
+        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind, history_ms=history_ms)
     inner = None if step.key is None else step.key.field(0).type
-    return TableLayout(node.name, _text(inner), *window_times(step.window), "objects", kind)
+    times, window = window_times(step.window), window_kind(step.window)
+    return TableLayout(node.name, _text(inner), *times, "objects", kind, window=window)
 
 
 def window_times(window: Window | None) -> tuple[int, int]:

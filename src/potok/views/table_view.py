@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from potok.errors import QueryError
+from potok.kernels.open_windows import open_table
 from potok.records.keys import decode_keys, encode_key
+from potok.state.store import after_prefix
 from potok.views.layout import TableLayout
+from potok.views.spans import Span, scan_span, span_of_prefix, span_of_range
+from potok.views.versions import Version, Versions
+from potok.views.windows import time_key
 
 if TYPE_CHECKING:
     from potok.views.cut import Cut
@@ -18,12 +24,14 @@ if TYPE_CHECKING:
 Instant = int | datetime
 """Milliseconds since 1970, or a datetime (UTC unless it says otherwise)."""
 
-_BIAS = 1 << 63
 PREFIX = 400
 
 
 class WindowedKey(NamedTuple):
-    """The key of a row of a windowed table; start and end are milliseconds since 1970, and the end is not included."""
+    """The key of a row of a windowed table; start and end are milliseconds since 1970.
+
+    The end is not included, but for sessions, where it is the time of the last record, and sliding windows.
+    """
 
     key: Any
     start_ms: int
@@ -42,7 +50,8 @@ class TableView:
 
     def __init__(self, tables: Tables, layout: TableLayout) -> None:
         self._tables, self._layout = tables, layout
-        self._reader = layout.reader()
+        self._reader, self._open = layout.reader(), layout.open_reader()
+        self._window_keys = layout.window_keys
         self._key_type = layout.key_type
 
     @property
@@ -51,14 +60,25 @@ class TableView:
 
     @property
     def windowed(self) -> bool:
-        return self._layout.window_ms > 0
+        return bool(self._layout.window)
 
-    def get(self, key: Any, default: Any = None, *, at: Instant | None = None) -> Any:
+    def get(self, key: Any, default: Any = None, *, at: Instant | None = None, as_of: Instant | None = None) -> Any:
         """The value of a key; on a windowed table, that of the last window which `at` falls into, or of the latest
-        window."""
+        window; on a table with a history, that of the instant `as_of`."""
+        if as_of is not None:
+            return self._versions.get(self._canonical(key), _ms(as_of), default)
         if self.windowed:
-            return self._get_window(key, default, at)
+            row = self.window(key, at)
+            return default if row is None else row[1]
         return self._tables.read(lambda cut: self._get(cut, self._canonical(key), default))
+
+    def history(self, key: Any) -> list[Version]:
+        """The versions of a row that are kept, the oldest first; a value of None is a delete."""
+        return self._versions.all(self._canonical(key))
+
+    @property
+    def _versions(self) -> Versions:
+        return Versions(self._tables, self._layout)
 
     def _canonical(self, key: Any) -> bytes:
         encoded = encode_key(key, self._key_type)
@@ -78,17 +98,19 @@ class TableView:
         """A table by event time remembers deleted keys, so that older records stay out; readers do not see them."""
         return self._layout.kind in ("by_time", "value")
 
-    def _get_window(self, key: Any, default: Any, at: Instant | None) -> Any:
-        if at is None:
+    def window(self, key: Any, at: Instant | None = None) -> tuple[WindowedKey, Any] | None:
+        """The last window of a key, or the last of those which `at` falls into."""
+        if at is None or self._layout.window != "fixed":
             found = self.windows(key)
-            return found[-1][1] if found else default
+            holding = [row for row in found if at is None or self._window_keys.holds(row[0][1:], _ms(at))]
+            return holding[-1] if holding else None
         start = _ms(at) - _ms(at) % self._layout.advance_ms
         canonical = self._canonical(key)
-        cell_key = canonical + (start + _BIAS).to_bytes(8, "big")
+        cell_key = canonical + time_key(start)
 
-        def work(cut: Cut) -> Any:
+        def work(cut: Cut) -> tuple[WindowedKey, Any] | None:
             data = cut.get(self.name, crc32(canonical) % cut.shards, cell_key)
-            return default if data is None else self._reader.value(data)
+            return None if data is None else next(iter(self._decoded([(cell_key, data)])), None)
 
         return self._tables.read(work)
 
@@ -99,21 +121,36 @@ class TableView:
         if not self.windowed:
             raise NotWindowed(self.name)
         canonical = self._canonical(key)
-        low = -_BIAS if start is None else _ms(start)
-        high = _BIAS if end is None else _ms(end)
+        low = -math.inf if start is None else _ms(start)
+        high = math.inf if end is None else _ms(end)
 
         def work(cut: Cut) -> list[tuple[WindowedKey, Any]]:
             # A long key is cut in the store, so the scan goes by what is never cut.
-            prefix = canonical[:PREFIX]
-            cells = cut.scan(self.name, prefix, after_prefix(prefix), shard=crc32(canonical) % cut.shards)
-            mine = [(cell_key, data) for cell_key, data in cells if cell_key[:-8] == canonical]
+            prefix, shard = canonical[:PREFIX], crc32(canonical) % cut.shards
+            cells = cut.scan(self.name, prefix, after_prefix(prefix), shard=shard)
+            mine = [cell for cell in cells if self._window_keys.inner(cell[0]) == canonical]
+            if self._open is not None:
+                mine += self._open.cells(canonical, cut.get(open_table(self.name), shard, canonical))
             return [row for row in self._decoded(mine) if low <= row[0].start_ms < high]
 
         return self._tables.read(work)
 
     def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
         """The rows with low <= key < high, in the order of their keys."""
-        return dict(row for row in self._rows() if _within(row[0], low, high, windowed=self.windowed))
+        rows = self._rows_in(span_of_range(low, high, self._key_type))
+        return dict(row for row in rows if _within(row[0], low, high, windowed=self.windowed))
+
+    def prefix(self, text: str) -> dict[Any, Any]:
+        """The rows whose key is a text that begins so, in the order of their keys."""
+        rows = self._rows_in(span_of_prefix(text, self._key_type))
+        places = ((row, row[0].key if self.windowed else row[0]) for row in rows)
+        return dict(row for row, place in places if isinstance(place, str) and place.startswith(text))
+
+    def _rows_in(self, span: Span) -> list[tuple[Any, Any]]:
+        """The rows that may be in a range of keys, and perhaps others."""
+        if self.windowed:
+            return self._rows()
+        return self._tables.read(lambda cut: self._decoded(list(scan_span(cut, self.name, span))))
 
     def all(self) -> dict[Any, Any]:
         """All rows, in the order of their keys."""
@@ -130,7 +167,10 @@ class TableView:
 
     def rows_of(self, cut: Cut, start: bytes = b"", stop: bytes | None = None) -> list[tuple[Any, Any]]:
         """The rows of this table in a cut that somebody holds, or those in a range of stored keys."""
-        return self._decoded(list(cut.scan(self.name, start, stop)))
+        cells = list(cut.scan(self.name, start, stop))
+        if self._open is not None:
+            cells += [cell for key, data in cut.scan(open_table(self.name)) for cell in self._open.cells(key, data)]
+        return self._decoded(cells)
 
     @property
     def stored_in_order(self) -> bool:
@@ -146,10 +186,10 @@ class TableView:
     def _keys(self, cell_keys: list[bytes]) -> list[Any]:
         if not self.windowed:
             return [hashable(key) for key in decode_keys(cell_keys, self._key_type)]
-        size = self._layout.window_ms
-        keys = decode_keys([key[:-8] for key in cell_keys], self._key_type)
-        starts = [int.from_bytes(key[-8:], "big") - _BIAS for key in cell_keys]
-        return [WindowedKey(hashable(key), start, start + size) for key, start in zip(keys, starts, strict=True)]
+        windows = self._window_keys
+        keys = decode_keys([windows.inner(key) for key in cell_keys], self._key_type)
+        bounds = [windows.bounds(key) for key in cell_keys]
+        return [WindowedKey(hashable(key), *both) for key, both in zip(keys, bounds, strict=True)]
 
 
 def in_order(rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -166,12 +206,6 @@ def _within(key: Any, low: Any, high: Any, *, windowed: bool) -> bool:
         return (low is None or hashable(low) <= place) and (high is None or place < hashable(high))
     except TypeError:
         return False
-
-
-def after_prefix(prefix: bytes) -> bytes | None:
-    """The least key after all that begin with a prefix."""
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
 
 def hashable(key: Any) -> Any:

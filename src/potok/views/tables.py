@@ -67,6 +67,12 @@ class Tables:
         assert entry is not None
         return with_cut(self._directory, entry.shards, self._fence, work)
 
+    def clock_ms(self, step: str) -> int | None:
+        """What the closing clock of a step read in the last committed batch; None if it has none."""
+        entry = read_entry(self._broker, self.query)
+        assert entry is not None
+        return entry.clocks.get(step)
+
     def snapshot(self) -> dict[str, dict[Any, Any]]:
         """All rows of all tables, as of one committed batch."""
         views = [self[name] for name in self.names()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from potok.engine.operators.windows import aggregate_windows, ship_to_windows
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.kernels import aggregates
 from potok.kernels.fold import FoldRecords
@@ -10,13 +11,15 @@ from potok.kernels.lookups import fields_read
 from potok.kernels.operator import Operator
 from potok.kernels.pre_aggregate import PreAggregate
 from potok.kernels.ship import ShipRecords
-from potok.topology.nodes import Aggregate, Hopping, Tumbling
+from potok.topology.nodes import Aggregate, Hopping, Session, Sliding, Tumbling
 
 
 @head_of(Aggregate)
 def ship(node: Aggregate, shop: Workshop) -> Operator:
     plan = shop.step(node).plan
     assert plan is not None
+    if isinstance(node.window, Session | Sliding):
+        return ship_to_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
         return PreAggregate(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
@@ -39,6 +42,8 @@ def _fields(node: Aggregate) -> frozenset[str] | None:
 def aggregate(node: Aggregate, shop: Workshop) -> Operator:
     key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
     assert plan is not None
+    if isinstance(node.window, Session | Sliding):
+        return aggregate_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
         return aggregates.Aggregate(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))

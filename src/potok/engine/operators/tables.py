@@ -8,14 +8,16 @@ from potok.kernels import suppress as suppressing
 from potok.kernels import tables
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import Latest
+from potok.kernels.lifetime import KeepForATime
 from potok.kernels.operator import Operator
 from potok.kernels.ship import ShipRecords
+from potok.kernels.versions import KeepVersions
 from potok.topology.nodes import Suppress, TableFilter, TableMapValues, TableSource, ToStream, ToTable
 
 
 @body_of(ToStream)
 def to_stream(node: ToStream, shop: Workshop) -> Operator:
-    return tables.ToStream(node.name, shop.task)
+    return tables.ToStream(node.name, shop.task, changes=node.changes)
 
 
 @body_of(TableFilter)
@@ -46,4 +48,10 @@ def latest(node: TableSource | ToTable, shop: Workshop) -> Operator:
     by_time = isinstance(node, ToTable) and shop.step(node.upstream).rekeyed
     kind = FoldRecords if by_time else tables.KeepByPosition
     types = step.key, step.value
+    if node.lifetime.ttl_ms is not None:
+        kept = node.name, shop.task, node.lifetime, types, shop.state, shop.clock(node), shop.spec.lanes
+        return KeepForATime(*kept, by_time=by_time)
+    if node.lifetime.history_ms is not None:
+        history_ms = node.lifetime.history_ms
+        return KeepVersions(node.name, shop.task, history_ms, types, shop.state, shop.clock(node), shop.spec.lanes)
     return kind(node.name, shop.task, Latest(), None, *types, shop.state, shop.clock(node), shop.spec.lanes)

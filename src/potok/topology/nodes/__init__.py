@@ -2,11 +2,25 @@
 
 from potok.topology.nodes.aggregates import Aggregate, Aggregation
 from potok.topology.nodes.emission import Suppress
+from potok.topology.nodes.joins import (
+    HistoryFilter,
+    HistoryLookup,
+    HistoryMapValues,
+    JoinKind,
+    JoinWindow,
+    LookupKey,
+    StreamJoin,
+    TableLookup,
+    TableRecords,
+)
 from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
 from potok.topology.nodes.stateless import Arm, Branch, Filter, FlatMap, FlatMapValues, Map, MapValues, Merge, Peek
+from potok.topology.nodes.table_algebra import TableAggregate, TableGroup
+from potok.topology.nodes.table_joins import ForeignJoin, ForeignKey, ForeignMatch, TableJoin
 from potok.topology.nodes.tables import TableFilter, TableMapValues, ToStream, ToTable
 from potok.topology.nodes.windows import FixedWindow, Hopping, Session, Sliding, Tumbling, Window
 
@@ -15,27 +29,46 @@ __all__ = [
     "Aggregation",
     "Arm",
     "Branch",
+    "Channel",
     "Filter",
     "FixedWindow",
     "FlatMap",
     "FlatMapValues",
     "Foreach",
+    "ForeignJoin",
+    "ForeignKey",
+    "ForeignMatch",
+    "HistoryFilter",
+    "HistoryLookup",
+    "HistoryMapValues",
     "Hopping",
+    "JoinKind",
+    "JoinWindow",
+    "LookupKey",
     "Map",
     "MapValues",
     "Merge",
     "Node",
+    "Ordered",
     "Peek",
+    "Process",
     "Repartition",
     "SelectKey",
     "Serde",
     "Session",
     "Sink",
     "Sliding",
+    "StoreTable",
+    "StreamJoin",
     "StreamSource",
     "Suppress",
+    "TableAggregate",
     "TableFilter",
+    "TableGroup",
+    "TableJoin",
+    "TableLookup",
     "TableMapValues",
+    "TableRecords",
     "TableSource",
     "Timestamps",
     "ToStream",

@@ -52,6 +52,11 @@ class Node:
         return False
 
     @property
+    def holds_back_ms(self) -> int:
+        """How far behind the clock of its records a vertex lets them go on."""
+        return 0
+
+    @property
     def is_table(self) -> bool:
         """Whether this vertex yields changes (before, after) rather than records."""
         return False

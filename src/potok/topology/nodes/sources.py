@@ -7,6 +7,7 @@ from enum import Enum
 
 from potok.expressions.function import Function
 from potok.records.schema import Schema
+from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.nodes.node import Node
 
 
@@ -63,10 +64,19 @@ class TableSource(Node):
     key: Serde
     value: Serde
     timestamps: Timestamps
+    lifetime: Lifetime = Lifetime()
 
     @property
     def stateful(self) -> bool:
         return True
+
+    @property
+    def timed(self) -> bool:
+        return self.lifetime.timed
+
+    @property
+    def cells(self) -> str:
+        return self.lifetime.cells
 
     @property
     def is_table(self) -> bool:

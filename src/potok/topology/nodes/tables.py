@@ -6,19 +6,33 @@ from dataclasses import dataclass
 
 from potok.expressions.function import Function
 from potok.records.schema import Schema
+from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.nodes.node import Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTable(Node):
     """Keep the latest value of each key: by position where keys stay in their partition, by event time after a new
-    key."""
+    key, or where versions are kept."""
 
     upstream: Node
+    lifetime: Lifetime = Lifetime()
 
     @property
     def stateful(self) -> bool:
         return True
+
+    @property
+    def timed(self) -> bool:
+        return self.lifetime.timed
+
+    @property
+    def cells(self) -> str:
+        return self.lifetime.cells
+
+    @property
+    def detail(self) -> str:
+        return str(self.lifetime)
 
     @property
     def is_table(self) -> bool:
@@ -64,6 +78,8 @@ class TableMapValues(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToStream(Node):
-    """The changes of a table as records: the value after the change, null for a delete."""
+    """The changes of a table as records: the value after the change, null for a delete; or, with `changes`, a value
+    that holds what was before and what is after."""
 
     upstream: Node
+    changes: bool = False

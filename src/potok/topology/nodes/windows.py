@@ -110,12 +110,14 @@ class Sliding(Window):
 class Session(Window):
     """Windows that follow the records of a key: from the first to the last of those that are close to each other.
 
+    Both times belong to the session. Which records form one is told by their event times alone (of equal ones by their
+    places), so records that come out of order may join two sessions, or cut others differently.
+
     Args:
-        gap_ms: A record that comes more than so long after the last one of the session (after its first, with
-            `from_first`) is not of that session.
-        from_first: The session lasts for `gap_ms` from its first record, whatever comes after.
+        gap_ms: A record that comes more than so long after the last one of the session is not of that session.
+        from_first: The session takes what comes less than `gap_ms` after its first record, and nothing later.
         opens: Only a record for which this is true begins a session; what comes outside a session is in none.
-        closes: A record for which this is true is the last of its session.
+        closes: A record for which this is true ends its session; what has the same time still belongs to it.
     """
 
     gap_ms: int

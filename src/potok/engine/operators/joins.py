@@ -1,0 +1,129 @@
+"""Joins of a stream: what each side brings to the shard of its key, and the half on the shard."""
+
+from __future__ import annotations
+
+from potok.engine.operators.stateless import traced
+from potok.engine.workshop import Workshop, body_of, sender_of
+from potok.kernels import history_lookup, stream_join, table_lookup
+from potok.kernels.join_side import JoinSide, Reach, SendSide
+from potok.kernels.operator import Operator
+from potok.kernels.pairing import Joiner
+from potok.topology.infer_joins import fields_of_side, projected, readable_rows
+from potok.topology.nodes import Node
+from potok.topology.nodes.joins import (
+    HistoryFilter,
+    HistoryLookup,
+    HistoryMapValues,
+    LookupKey,
+    StreamJoin,
+    TableLookup,
+    TableRecords,
+)
+
+
+def _joiner(node: StreamJoin | TableLookup | HistoryLookup, shop: Workshop) -> Joiner:
+    return Joiner(node.function, traced(node, shop), node.schema)
+
+
+def _side(node: StreamJoin, shop: Workshop, index: int) -> JoinSide:
+    earlier, later = node.window.reach_ms(index)
+    reach = Reach(earlier, later, node.window.grace_ms)
+    return JoinSide(node.name, shop.task, fields_of_side(shop.step(node), index), reach)
+
+
+@sender_of(StreamJoin)
+def send_side(node: StreamJoin, shop: Workshop, index: int, edge: str) -> Operator:
+    return SendSide(edge, shop.task, _side(node, shop, index), shop.outbox, shop.level(node), shop.shards)
+
+
+@body_of(StreamJoin)
+def join_streams(node: StreamJoin, shop: Workshop) -> Operator:
+    step, ups = shop.step(node), (shop.step(node.left), shop.step(node.right))
+    return stream_join.StreamJoin(
+        node.name,
+        shop.task,
+        node.how,
+        node.window,
+        _joiner(node, shop),
+        step.key,
+        (projected(ups[0].value, fields_of_side(step, 0)), projected(ups[1].value, fields_of_side(step, 1))),
+        (_side(node, shop, 0), _side(node, shop, 1)),
+        shop.state,
+        shop.clock(node),
+        shop.spec.lanes,
+    )
+
+
+def _lookup_side(node: TableLookup | HistoryLookup, shop: Workshop, index: int) -> JoinSide:
+    """Records that look something up under a key of their choice may choose none; a table's are the table's care."""
+    if index == 1:
+        return JoinSide(node.name, shop.task, silent=True)
+    looks_up = bool(shop.step(node.stream).home)
+    return JoinSide(node.name, shop.task, fields_of_side(shop.step(node), 0), keyless=looks_up)
+
+
+@sender_of(TableLookup, HistoryLookup)
+def send_to_lookup(node: TableLookup | HistoryLookup, shop: Workshop, index: int, edge: str) -> Operator:
+    return SendSide(edge, shop.task, _lookup_side(node, shop, index), shop.outbox, shop.level(node), shop.shards)
+
+
+def _row_fields(node: Node, shop: Workshop) -> tuple[str, ...] | None:
+    """What the joiner reads of a row; all of it where that is nothing, for whether there is a row must be told."""
+    return fields_of_side(shop.step(node), 1) or None
+
+
+@body_of(TableLookup)
+def look_up(node: TableLookup, shop: Workshop) -> Operator:
+    return table_lookup.TableLookup(
+        node.name,
+        shop.task,
+        node.how,
+        _joiner(node, shop),
+        shop.step(node.stream).key,
+        shop.step(node.table).value,
+        _row_fields(node, shop),
+        [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
+        shop.state,
+        readable_rows(node, shop.plan.inferred.steps),
+    )
+
+
+@body_of(HistoryLookup)
+def look_back(node: HistoryLookup, shop: Workshop) -> Operator:
+    stream = shop.step(node.stream)
+    return history_lookup.HistoryLookup(
+        node.name,
+        shop.task,
+        node.how,
+        _joiner(node, shop),
+        stream.key,
+        stream.home,
+        projected(stream.value, fields_of_side(shop.step(node), 0)),
+        shop.step(node.table).value,
+        _row_fields(node, shop),
+        (node.grace_ms, node.history_ms),
+        [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
+        shop.state,
+        shop.clock(node),
+        shop.spec.lanes,
+    )
+
+
+@body_of(LookupKey)
+def lookup_key(node: LookupKey, shop: Workshop) -> Operator:
+    return table_lookup.LookupKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
+
+
+@body_of(TableRecords)
+def table_records(node: TableRecords, shop: Workshop) -> Operator:
+    return Operator(node.name, shop.task)
+
+
+@body_of(HistoryFilter)
+def history_filter(node: HistoryFilter, shop: Workshop) -> Operator:
+    return history_lookup.HistoryFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+
+
+@body_of(HistoryMapValues)
+def history_map_values(node: HistoryMapValues, shop: Workshop) -> Operator:
+    return history_lookup.HistoryMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)

@@ -1,0 +1,69 @@
+"""Groups of the rows of a table, and joins of tables."""
+
+from __future__ import annotations
+
+from potok.engine.operators.stateless import traced
+from potok.engine.workshop import Workshop, body_of
+from potok.kernels.foreign_key import ForeignKeys, MatchRows
+from potok.kernels.foreign_result import SettleRows
+from potok.kernels.group_folders import group_folder_of
+from potok.kernels.group_rows import FoldGroups
+from potok.kernels.operator import Operator
+from potok.kernels.table_groups import GroupChanges
+from potok.kernels.table_join import JoinTables
+from potok.kernels.table_joiner import TableJoiner
+from potok.records.schema import Schema
+from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, TableAggregate, TableGroup, TableJoin
+from potok.topology.nodes.joins import JoinKind
+
+
+@body_of(TableGroup)
+def group(node: TableGroup, shop: Workshop) -> Operator:
+    schemas = node.key_schema, node.schema
+    return GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
+
+
+@body_of(TableAggregate)
+def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
+    step, aggregation = shop.step(node), node.aggregation
+    of_user = aggregation.kind in ("reduce", "fold")
+    function = None if of_user else aggregation.function
+    return FoldGroups(
+        node.name,
+        shop.task,
+        group_folder_of(aggregation, node.subtractor),
+        None if function is None else (function, traced(node, shop)),
+        (step.key, step.value),
+        shop.state,
+        declared=aggregation.schema is not None,
+    )
+
+
+@body_of(TableJoin)
+def join(node: TableJoin, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    return JoinTables(node.name, shop.task, joiner, step.key, shop.state)
+
+
+@body_of(ForeignKey)
+def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
+    """Its keys are compared with those of the other table, so they are of that type."""
+    match = next(match for match in shop.plan.topology.of_type(ForeignMatch) if match.left is node)
+    key_type = shop.step(match.right).key
+    expr = None if key_type is None else traced(node, shop)
+    nulls_stay = node.how is JoinKind.LEFT
+    return ForeignKeys(node.name, shop.task, node.function, expr, Schema.of(key_type), nulls_stay=nulls_stay)
+
+
+@body_of(ForeignMatch)
+def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    return MatchRows(node.name, shop.task, joiner, step.key, shop.state)
+
+
+@body_of(ForeignJoin)
+def foreign_join(node: ForeignJoin, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    return SettleRows(node.name, shop.task, step.key, step.value)

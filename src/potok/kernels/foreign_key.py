@@ -1,0 +1,213 @@
+"""Joins of tables by a foreign key: the rows that refer to a row, on the shard of that row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.aggregates import change
+from potok.kernels.call import plain, python_rows
+from potok.kernels.changes import same, settle
+from potok.kernels.chunk import Chunk, concat
+from potok.kernels.dead_letters import Reason
+from potok.kernels.expiry import NEVER
+from potok.kernels.operator import Operator, Receiver, Task
+from potok.kernels.shards import key_column
+from potok.kernels.table_groups import GroupChanges
+from potok.kernels.table_join import SideInput
+from potok.kernels.table_joiner import TableJoiner
+from potok.records.schema import Schema
+from potok.state.codec import dump_state, load_own_state
+from potok.state.session import StateSession
+
+
+class ForeignKeys(GroupChanges):
+    """Sends each row to the row that it refers to. Where `nulls_stay`, one that refers to none goes on without."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        function: Function,
+        expr: Expr | None,
+        key_schema: Schema | None,
+        *,
+        nulls_stay: bool,
+    ) -> None:
+        super().__init__(name, task, function, expr, (key_schema, None), pairs=False)
+        self._nulls_stay = nulls_stay
+
+    def without_key(self, part: Chunk, rows: list[int], *, report: bool) -> list[int]:
+        return [] if self._nulls_stay else rows
+
+
+class Row(NamedTuple):
+    """A row of either table, with the event time of its last change."""
+
+    time: int
+    value: Any
+
+
+NOTHING = Row(NEVER, None)
+
+
+@dataclass(slots=True)
+class Reference:
+    """One row and the one it refers to, before and after this batch."""
+
+    home: bytes
+    left: Row
+    right: Row
+    new_left: Row
+    new_right: Row
+    stream_time: int
+
+
+@dataclass(slots=True)
+class Held:
+    """Cells of one table, as they were and as they will be."""
+
+    before: dict[bytes, bytes | None] = field(default_factory=dict)
+    after: dict[bytes, Row] = field(default_factory=dict)
+
+    def old(self, key: bytes) -> Row:
+        data = self.before.get(key)
+        return NOTHING if data is None else Row(*load_own_state(data))
+
+    def new(self, key: bytes) -> Row:
+        found = self.after.get(key)
+        return self.old(key) if found is None else found
+
+    def writes(self) -> list[tuple[bytes, bytes | None, bytes | None]]:
+        cells = [(key, _cell(row), self.before.get(key)) for key, row in sorted(self.after.items())]
+        return [cell for cell in cells if cell[1] != cell[2]]
+
+
+def _cell(row: Row) -> bytes | None:
+    return None if row.value is None else dump_state(tuple(row))
+
+
+class MatchRows(Operator):
+    """Keeps the rows by what they refer to, and the rows that are referred to. Index cells begin with the key that a
+    row refers to, so that a change of that one finds all its rows by one scan."""
+
+    def __init__(
+        self, name: str, task: Task, joiner: TableJoiner, home_type: pa.DataType | None, session: StateSession
+    ) -> None:
+        super().__init__(name, task)
+        self._joiner, self._home_type, self._session = joiner, home_type, session
+        self._inputs = (SideInput(self), SideInput(self))
+        self._by_key, self._rights = f"{name}/by_key", f"{name}/rights"
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self._by_key, self._rights]
+
+    def port(self, index: int) -> Receiver:
+        return self._inputs[index]
+
+    def finish(self) -> None:
+        lefts, rights = (side.taken() for side in self._inputs)
+        if not lefts and not rights:
+            return
+        right_keys, right_chunk = settle(rights) if rights else ([], None)
+        left_chunk = concat(lefts) if lefts else None
+        foreign: list[bytes | None] = left_chunk.key.to_pylist() if left_chunk is not None else []  # type: ignore[union-attr]
+        held = self._read_rights(right_keys, foreign)
+        if right_chunk is not None:
+            for key, row in zip(right_keys, _rows(right_chunk), strict=True):
+                held.after[key] = row
+        reached = _reached(right_keys, right_chunk)
+        references = list(self._references(left_chunk, foreign, held, reached))
+        self._session.write(self._rights, held.writes())
+        self._tell(references)
+
+    def _read_rights(self, right_keys: list[bytes], foreign: list[bytes | None]) -> Held:
+        keys = sorted({*right_keys, *(key for key in foreign if key is not None)})
+        return Held(dict(zip(keys, self._session.read(self._rights, keys), strict=True)))
+
+    def _references(
+        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, reached: dict[bytes, int]
+    ) -> Iterable[Reference]:
+        """All that this batch may have changed: rows that changed themselves, and those that refer to one that did."""
+        index = Held()
+        prefixes = {key: _prefix(key) for key in reached}
+        scanned = self._session.rows_below(self._by_key, list(prefixes.values()))
+        found: dict[bytes, tuple[bytes, bytes, int]] = {}
+        for key, cells in zip(prefixes, scanned, strict=True):
+            for cell_key, data in cells:
+                index.before[cell_key] = data
+                found[cell_key] = key, cell_key[len(prefixes[key]) :], reached[key]
+        if chunk is not None:
+            yield from self._changed(chunk, foreign, rights, index, found)
+        for cell_key, (key, home, stream_time) in sorted(found.items()):
+            sides = index.old(cell_key), rights.old(key), index.new(cell_key), rights.new(key)
+            yield Reference(home, *sides, stream_time)
+        self._session.write(self._by_key, index.writes())
+
+    def _changed(
+        self,
+        chunk: Chunk,
+        foreign: list[bytes | None],
+        rights: Held,
+        index: Held,
+        found: dict[bytes, tuple[bytes, bytes, int]],
+    ) -> Iterable[Reference]:
+        """Put the rows that changed into the index; those that refer to nothing are not in it."""
+        assert chunk.home is not None
+        assert chunk.before is not None
+        homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
+        olds = [plain(value) for value in python_rows(chunk.before)]
+        places: list[bytes] = []
+        for row, (key, home, new) in enumerate(zip(foreign, homes, _rows(chunk), strict=True)):
+            stream_time = int(chunk.stream_time[row])
+            if key is None:
+                old = NOTHING if olds[row] is None else Row(new.time, olds[row])
+                yield Reference(home, old, NOTHING, new, NOTHING, stream_time)
+                continue
+            place = _prefix(key) + home
+            index.after[place] = new
+            earlier = found[place][2] if place in found else NEVER
+            found[place] = key, home, max(stream_time, earlier)
+            places.append(place)
+        missing = [place for place in places if place not in index.before]
+        index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
+
+    def _tell(self, references: list[Reference]) -> None:
+        """Send to each row's own shard what becomes of it."""
+        references.sort(key=lambda reference: reference.home)
+        homes = key_column(pa.array([reference.home for reference in references], pa.binary()), self._home_type)
+        shown = python_rows(homes)
+        before, _ = self._joiner.rows(shown, [r.left.value for r in references], [r.right.value for r in references])
+        after, errors = self._joiner.rows(
+            shown, [r.new_left.value for r in references], [r.new_right.value for r in references]
+        )
+        times = np.array([max(r.new_left.time, r.new_right.time) for r in references], np.int64)
+        reached = np.array([r.stream_time for r in references], np.int64)
+        if errors:
+            pairs = [{"left": r.new_left.value, "right": r.new_right.value} for r in references]
+            self.task.dead_letters.add(change(homes, pairs, None, times, reached), errors, self.name, Reason.ERROR)
+        rows = np.array([row for row in range(len(references)) if not same(before[row], after[row])], np.intp)
+        if len(rows):
+            told = change(homes, self._joiner.column(after), self._joiner.column(before), times, reached)
+            self.emit(told.take(rows))
+
+
+def _prefix(key: bytes) -> bytes:
+    """What the index cells of all rows that refer to a key begin with, and no others."""
+    return len(key).to_bytes(4, "big") + key
+
+
+def _rows(chunk: Chunk) -> list[Row]:
+    values = [plain(value) for value in python_rows(chunk.value)]
+    return [Row(time, value) for time, value in zip(chunk.timestamp.tolist(), values, strict=True)]
+
+
+def _reached(keys: list[bytes], chunk: Chunk | None) -> dict[bytes, int]:
+    return {} if chunk is None else dict(zip(keys, chunk.stream_time.tolist(), strict=True))

@@ -1,0 +1,57 @@
+"""The result of a join by foreign key, on the shard of each row's own key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from potok.kernels.aggregates import change
+from potok.kernels.call import plain, python_rows
+from potok.kernels.changes import same
+from potok.kernels.chunk import Chunk, Column, concat
+from potok.kernels.operator import Operator, Task
+from potok.kernels.shards import key_column
+from potok.records.keys import encode_keys
+
+
+class SettleRows(Operator):
+    """One change per row and batch.
+
+    A row refers to one key at a time, so of what is told of it in a batch at most one tale has a value before, and at
+    most one a value after. In whichever order they come, these two are the change.
+    """
+
+    def __init__(self, name: str, task: Task, key_type: pa.DataType | None, value_type: pa.DataType | None) -> None:
+        super().__init__(name, task)
+        self._key_type, self._value_type = key_type, value_type
+        self._chunks: list[Chunk] = []
+
+    def process(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+
+    def finish(self) -> None:
+        if not self._chunks:
+            return
+        chunk = concat(self._chunks)
+        self._chunks = []
+        assert chunk.before is not None
+        keys: list[bytes] = encode_keys(chunk.key).to_pylist()
+        values, olds = ([plain(value) for value in python_rows(side)] for side in (chunk.value, chunk.before))
+        tales: dict[bytes, list[int]] = {}
+        for row, key in enumerate(keys):
+            tales.setdefault(key, []).append(row)
+        settled: list[tuple[bytes, int, int, int]] = []
+        for key, rows in sorted(tales.items()):
+            came = next((row for row in rows if values[row] is not None), rows[-1])
+            left = next((row for row in rows if olds[row] is not None), rows[0])
+            if not same(olds[left], values[came]):
+                settled.append((key, came, left, int(chunk.stream_time[rows].max())))
+        if settled:
+            shown = key_column(pa.array([key for key, *_ in settled], pa.binary()), self._key_type)
+            after, before = [values[came] for _, came, *_ in settled], [olds[left] for _, _, left, _ in settled]
+            times = chunk.timestamp[[came for _, came, *_ in settled]]
+            reached = np.array([stream_time for *_, stream_time in settled], np.int64)
+            self.emit(change(shown, self._column(after), self._column(before), times, reached))
+
+    def _column(self, values: list[object]) -> Column:
+        return values if self._value_type is None else pa.array(values, self._value_type)

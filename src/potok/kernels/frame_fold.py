@@ -1,0 +1,77 @@
+"""Folding the records of one window from the beginning, in the order of time."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+
+from potok.kernels.call import describe_error, plain
+from potok.kernels.folders import Folder, Rank, folder_of
+from potok.kernels.lookups import only_looks_up
+from potok.kernels.windowers import Event
+from potok.records.value import wrap
+from potok.state.codec import dump_state, load_own_state
+from potok.topology.nodes import Aggregation
+
+Failures = dict[Event, str]
+"""The records that cannot be folded, and why."""
+
+
+class FrameFold:
+    """The aggregate of a window as the bytes of its cell: (greatest event time, what the folder keeps).
+
+    With a type, a result that does not fit it is an error of the record that led to it.
+    """
+
+    def __init__(self, aggregation: Aggregation, type_: pa.DataType | None) -> None:
+        self._folder: Folder = folder_of(aggregation)
+        self._type = type_
+        # Records are folded again when others come: what a function may have changed in them must not be seen.
+        own = aggregation.function is not None and aggregation.kind in ("fold", "reduce")
+        self._copies = own and not only_looks_up(aggregation.function.callable)  # type: ignore[union-attr]
+
+    def fold(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
+        """The cell, and the records that failed: without them, the others may form other windows."""
+        add = self._folder.add
+        try:
+            state = self._folder.start()
+            for value, rank in zip(self._values(events), self._ranks(events), strict=True):
+                state = add(state, key, value, rank)
+            return self._data(events[-1].time, state), {}
+        except Exception:  # noqa: BLE001 - the user's function may raise anything; it is asked again, one by one
+            return self._carefully(key, events)
+
+    def _carefully(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
+        """Each record on the state that the last good one left."""
+        failures: Failures = {}
+        data: bytes | None = None
+        values, ranks = self._values(events), self._ranks(events)
+        for event, value, rank in zip(events, values, ranks, strict=True):
+            try:
+                state = self._folder.start() if data is None else load_own_state(data)[1]
+                data = self._data(event.time, self._folder.add(state, key, value, rank))
+            except Exception as error:  # noqa: BLE001
+                failures[event] = describe_error(error)
+        return data or b"", failures
+
+    def _values(self, events: list[Event]) -> list[Any]:
+        values = [event.value for event in events]
+        if self._copies:
+            values = pickle.loads(pickle.dumps(values, 5))
+        return [wrap(value) for value in values] if self._folder.wrapped else values
+
+    def _ranks(self, events: list[Event]) -> list[Rank | None]:
+        if self._folder.ranked:
+            return [(event.time, event.place) for event in events]
+        return [None] * len(events)
+
+    def _data(self, time: int, state: Any) -> bytes:
+        if self._type is not None:
+            pa.scalar(plain(self._folder.result(state)), self._type)
+        return dump_state((time, self._folder.kept(state)))
+
+    def result(self, data: bytes | None) -> Any:
+        """What the table shows of a cell."""
+        return None if data is None else plain(self._folder.result(load_own_state(data)[1]))

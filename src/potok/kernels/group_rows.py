@@ -1,0 +1,233 @@
+"""Groups of rows at work: what leaves a group is taken out of its aggregate, what comes is put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.aggregates import change
+from potok.kernels.call import Errors, call_python, call_traced, describe_error, plain, plain_all, python_rows
+from potok.kernels.changes import same
+from potok.kernels.chunk import Chunk, Column, concat
+from potok.kernels.dead_letters import Reason
+from potok.kernels.expiry import NEVER
+from potok.kernels.group_folders import GroupFolder, identity
+from potok.kernels.operator import Operator, Task
+from potok.kernels.pre_aggregate import AggregateOverflow
+from potok.kernels.shards import key_column
+from potok.kernels.tables import present
+from potok.state.codec import dump_state, load_own_state
+from potok.state.session import StateSession
+
+Selector = tuple[Function, Expr | None]
+Move = tuple[int, Any]
+"""A row of the chunk, and what it brings to a group or takes from it."""
+
+
+@dataclass(slots=True)
+class Group:
+    """The aggregate of one group, and how many rows it holds.
+
+    `refused` counts what the adder raised at: it never came in, so it does not leave.
+    """
+
+    time: int = NEVER
+    members: int = 0
+    state: Any = None
+    refused: dict[bytes, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: bytes | None) -> Group:
+        return cls() if data is None else cls(*load_own_state(data))
+
+    def refuse(self, value: Any) -> None:
+        name = identity(value)
+        self.refused[name] = self.refused.get(name, 0) + 1
+
+    def was_refused(self, value: Any) -> bool:
+        """Whether what leaves had never come in; then it has left now."""
+        if not self.refused:
+            return False
+        name = identity(value)
+        count = self.refused.pop(name, 0)
+        if count > 1:
+            self.refused[name] = count - 1
+        return count > 0
+
+
+class FoldGroups(Operator):
+    """One aggregate per group. In a batch, what leaves goes first, then comes what comes, in the order of the rows'
+    own keys: so the result does not depend on how the rows were spread over shards."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        folder: GroupFolder,
+        selector: Selector | None,
+        types: tuple[pa.DataType | None, pa.DataType | None],
+        session: StateSession,
+        *,
+        declared: bool,
+    ) -> None:
+        super().__init__(name, task)
+        self._folder, self._selector, self._session, self._declared = folder, selector, session, declared
+        self._key_type, self._result_type = types
+        self._table = f"{name}/groups"
+        self._chunks: list[Chunk] = []
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self._table]
+
+    def process(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+
+    def finish(self) -> None:
+        if self._chunks:
+            chunk = concat(self._chunks)
+            self._chunks = []
+            self._fold(chunk)
+
+    def _fold(self, chunk: Chunk) -> None:
+        assert isinstance(chunk.key, pa.Array)
+        assert chunk.home is not None
+        assert chunk.before is not None
+        leaving = self._moves(chunk.with_value(chunk.before), report=False)
+        coming = self._moves(chunk, report=True)
+        rows_of: dict[bytes, list[int]] = {}
+        keys, homes = chunk.key.to_pylist(), chunk.home.to_pylist()  # type: ignore[union-attr]
+        for row in sorted(range(len(keys)), key=lambda row: (keys[row], homes[row])):
+            if row in leaving or row in coming:
+                rows_of.setdefault(keys[row], []).append(row)
+        cell_keys = list(rows_of)
+        before = self._session.read(self._table, cell_keys)
+        shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
+        turn = _Turn(self._folder, self._data)
+        old, new = [Group.of(data) for data in before], []
+        cells: list[bytes | None] = []
+        for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
+            leave, come = ([(row, side[row]) for row in rows if row in side] for side in (leaving, coming))
+            group, cell = turn.run(key, data, int(chunk.timestamp[rows].max()), leave, come)
+            new.append(group)
+            cells.append(cell)
+        if turn.errors:
+            shown_chunk = chunk.with_key(key_column(chunk.key, self._key_type))
+            self.task.dead_letters.add(shown_chunk, turn.errors, self.name, Reason.ERROR)
+        writes = [(key, cell, data) for key, cell, data in zip(cell_keys, cells, before, strict=True)]
+        self._session.write(self._table, [write for write in writes if write[1] != write[2]])
+        reached = np.array([chunk.stream_time[rows].max() for rows in rows_of.values()], np.int64)
+        self._emit_changes(cell_keys, old, new, reached)
+
+    def _moves(self, chunk: Chunk, *, report: bool) -> dict[int, Any]:
+        """What each row of one side brings to its group or takes from it, by the number of the row."""
+        rows = np.flatnonzero(present(chunk.value))
+        if self._selector is None:
+            values, errors = python_rows(chunk.take(rows).value), Errors()
+        else:
+            part = chunk.take(rows).with_key(key_column(chunk.take(rows).key, self._key_type))
+            values, errors = self._select(part, *self._selector)
+            if errors and report:
+                self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
+        return {row: value for i, (row, value) in enumerate(zip(rows.tolist(), values, strict=True)) if i not in errors}
+
+    def _select(self, part: Chunk, function: Function, expr: Expr | None) -> tuple[list[Any], Errors]:
+        if expr is not None:
+            called = call_traced(expr, function, part)
+            return python_rows(called.column), called.errors
+        results, errors = call_python(function, part)
+        return plain_all(results), errors
+
+    def _data(self, group: Group) -> bytes | None:
+        """A group as bytes, if its aggregate is data and has the declared type; nothing if it holds nothing."""
+        if not group.members and not group.refused:
+            return None
+        if self._declared and self._result_type is not None and group.members:
+            pa.scalar(plain(self._folder.result(group.state)), self._result_type)
+        state = self._folder.kept(group.state) if group.members else None
+        return dump_state((group.time, group.members, state, group.refused))
+
+    def _emit_changes(
+        self, cell_keys: list[bytes], old: list[Group], new: list[Group], reached: npt.NDArray[np.int64]
+    ) -> None:
+        previous, after = ([self._shown(group) for group in groups] for groups in (old, new))
+        changed = [row for row in range(len(new)) if not same(after[row], previous[row])]
+        if changed:
+            keys = key_column(pa.array([cell_keys[row] for row in changed], pa.binary()), self._key_type)
+            times = np.array([new[row].time for row in changed], np.int64)
+            new_column, old_column = (self._column([values[row] for row in changed]) for values in (after, previous))
+            self.emit(change(keys, new_column, old_column, times, reached[changed]))
+
+    def _shown(self, group: Group) -> Any:
+        return plain(self._folder.result(group.state)) if group.members else None
+
+    def _column(self, values: list[Any]) -> Column:
+        if self._result_type is None:
+            return values
+        try:
+            return pa.array(values, self._result_type)
+        except (OverflowError, pa.ArrowInvalid) as error:
+            raise AggregateOverflow(self.name) from error
+
+
+class _Turn:
+    """Applies moves to groups. A function that raises leaves its group as it was before that move."""
+
+    def __init__(self, folder: GroupFolder, data_of: Callable[[Group], bytes | None]) -> None:
+        self._folder, self._data = folder, data_of
+        self.errors: Errors = {}
+
+    def run(
+        self, key: Any, data: bytes | None, time: int, leaving: list[Move], coming: list[Move]
+    ) -> tuple[Group, bytes | None]:
+        group = Group.of(data)
+        group.time = max(group.time, time)
+        try:
+            for _, value in leaving:
+                self._leave(group, key, value)
+            for _, value in coming:
+                self._come(group, key, value)
+            return group, self._data(group)
+        except Exception:  # noqa: BLE001 - the user's function may raise anything; all is done again, move by move
+            return self._carefully(key, data, time, leaving, coming)
+
+    def _carefully(
+        self, key: Any, data: bytes | None, time: int, leaving: list[Move], coming: list[Move]
+    ) -> tuple[Group, bytes | None]:
+        for number, (row, value) in enumerate([*leaving, *coming]):
+            group, comes = Group.of(data), number >= len(leaving)
+            group.time = max(group.time, time)
+            try:
+                (self._come if comes else self._leave)(group, key, value)
+                data = self._data(group)
+            except Exception as error:  # noqa: BLE001
+                self.errors[row] = describe_error(error)
+                data = self._failed(Group.of(data), value, came=comes)
+        return Group.of(data), data
+
+    def _failed(self, group: Group, value: Any, *, came: bool) -> bytes | None:
+        """The group after a move that failed: what could not come is refused, what could not leave is gone all the
+        same."""
+        if came:
+            group.refuse(value)
+        else:
+            group.members = max(group.members - 1, 0)
+        return self._data(group)
+
+    def _leave(self, group: Group, key: Any, value: Any) -> None:
+        if group.was_refused(value) or not group.members:
+            return
+        group.members -= 1
+        group.state = self._folder.subtract(group.state, key, value) if group.members else None
+
+    def _come(self, group: Group, key: Any, value: Any) -> None:
+        state = group.state if group.members else self._folder.start()
+        group.state = self._folder.add(state, key, value)
+        group.members += 1

@@ -1,0 +1,176 @@
+"""A stream joined with a table as it was at the time of each record, which waits until that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from potok.errors import StateError
+from potok.kernels.call import describe_error, plain, python_rows
+from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints
+from potok.kernels.dead_letters import Lane
+from potok.kernels.expiry import NEVER
+from potok.kernels.history import History, Version
+from potok.kernels.join_rows import Origins, Rows, concat_rows, rows_of_chunk
+from potok.kernels.join_side import JoinSide, kept_values, shown_values
+from potok.kernels.operator import Task, all_but
+from potok.kernels.pairing import Joiner
+from potok.kernels.runs import Runs
+from potok.kernels.shards import key_column
+from potok.kernels.table_lookup import Joining
+from potok.kernels.tables import TableFilter, TableMapValues, blank, present
+from potok.log.broker import HEADERS
+from potok.records.keys import encode_each_key
+from potok.state.codec import dump_state
+from potok.state.session import StateSession
+from potok.topology.infer_joins import projected
+from potok.topology.nodes.joins import JoinKind
+
+
+class HistoryLookup(Joining):
+    """Records wait in runs until the clock is past the instant they look up, and the grace; without a grace they
+    do not wait. Versions stay for as long as records may ask for them: the grace, or the history of the table."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        how: JoinKind,
+        joiner: Joiner,
+        key_type: pa.DataType | None,
+        home: tuple[pa.DataType | None, ...],
+        value_type: pa.DataType | None,
+        row_type: pa.DataType | None,
+        fields: tuple[str, ...] | None,
+        times: tuple[int | None, int | None],
+        sides: list[JoinSide],
+        session: StateSession,
+        clock_ms: int,
+        lanes: Sequence[Lane],
+    ) -> None:
+        super().__init__(name, task, how, joiner, key_type, sides)
+        self._home, self._value_type, self._row_type = home, value_type, projected(row_type, fields)
+        grace_ms, self._history_ms = times
+        self._waits, self._grace_ms = grace_ms is not None, grace_ms or 0
+        self._kept_ms = self._grace_ms if self._waits else self._history_ms or 0
+        self._clock_ms, self._lanes, self._origins = clock_ms, lanes, Origins(lanes)
+        self._waiting = Runs(f"{name}/waiting", session, self._grace_ms + 1, marked=True)
+        self._history = History(f"{name}/versions", session)
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self._waiting.table, *self._history.tables]
+
+    def next_due(self) -> int | None:
+        seen = self._history.next_seen()
+        dues = (self._waiting.next_due(), None if seen is None else seen + self._kept_ms + 1)
+        return min((due for due in dues if due is not None), default=None)
+
+    def finish(self) -> None:
+        changes, chunk = self.taken(1), self.taken(0)
+        if changes is not None:
+            self._remember(changes)
+        due = self._waiting.close(self._clock_ms)
+        if chunk is not None:
+            due.append(self._wait(chunk))
+        self._waiting.finish()
+        due = [rows for rows in due if len(rows)]
+        if due:
+            self._release(concat_rows(due))
+        self._history.finish(self._clock_ms - self._kept_ms - 1 if self._clock_ms > NEVER else NEVER)
+
+    def _instants(self, chunk: Chunk) -> Ints:
+        """The time of each record or, of a late one, the least that is not late."""
+        if not self._waits:
+            return chunk.timestamp
+        return np.maximum(chunk.timestamp, chunk.stream_time - self._grace_ms)
+
+    def _remember(self, chunk: Chunk) -> None:
+        if self._history_ms is not None:
+            # What is too old for the table was set aside there.
+            chunk = chunk.where(chunk.timestamp + self._history_ms > chunk.stream_time)
+        assert isinstance(chunk.key, pa.Array)
+        versions: list[tuple[bytes, Version]] = []
+        errors: dict[int, str] = {}
+        places = [("", NO_LANE) if lane == NO_LANE else self._place(lane) for lane in chunk.lane.tolist()]
+        columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
+        values = [plain(value) for value in python_rows(chunk.value)]
+        dynamic = isinstance(chunk.value, list)
+        rows = zip(*columns, places, chunk.offset.tolist(), values, strict=True)
+        for row, (key, seen, time, place, offset, value) in enumerate(rows):
+            try:
+                if dynamic:
+                    dump_state(value)
+                versions.append((key, Version(seen, time, (*place, offset), value)))
+            except (StateError, TypeError, ValueError, RecursionError) as error:
+                errors[row] = describe_error(error)
+        self.set_aside(chunk, errors)
+        self._history.add(versions)
+
+    def _place(self, lane: int) -> tuple[str, int]:
+        return self._lanes[lane].topic, self._lanes[lane].partition
+
+    def _wait(self, chunk: Chunk) -> Rows:
+        """Let records wait; gives those that need not."""
+        values, errors = kept_values(chunk, self._value_type)
+        homes = pa.nulls(len(chunk), pa.binary())
+        if chunk.home is not None:
+            encoded = encode_each_key(chunk.home)
+            homes, errors = encoded.values, {**encoded.errors, **errors}
+        headers = pa.nulls(len(chunk), HEADERS) if chunk.headers is None else chunk.headers
+        packed = pa.StructArray.from_arrays([values, pa.array(chunk.timestamp), homes, headers], _PACKED)
+        if errors:
+            packed = packed.filter(pa.array(all_but(errors, len(chunk))))
+            chunk = self.set_aside(chunk, errors)
+        rows = rows_of_chunk(replace(chunk, timestamp=self._instants(chunk)), packed, self._origins)
+        due = rows.times + self._grace_ms < self._clock_ms if self._waits else np.ones(len(rows), np.bool_)
+        self._waiting.add(rows.where(~due), np.zeros(int((~due).sum()), np.bool_), self._clock_ms)
+        return rows.where(due)
+
+    def _release(self, rows: Rows) -> None:
+        """Join records with the rows of their instants, in the order of these if they waited."""
+        position = rows.offsets, rows.origins
+        rows = rows.take(np.lexsort((*position, rows.times) if self._waits else position))
+        value, times, homes, headers = rows.values.flatten()
+        home = key_column(homes, self._home[0]) if self._home else None
+        chunk = Chunk(
+            rows.keys,
+            shown_values(value, self._value_type),
+            times.to_numpy(),
+            rows.times + self._grace_ms + 1 if self._waits else rows.stream_times,
+            self._origins.lanes(rows.origins),
+            rows.offsets,
+            headers=None if headers.null_count == len(headers) else headers,
+            home=home,
+        )
+        found = self._found(rows)
+        self.join(chunk, found, present(found))
+
+    def _found(self, rows: Rows) -> Column:
+        keys = rows.keys.to_pylist()
+        numbers = [number for number, key in enumerate(keys) if key is not None]
+        values = self._history.values([keys[number] for number in numbers], rows.times[numbers].tolist())
+        found = [None] * len(keys)
+        for number, value in zip(numbers, values, strict=True):
+            found[number] = value
+        return found if self._row_type is None else pa.array(found, self._row_type)
+
+
+_PACKED = ["value", "timestamp", "home", "headers"]
+
+
+class HistoryFilter(TableFilter):
+    """Records of a table that do not pass its filter stand for a delete."""
+
+    def process(self, chunk: Chunk) -> None:
+        self.emit(chunk.with_value(blank(chunk.value, self._passes(chunk, report=False))))
+
+
+class HistoryMapValues(TableMapValues):
+    """Values of a table's records replaced; one that raises stands for a delete, and the table has set it aside."""
+
+    def process(self, chunk: Chunk) -> None:
+        self.emit(chunk.with_value(self._mapped(chunk, report=False)))

@@ -1,0 +1,14 @@
+"""The rank of a record among those of its key: by event time and, where that is equal, by position."""
+
+from __future__ import annotations
+
+from potok.kernels.chunk import NO_LANE, Chunk
+from potok.kernels.dead_letters import Lane
+from potok.kernels.folders import Rank
+
+
+def ranks_of(chunk: Chunk, lanes: list[Lane]) -> list[Rank]:
+    """One rank per record, the same after any replay; changes of a table have no lane, and stand in their order."""
+    names = [(lane.topic, lane.partition) for lane in lanes]
+    rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
+    return [(time, ("", -1, offset) if lane == NO_LANE else (*names[lane], offset)) for time, lane, offset in rows]

@@ -1,0 +1,170 @@
+"""A stream joined with a table: each record with the row of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.call import plain, python_rows
+from potok.kernels.changes import pick
+from potok.kernels.chunk import Chunk, Column, concat, concat_columns
+from potok.kernels.dead_letters import Reason
+from potok.kernels.join_side import JoinSide, Port, project
+from potok.kernels.operator import Operator, Receiver, Task
+from potok.kernels.pairing import Joiner
+from potok.kernels.shards import key_column
+from potok.kernels.stateless import Transform
+from potok.kernels.tables import present
+from potok.records.schema import Schema
+from potok.state.codec import dump_state, load_own_state
+from potok.state.session import StateSession
+from potok.topology.infer_joins import projected
+from potok.topology.nodes.joins import JoinKind
+
+Mask = npt.NDArray[np.bool_]
+
+
+def own_rows(name: str) -> str:
+    return f"{name}/rows"
+
+
+class LookupKey(Transform):
+    """Another key for the time of a look-up; the record's own is kept beside it."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
+        super().__init__(name, task, function, expr)
+        self._schema = schema
+
+    def process(self, chunk: Chunk) -> None:
+        called = self.call(chunk)
+        fitted = self.fit(called.column, self._schema)
+        errors = {**fitted.errors, **called.errors}
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        self.emit(self.drop(replace(chunk, key=fitted.column, home=chunk.key), errors))
+
+
+class Joining(Operator):
+    """What all joins of a stream with a table share: records, and beside them rows that were found or not."""
+
+    def __init__(
+        self, name: str, task: Task, how: JoinKind, joiner: Joiner, key_type: pa.DataType | None, sides: list[JoinSide]
+    ) -> None:
+        super().__init__(name, task)
+        self._how, self._joiner, self._key_type = how, joiner, key_type
+        self._ports = [Port(self, side) for side in sides]
+
+    def port(self, index: int) -> Receiver:
+        return self._ports[index]
+
+    def taken(self, index: int) -> Chunk | None:
+        """All that came in on one side."""
+        chunks, self._ports[index].chunks = self._ports[index].chunks, []
+        return concat(chunks) if chunks else None
+
+    def join(self, chunk: Chunk, rows: Column, found: Mask) -> None:
+        """Emit the records with their rows. The key by which they looked makes room for their own."""
+        if self._how is JoinKind.INNER:
+            numbers = np.flatnonzero(found)
+            if len(numbers) < len(chunk):
+                chunk, rows = chunk.take(numbers), pick(rows, numbers)
+        if not len(chunk):
+            return
+        if chunk.home is not None:
+            keys = chunk.home
+        else:
+            assert isinstance(chunk.key, pa.Array)
+            keys = key_column(chunk.key, self._key_type)
+        called = self._joiner(keys, chunk.value, rows)
+        joined = replace(chunk, key=keys, value=called.column, home=None)
+        self.emit(self.set_aside(joined, called.errors, Reason.ERROR))
+
+
+class TableLookup(Joining):
+    """Each record with the row as it is after the changes of the same batch.
+
+    The rows of a table that keeps them as they are shown are read where they lie, under `table`; of any other table
+    the join keeps a copy. `fields` are those that the joiner reads of a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        how: JoinKind,
+        joiner: Joiner,
+        key_type: pa.DataType | None,
+        row_type: pa.DataType | None,
+        fields: tuple[str, ...] | None,
+        sides: list[JoinSide],
+        session: StateSession,
+        table: str | None,
+    ) -> None:
+        super().__init__(name, task, how, joiner, key_type, sides)
+        self._row_type, self._fields = projected(row_type, fields), fields
+        self._session, self._table = session, table
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [] if self._table is not None else [own_rows(self.name)]
+
+    def finish(self) -> None:
+        changes, chunk = self.taken(1), self.taken(0)
+        if changes is not None and self._table is None:
+            self._copy(changes)
+        if chunk is not None:
+            rows, found = self._look_up(chunk, changes)
+            self.join(chunk, rows, found)
+
+    def _copy(self, changes: Chunk) -> None:
+        assert isinstance(changes.key, pa.Array)
+        last = {key: row for row, key in enumerate(changes.key.to_pylist())}
+        keys = list(last)
+        table = own_rows(self.name)
+        before = self._session.read(table, keys)
+        values, times = python_rows(changes.value), changes.timestamp.tolist()
+        after = [None if values[row] is None else dump_state((times[row], plain(values[row]))) for row in last.values()]
+        cells = zip(keys, after, before, strict=True)
+        self._session.write(table, [cell for cell in cells if cell[1] is not None or cell[2] is not None])
+
+    def _look_up(self, chunk: Chunk, changes: Chunk | None) -> tuple[Column, Mask]:
+        """The row of each record; one that has none is null."""
+        assert isinstance(chunk.key, pa.Array)
+        encoded = chunk.key.dictionary_encode()
+        keys = encoded.dictionary
+        which = encoded.indices.fill_null(len(keys)).to_numpy().astype(np.intp)
+        changed = np.full(len(keys), -1, np.intp)
+        if changes is not None:
+            # Of several changes of one row the last counts, and `index_in` finds the first.
+            places = pc.index_in(keys, changes.key[::-1]).fill_null(-1).to_numpy().astype(np.intp)
+            changed = np.where(places >= 0, len(changes) - 1 - places, -1)
+        stored = self._stored(keys, changed < 0)
+        columns = [stored] if changes is None else [stored, self._changed(changes)]
+        # The row after all others is that of a record without a key: none.
+        rows = np.append(np.where(changed >= 0, len(stored) + changed, np.arange(len(keys))), len(keys))
+        column = pick(concat_columns(columns), rows[which])
+        return column, present(column)
+
+    def _stored(self, keys: pa.Array, wanted: Mask) -> Column:
+        """The rows before this batch, as far as they are wanted, and one more that is none."""
+        numbers = np.flatnonzero(wanted)
+        texts: list[bytes] = keys.take(pa.array(numbers)).to_pylist()
+        cells = self._session.read(self._table or own_rows(self.name), texts)
+        values: list[Any] = [None] * (len(keys) + 1)
+        load: Callable[[bytes], Any] = load_own_state
+        for number, cell in zip(numbers.tolist(), cells, strict=True):
+            if cell is not None:
+                values[number] = load(cell)[1]
+        return values if self._row_type is None else pa.array(values, self._row_type)
+
+    def _changed(self, changes: Chunk) -> Column:
+        """The rows after the changes of this batch, with as many fields as the stored ones are read with."""
+        return changes.value if self._fields is None else project(changes.value, self._fields)

@@ -1,0 +1,93 @@
+"""Steps of the user's own, and what puts records in order for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.node import Node
+from potok.topology.processor import Processor
+from potok.topology.stores import Store, WindowStore
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(Node):
+    """Calls a processor for each record. What it sends to the main output comes out here, the rest by channels.
+
+    With `fixed_key`, all that it sends has the key of the record.
+    """
+
+    upstream: Node
+    processor: Processor
+    functions: tuple[Function, ...]
+    stores: tuple[tuple[str, Store], ...] = ()
+    channels: tuple[tuple[str, Schema | None], ...] = ()
+    key_schema: Schema | None = None
+    schema: Schema | None = None
+    fixed_key: bool = False
+
+    @property
+    def keeps(self) -> bool:
+        return True
+
+    @property
+    def timed(self) -> bool:
+        return self.processor.has_timers or any(isinstance(store, WindowStore) for _, store in self.stores)
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel(Node):
+    """One of the named outputs of a processor."""
+
+    upstream: Process
+    index: int
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreTable(Node):
+    """What a value store of a processor holds, as a table that can be read."""
+
+    upstream: Process
+    index: int
+    store: str
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered(Node):
+    """Holds records back until none that is accepted can come before them, and lets them go by event time.
+
+    A record is late once the stream time of its partition is more than `grace_ms` past it.
+    """
+
+    upstream: Node
+    grace_ms: int
+
+    @property
+    def keeps(self) -> bool:
+        return True
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
+    def holds_back_ms(self) -> int:
+        return self.grace_ms

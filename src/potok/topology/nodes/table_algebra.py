@@ -1,0 +1,55 @@
+"""Tables made of the rows of a table under other keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.records.schema import Schema
+from potok.topology.nodes.aggregates import Aggregation
+from potok.topology.nodes.node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableGroup(Node):
+    """The rows of a table by group: `function` tells the group of a row or, with `pairs`, its group and its value.
+
+    A change takes the row as it was out of its old group, and puts the row as it is into its new one.
+    """
+
+    upstream: Node
+    function: Function
+    pairs: bool = False
+    key_schema: Schema | None = None
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableAggregate(Node):
+    """A table of one aggregate per group. A row that leaves its group is taken out: by `subtractor` where the
+    aggregate is the user's. A group without rows has no aggregate."""
+
+    upstream: TableGroup
+    aggregation: Aggregation
+    subtractor: Function | None = None
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def detail(self) -> str:
+        return self.aggregation.kind
+
+    @property
+    def cells(self) -> str:
+        """What the cells of its groups hold: those of another aggregate do not fit."""
+        return f"groups with their {self.aggregation.kind}"
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True

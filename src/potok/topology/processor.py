@@ -1,0 +1,184 @@
+"""Processors: steps of the user's own, with state, timers and several outputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+from potok.duration import Duration
+from potok.errors import Location, TopologyError
+from potok.expressions.function import Function
+from potok.topology.stores import Store
+
+
+class Position(NamedTuple):
+    """Where a record was read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class ProcessorContext(Protocol):
+    """What a processor can ask, and do, while it looks at a record or a timer.
+
+    `timestamp` is the event time of the record, or the time of the timer; `stream_time` how far the partition of the
+    record had come; `processing_time` when the batch was begun; `timer` the name of the timer. All in milliseconds.
+    """
+
+    timestamp: int
+    stream_time: int
+    processing_time: int
+    timer: str
+
+    @property
+    def position(self) -> Position | None:
+        """Where the record was read; nothing for a timer or a change of a table."""
+
+    @property
+    def source(self) -> str:
+        """The topic that the record was read from; "" where there is none."""
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]: ...
+
+    def forward(self, value: Any, key: Any = None, timestamp: int | None = None, to: str | None = None) -> None:
+        """Send a copy of a value on.
+
+        Args:
+            value: As it is now; what is changed in it later does not change what was sent.
+            key: Another key; the current one if left out.
+            timestamp: Another event time, in milliseconds.
+            to: The name of an output; the main one if left out.
+        """
+
+    def schedule(
+        self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: str = "event"
+    ) -> None:
+        """Have `on_timer` called for this key. To schedule the same time and name again changes nothing.
+
+        Args:
+            at: The time of the timer, in milliseconds.
+            after: How long after `timestamp`, or, by the wall clock, after `processing_time`.
+            name: Told to `on_timer` as `ctx.timer`.
+            clock: `event` or `wall`.
+        """
+
+    def cancel(self, name: str = "") -> None:
+        """Forget the timers of this key with a name."""
+
+    def store(self, name: str) -> Any:
+        """A store by its name."""
+
+
+class Processor:
+    """A step of your own. Its stores are attributes of the class; nothing else lives longer than a batch.
+
+    >>> class Jumps(Processor):
+    ...     last = value_store()
+    ...
+    ...     def process(self, key, value, ctx):
+    ...         if self.last.get() is not None and value["price"] > 2 * self.last.get():
+    ...             ctx.forward(value)
+    ...         self.last.set(value["price"])
+    """
+
+    def process(self, key: Any, value: Any, ctx: ProcessorContext) -> Iterable[Any] | None:
+        """Look at one record. A list that is returned, or values that are yielded, go to the main output."""
+        raise NotImplementedError
+
+    def on_timer(self, key: Any, at: int, ctx: ProcessorContext) -> Iterable[Any] | None:
+        """Look at a timer that is due."""
+        raise NotImplementedError
+
+    @property
+    def has_timers(self) -> bool:
+        return type(self).on_timer is not Processor.on_timer
+
+    def declared(self) -> dict[str, Store]:
+        """The stores, by name."""
+        found: dict[str, Store] = {}
+        for kind in reversed(type(self).__mro__):
+            found |= {name: store for name, store in vars(kind).items() if isinstance(store, Store)}
+        return found | {name: store for name, store in vars(self).items() if isinstance(store, Store)}
+
+    def bind(self, stores: Mapping[str, Store]) -> None:
+        """Put stores that are open in the place of their declarations."""
+        vars(self).update(stores)
+
+    def functions(self) -> tuple[Function, ...]:
+        """What is called, checked for its arguments."""
+        calls = (self.process, self.on_timer) if self.has_timers else (self.process,)
+        return tuple(Function.of(call, (3,)) for call in calls)
+
+
+class FunctionProcessor(Processor):
+    """A function of key, value and context; its stores are reached by `ctx.store`."""
+
+    def __init__(self, process: Function, on_timer: Function | None, stores: Mapping[str, Store]) -> None:
+        self._process, self._on_timer, self._declared = process, on_timer, dict(stores)
+
+    def process(self, key: Any, value: Any, ctx: ProcessorContext) -> Iterable[Any] | None:
+        return self._process.callable(key, value, ctx)  # type: ignore[no-any-return]
+
+    def on_timer(self, key: Any, at: int, ctx: ProcessorContext) -> Iterable[Any] | None:
+        assert self._on_timer is not None
+        return self._on_timer.callable(key, at, ctx)  # type: ignore[no-any-return]
+
+    @property
+    def has_timers(self) -> bool:
+        return self._on_timer is not None
+
+    def declared(self) -> dict[str, Store]:
+        return self._declared
+
+    def bind(self, stores: Mapping[str, Store]) -> None:
+        """The context has them."""
+
+    def functions(self) -> tuple[Function, ...]:
+        return (self._process,) if self._on_timer is None else (self._process, self._on_timer)
+
+
+def processor_of(
+    given: Any, on_timer: Callable[..., Any] | None, stores: Mapping[str, Store] | None, at: Location | None
+) -> Processor:
+    """A processor from its class, an instance, a function that makes one, or a function that is one."""
+    made = given
+    if inspect.isclass(given) and issubclass(given, Processor):
+        made = _instance(given, at)
+    elif not isinstance(given, Processor | type) and callable(given):
+        function = Function.of(given, (0, 3))
+        if function.arity == 3:
+            timer = None if on_timer is None else Function.of(on_timer, (3,))
+            return FunctionProcessor(function, timer, _checked_stores(stores or {}, at))
+        made = given()
+    if not isinstance(made, Processor):
+        _refuse(f"{given!r} is not a processor", "write class Detector(potok.Processor): ...", at)
+    if on_timer is not None or stores is not None:
+        _refuse("on_timer= and stores= are for a function", "declare them in the class of the processor", at)
+    if type(made).process is Processor.process:
+        _refuse(f"{type(made).__name__} has no process method", "write def process(self, key, value, ctx): ...", at)
+    _checked_stores(made.declared(), at)
+    return made
+
+
+def _instance(kind: type, at: Location | None) -> Any:
+    try:
+        inspect.signature(kind).bind()
+    except (TypeError, ValueError):
+        _refuse(f"{kind.__name__} cannot be made without arguments", f"pass {kind.__name__}(...) itself", at)
+    return kind()
+
+
+def _checked_stores(stores: Mapping[str, Store], at: Location | None) -> Mapping[str, Store]:
+    for name, store in stores.items():
+        if not isinstance(store, Store):
+            _refuse(f'"{name}" is not a store: {store!r}', 'write stores={"last": value_store()}', at)
+        if not name.isidentifier():
+            _refuse(f'"{name}" cannot be the name of a store', 'use letters, digits and underscores: "last_seen"', at)
+    return stores
+
+
+def _refuse(message: str, hint: str, at: Location | None) -> NoReturn:
+    raise TopologyError(message, hint=hint, at=at)

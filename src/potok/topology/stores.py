@@ -1,0 +1,160 @@
+"""The stores of a processor: what it keeps for each key between the records of that key.
+
+A store is declared once, as an attribute of the processor's class; at work it always holds the state of the current
+key. One cell for each key holds all of a store, also of a list, a map or a window store: what grows without bound
+belongs under keys of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, MutableSequence
+from typing import Any, NoReturn
+
+from potok.duration import Duration, show_ms, to_ms
+from potok.errors import StateError, TopologyError
+
+
+class StoreNotOpen(StateError):
+    """A store that was used where there is no current key."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"a {kind} store holds the state of the current key, and there is none here",
+            hint="use it inside process() or on_timer()",
+        )
+
+
+class Store:
+    """What all kinds share."""
+
+    kind = ""
+
+    def __str__(self) -> str:
+        return self.kind
+
+    def _closed(self) -> NoReturn:
+        raise StoreNotOpen(self.kind)
+
+
+class ValueStore(Store):
+    """One value. What is changed in place in the value that `get` returns is kept too."""
+
+    kind = "value"
+
+    def __init__(self, default: Any = None, *, readable: bool = False) -> None:
+        self.default, self.readable = default, readable
+
+    def get(self) -> Any:
+        """The value of this key, or the default."""
+        self._closed()
+
+    def set(self, value: Any) -> None:
+        """Keep a copy of a value; one that equals the default takes no room."""
+        self._closed()
+
+    def delete(self) -> None:
+        """Back to the default."""
+        self._closed()
+
+
+class ListStore(Store, MutableSequence[Any]):
+    """A list."""
+
+    kind = "list"
+
+    def __getitem__(self, index: Any) -> Any:
+        self._closed()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._closed()
+
+    def __delitem__(self, index: Any) -> None:
+        self._closed()
+
+    def __len__(self) -> int:  # noqa: PLE0303 - a declaration has no length
+        self._closed()
+
+    def insert(self, index: int, value: Any) -> None:
+        self._closed()
+
+
+class MapStore(Store, MutableMapping[Any, Any]):
+    """A dict."""
+
+    kind = "map"
+
+    def __getitem__(self, item: Any) -> Any:
+        self._closed()
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        self._closed()
+
+    def __delitem__(self, item: Any) -> None:
+        self._closed()
+
+    def __len__(self) -> int:  # noqa: PLE0303 - a declaration has no length
+        self._closed()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._closed()
+
+
+class WindowStore(Store):
+    """Values with their instants, each for as long as stream time has not passed it by `retention`."""
+
+    kind = "window"
+
+    def __init__(self, retention_ms: int) -> None:
+        self.retention_ms = retention_ms
+
+    def __str__(self) -> str:
+        return f"window of {show_ms(self.retention_ms)}"
+
+    def put(self, at: int, value: Any) -> None:
+        """Add a value at an instant, beside those that are there; one that is past its retention is not kept."""
+        self._closed()
+
+    def fetch(self, start: int, end: int) -> list[tuple[int, Any]]:
+        """The values from `start` to `end`, both included, with their instants, by time and then as they came."""
+        self._closed()
+
+    def delete(self, start: int, end: int) -> None:
+        """Forget the values from `start` to `end`, both included."""
+        self._closed()
+
+
+def is_readable(store: Store) -> bool:
+    return isinstance(store, ValueStore) and store.readable
+
+
+def value_store(default: Any = None, *, readable: bool = False) -> ValueStore:
+    """One value for each key.
+
+    Args:
+        default: What a key has before anything was set, or a function without arguments that makes it.
+        readable: Keep the values also as a table, named after the step and the store: `detector.last`. A key whose
+            value is the default has no row.
+    """
+    return ValueStore(default, readable=readable)
+
+
+def list_store() -> ListStore:
+    """A list for each key, empty at first."""
+    return ListStore()
+
+
+def map_store() -> MapStore:
+    """A dict for each key, empty at first."""
+    return MapStore()
+
+
+def window_store(retention: Duration) -> WindowStore:
+    """Values by their instants for each key.
+
+    Args:
+        retention: How far stream time may go past an instant before its value is forgotten.
+    """
+    retention_ms = to_ms(retention)
+    if retention_ms <= 0:
+        raise TopologyError("a window store needs a retention", hint='write window_store("1 hour")')
+    return WindowStore(retention_ms)

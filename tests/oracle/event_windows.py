@@ -1,0 +1,183 @@
+"""Sessions and sliding windows: all records of a key are looked at again whenever one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from potok.topology.nodes import Aggregate, Session, Sliding
+from tests.oracle.aggregates import begin
+from tests.oracle.call import UserError, call
+from tests.oracle.canonical import canonical, windowed_key
+from tests.oracle.records import Item
+from tests.oracle.tables import AggregateRows, Change, SetAside
+
+Times = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A record that cannot be counted in, which may have come long before."""
+
+    item: Item
+    error: UserError
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A record, and whether it may begin a session and ends one."""
+
+    item: Item
+    opens: bool
+    closes: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A row, and the greatest event time in it."""
+
+    result: Any
+    at_ms: int
+    last: Item
+
+
+def rows_of_aggregate(node: Aggregate) -> Any:
+    return EventRows(node) if isinstance(node.window, Session | Sliding) else AggregateRows(node)
+
+
+class EventRows:
+    """The rows of an aggregate in windows that follow the records of a key."""
+
+    def __init__(self, node: Aggregate) -> None:
+        assert isinstance(node.window, Session | Sliding)
+        self.node, self.window = node, node.window
+        self.noted: dict[str, list[Noted]] = {}
+        self.keys: dict[str, Any] = {}
+        self.shown: dict[str, dict[Times, Shown]] = {}
+
+    def take(self, item: Item) -> Iterator[Change | SetAside | Failed]:
+        if item.key is None:
+            raise SetAside("no key")
+        window, text = self.window, canonical(item.key)
+        own_end_ms = item.at_ms + (0 if isinstance(window, Session) else 1)
+        longest_ms = window.gap_ms if isinstance(window, Session) else window.difference_ms
+        if own_end_ms + longest_ms + window.grace_ms <= item.clock_ms:
+            raise SetAside("late")
+        if isinstance(window, Sliding) and own_end_ms + window.grace_ms <= item.clock_ms:
+            yield SetAside("late")
+        noted = Noted(item, self.asked(item, "opens", True), self.asked(item, "closes", False))
+        if self.node.aggregation.kind not in ("fold", "reduce"):
+            begin(self.node.aggregation).take(item)  # a value that cannot be selected is no record at all
+        everything = [*self.noted.get(text, []), noted]
+        everything.sort(key=lambda one: (one.item.at_ms, *one.item.place))
+        rows, failures = self.counted(everything)
+        self.keys[text] = item.key
+        self.noted[text] = [one for one in everything if id(one.item) not in failures]
+        before, self.shown[text] = self.shown.get(text, {}), rows
+        yield from failures.values()
+        yield from self.differences(item, before, rows)
+
+    def asked(self, item: Item, name: str, otherwise: bool) -> bool:
+        test = getattr(self.window, name, None)
+        return otherwise if test is None else bool(call(test, item.key, item.value))
+
+    def counted(self, noted: list[Noted]) -> tuple[dict[Times, Shown], dict[int, Failed]]:
+        """The rows, once all records that fail are left out."""
+        failures: dict[int, Failed] = {}
+        while True:
+            rows: dict[Times, Shown] = {}
+            good = [one for one in noted if id(one.item) not in failures]
+            known = len(failures)
+            for times, items in self.windows(good):
+                kept = begin(self.node.aggregation)
+                for item in items:
+                    try:
+                        kept.take(item)
+                    except UserError as error:
+                        failures[id(item)] = Failed(item, error)
+                rows[times] = Shown(kept.result, max(item.at_ms for item in items), items[-1])
+            if len(failures) == known:
+                return rows, failures
+
+    def windows(self, noted: list[Noted]) -> list[tuple[Times, list[Item]]]:
+        if isinstance(self.window, Sliding):
+            return sliding_windows(self.window, [one.item for one in noted])
+        return sessions(self.window, noted)
+
+    def differences(self, item: Item, before: dict[Times, Shown], after: dict[Times, Shown]) -> Iterator[Change]:
+        for times in sorted({*before} - {*after}):
+            was = before[times]
+            yield Change(self.key(item.key, times), was.result, None, replace(item, at_ms=was.at_ms))
+        for times, row in sorted(after.items(), key=lambda pair: pair[0]):
+            was = before.get(times)
+            if was != row:
+                told = replace(item, at_ms=row.at_ms)
+                yield Change(self.key(item.key, times), was.result if was else None, row.result, told)
+
+    def key(self, key: Any, times: Times) -> Any:
+        return windowed_key(key, *times)
+
+    def close(self, clock_ms: int) -> list[Change]:
+        """Drop the rows whose retention has passed, once nothing can reach them."""
+        changes: list[Change] = []
+        for text, rows in self.shown.items():
+            for times in [times for times in rows if self.dropped_at(*times) <= clock_ms]:
+                row = rows.pop(times)
+                key = self.key(self.keys[text], times)
+                changes.append(Change(key, row.result, None, replace(row.last, at_ms=row.at_ms), dropped=True))
+        return changes
+
+    def dropped_at(self, start_ms: int, end_ms: int) -> int:
+        window = self.window
+        if isinstance(window, Sliding):
+            closes_ms = end_ms + 1 + window.grace_ms
+        else:
+            closes_ms = (start_ms if window.from_first else end_ms) + 2 * window.gap_ms + window.grace_ms
+        return max(closes_ms, end_ms + window.retention_ms)
+
+    def rows(self) -> dict[str, Any]:
+        return {
+            canonical(self.key(self.keys[text], times)): row.result
+            for text, rows in self.shown.items()
+            for times, row in rows.items()
+        }
+
+
+def sessions(window: Session, noted: list[Noted]) -> list[tuple[Times, list[Item]]]:
+    """From the first record that may begin one, all that follow it closely; then from the next one again."""
+    found: list[tuple[Times, list[Item]]] = []
+    rest = list(noted)
+    while rest:
+        first = rest.pop(0)
+        if not first.opens:
+            continue
+        members = [first]
+        while rest and belongs(window, members, rest[0]):
+            members.append(rest.pop(0))
+        found.append(((first.item.at_ms, members[-1].item.at_ms), [one.item for one in members]))
+    return found
+
+
+def belongs(window: Session, members: list[Noted], other: Noted) -> bool:
+    first_ms, last_ms, at_ms = members[0].item.at_ms, members[-1].item.at_ms, other.item.at_ms
+    if any(one.closes for one in members):
+        return at_ms == last_ms
+    return at_ms - first_ms < window.gap_ms if window.from_first else at_ms - last_ms <= window.gap_ms
+
+
+def sliding_windows(window: Sliding, items: list[Item]) -> list[tuple[Times, list[Item]]]:
+    """Every interval that a record ends, or begins right after, with all in it that were in time for it."""
+    found: dict[Times, list[Item]] = {}
+    for one in items:
+        own = (one.at_ms - window.difference_ms, one.at_ms)
+        after = (one.at_ms + 1, one.at_ms + 1 + window.difference_ms)
+        for times in (own, after):
+            inside = [item for item in items if times[0] <= item.at_ms <= times[1] and in_time(window, item, times)]
+            if inside and (times == after or in_time(window, one, times)):
+                found[times] = inside
+    return sorted(found.items(), key=lambda pair: pair[0])
+
+
+def in_time(window: Sliding, item: Item, times: Times) -> bool:
+    return item.clock_ms < times[1] + 1 + window.grace_ms

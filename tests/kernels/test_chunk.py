@@ -85,3 +85,10 @@ def test_records_are_ordered_by_position_and_equal_positions_stay_as_they_came()
     chunk = concat([chunk_of(["b0", "b1"], [1, 2], lane=1), chunk_of(["a5", "a6"], [3, 4], first_offset=5)])
     chunk = concat([chunk, chunk_of(["b0 again"], [5], lane=1)])
     assert in_order(chunk).key == ["a5", "a6", "b0", "b0 again", "b1"]
+
+
+def test_what_a_function_made_comes_through_as_it_is() -> None:
+    made = [{"n": np.float64(1.5), "b": bytearray(b"x"), "t": (1, {2})}]
+    chunk = from_wire(to_wire(chunk_of(["k"], [0], [1]).with_value(made)))
+    assert chunk.value == made
+    assert type(chunk.value[0]["n"]) is np.float64

@@ -25,7 +25,7 @@ REUSE = "spark.python.worker.reuse"
 class OffsetSource(DataSource):
     """What Spark polls: the planner's decision as an offset. Each batch reads its records by itself.
 
-    Made in one process of Spark's, which stays for the next query, and asked for its reader in another that is polled.
+    Made in one process of Spark's, which is not kept, and asked for its reader in another, which is polled.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -78,7 +78,8 @@ def polled(spark: SparkSession, planner: Planner) -> DataFrame:
     """The stream of a planner's decisions.
 
     Spark asks for all Python sources there are when the first one is registered, in a worker that knows nothing of ours
-    and would print a traceback when Spark hangs up on it, a minute later or at the end. So that worker is not kept.
+    and would print a traceback when Spark hangs up on it, a minute later or at the end. So that worker is not kept; nor
+    is the one that makes the source, which would hold 80 MB for nothing.
     A filter that nothing passes takes the source out of the plan of a batch: Spark would start one more process, and
     ask for the partitions of every batch, to read no rows.
     """

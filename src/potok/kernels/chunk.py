@@ -31,8 +31,8 @@ class Chunk:
     A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
     is there for the changes of a table only; `home` is the key to go back to, while records look something up under
     another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
-    are at hand; `intact` says that the value still means those bytes. `order` numbers records whose order is not that of
-    their positions.
+    are at hand; `intact` says that the value still means those bytes. `order` numbers records whose order is not
+    that of their positions.
     """
 
     key: Column
@@ -153,8 +153,11 @@ def in_order(chunk: Chunk) -> Chunk:
     return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
 
 
-def to_wire(chunk: Chunk) -> bytes:
-    """The chunk as bytes, for the way through a shuffle; of the raw bytes, those that intact values mean come along."""
+def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
+    """The chunk as bytes, for the way through a shuffle; of the raw bytes, those that intact values mean come along.
+
+    `as_read` says that the values hold nothing but what JSON can hold.
+    """
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
         "stream_time": pa.array(chunk.stream_time),
@@ -164,7 +167,7 @@ def to_wire(chunk: Chunk) -> bytes:
     objects: dict[str, bytes] = {}
     for name, column in (("key", chunk.key), ("value", chunk.value), ("before", chunk.before), ("home", chunk.home)):
         if isinstance(column, list):
-            objects[name] = dump_objects(column)
+            objects[name] = dump_objects(column, as_read=name == "value" and (as_read or chunk.intact))
         elif column is not None:
             arrays[name] = column
     if chunk.headers is not None:
@@ -218,11 +221,17 @@ def from_ipc(data: bytes) -> pa.RecordBatch:
         return batch
 
 
-def dump_objects(objects: list[Any]) -> bytes:
-    """Plain objects the fast way; `marshal` keeps tuples and sets apart from lists, but knows builtins only."""
+def dump_objects(objects: list[Any], *, as_read: bool = False) -> bytes:
+    """Objects that were read from JSON the fast way. What a user's function made may hold anything, of which `marshal`
+    would silently turn some into bytes: a number of numpy's, for one."""
+    if as_read:
+        try:
+            return b"m" + marshal.dumps(objects)
+        except ValueError:
+            pass  # nested more deeply than it can follow
     try:
-        return b"m" + marshal.dumps(objects)
-    except ValueError:
+        return b"p" + pickle.dumps(objects, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
         data: bytes = cloudpickle.dumps(objects, protocol=5)
         return b"p" + data
 

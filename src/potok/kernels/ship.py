@@ -45,12 +45,13 @@ class ShipRecords(GroupRecords):
             chunk = self._select(chunk, *self._selector)
         if not len(chunk):
             return
+        as_read = chunk.intact
         keys = encode_keys(chunk.key)
         keyed = replace(chunk, key=keys, raw_key=None, raw_value=None, intact=False)
         if self._fields is not None and isinstance(chunk.value, list):
             keyed.value = only_fields(chunk.value, self._fields)
         for shard, rows in split(keys, self._shards):
-            self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows)))
+            self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows), as_read=as_read))
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
         column, errors = self.selected(chunk, function, expr)

@@ -12,7 +12,7 @@ from potok.dsl.spelling import ALIASES
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 
-HANDLES = (Stream, GroupedStream, WindowedStream, Table)
+HANDLES = (StreamsBuilder, Stream, GroupedStream, WindowedStream, Table)
 
 
 def test_every_alias_names_a_verb_of_some_handle() -> None:

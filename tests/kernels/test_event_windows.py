@@ -293,3 +293,31 @@ def test_a_merger_is_accepted_for_sessions_only() -> None:
         assert rows(driver) == [(100, 115, 7)]
     with pytest.raises(TopologyError, match="only sessions are merged"):
         windows(Sliding(5), lambda g: g.aggregate(0, lambda v, agg: agg + v, merger=lambda a, b: a, name="w"))
+
+
+class Crash(Exception):
+    """The process died after its state was written, before the batch was committed."""
+
+
+@pytest.mark.parametrize("window", [session(10, retention_ms=30), session(10, from_first=True), Sliding(5, **LATER)])
+@pytest.mark.parametrize("kind", ["count", "collect_list"])
+def test_a_batch_that_was_written_and_never_committed_leaves_no_trace(
+    window: Session | Sliding, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*given: Any, **named: Any) -> None:
+        raise Crash
+
+    found = []
+    for crashes in (False, True):
+        with windows(window, lambda grouped: getattr(grouped, kind)(name="w"), shards=2) as driver:
+            for at in (100, 108, 104, 125, 119, 160, 300):
+                send(driver, (at, at))
+                if crashes:
+                    with monkeypatch.context() as patch:
+                        patch.setattr(driver._runner.ledger, "commit", die)
+                        with pytest.raises(Crash):
+                            driver.run()
+                    driver.restart()
+                driver.run()
+            found.append((driver.table("w").all(), changes(driver), driver.reasons()))
+    assert found[0] == found[1]

@@ -8,11 +8,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.oracle import Input, recompute
+from tests.oracle.canonical import canonical
 
 from kernels.in_process import InProcess
 from potok import Processor, StreamsBuilder, list_store, map_store, tumbling, value_store, window_store
-from tests.oracle import Input, recompute
-from tests.oracle.canonical import canonical
 
 
 class Everything(Processor):

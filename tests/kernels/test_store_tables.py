@@ -22,7 +22,7 @@ class Balance(Processor):
 @pytest.mark.parametrize("batch_records", [None, 1, 2])
 def test_a_readable_store_is_a_table_whose_changes_go_on(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
-    table = builder.stream("in").process(Balance, name="p", key="bigint").table("balance")
+    table = builder.stream("in").process(Balance, name="p").table("balance")
     table.to_stream().to("out")
     with InProcess(builder, shards=3, spread=True) as driver:
         for at, (key, value) in enumerate([("a", 1), ("b", 2), ("a", 5), ("b", -2)]):
@@ -40,6 +40,11 @@ def test_only_a_readable_store_is_a_table() -> None:
     made = StreamsBuilder("q").stream("in").process(lambda k, v, c: None, stores={"n": value_store()})
     with pytest.raises(TopologyError, match="readable store"):
         made.table("n")
+
+
+def test_a_readable_store_is_found_by_the_key_that_comes_in() -> None:
+    with pytest.raises(TopologyError, match="key of the stream"):
+        StreamsBuilder("q").stream("in").process(Balance, key="bigint")
 
 
 def test_a_store_of_a_function_may_have_any_name() -> None:

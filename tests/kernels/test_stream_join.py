@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.oracle import Input, recompute
+from tests.properties.compare import differences, made_by
 
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
@@ -19,8 +21,6 @@ from potok.topology.compare import StateDoesNotFit
 from potok.topology.describe import description_of
 from potok.topology.infer import infer
 from potok.topology.pruning import used_fields
-from tests.oracle import Input, recompute
-from tests.properties.compare import differences, made_by
 
 TYPED = {"value": "n bigint, s string"}
 KINDS = ["join", "left_join", "outer_join"]
@@ -96,7 +96,7 @@ def test_rows_alone_come_out_only_behind_the_clock_of_both_sides() -> None:
 
 
 def test_a_joiner_that_was_traced_gives_what_python_gives() -> None:
-    with InProcess(joined("outer_join", lambda k, l, r: {"k": k, "sum": l["n"] + r["n"]}, typed=TYPED)) as driver:
+    with InProcess(joined("outer_join", lambda k, a, b: {"k": k, "sum": a["n"] + b["n"]}, typed=TYPED)) as driver:
         topology = driver._topology
         (step,) = [step for step in description_of(topology)["steps"] if step["name"] == "j"]
         assert step["runs"] == "native"
@@ -112,7 +112,7 @@ def test_a_joiner_that_was_traced_gives_what_python_gives() -> None:
 
 
 def test_a_joiner_may_leave_a_side_unread() -> None:
-    with InProcess(joined("left_join", lambda l, r: l["s"], typed=TYPED)) as driver:
+    with InProcess(joined("left_join", lambda a, b: a["s"], typed=TYPED)) as driver:
         send(driver, "l", 1, 0)
         driver.run()
         send(driver, "r", 2, 5)
@@ -123,7 +123,7 @@ def test_a_joiner_may_leave_a_side_unread() -> None:
 
 
 def test_results_have_the_declared_type() -> None:
-    builder = joined(joiner=lambda l, r: {"n": l["n"] if r else r["n"]}, value="n double")
+    builder = joined(joiner=lambda a, b: {"n": a["n"] if b else b["n"]}, value="n double")
     with InProcess(builder) as driver:
         driver.send("l", {"n": 1}, "a", timestamp=0)
         driver.send("l", {"n": "no number"}, "b", timestamp=0)
@@ -137,7 +137,7 @@ def test_results_have_the_declared_type() -> None:
 def test_a_value_that_cannot_be_kept_is_set_aside() -> None:
     builder = StreamsBuilder("q")
     left = builder.stream("l").map_values(lambda v: object() if v["n"] == 1 else v)
-    left.join(builder.stream("r"), lambda l, r: l["n"], within=1, name="j").to("out")
+    left.join(builder.stream("r"), lambda a, b: a["n"], within=1, name="j").to("out")
     with InProcess(builder) as driver:
         send(driver, "l", 1, 0)
         send(driver, "l", 2, 0)
@@ -160,10 +160,10 @@ def test_closed_rows_leave_nothing_behind(how: str) -> None:
 
 
 def test_what_is_kept_depends_on_what_the_joiner_reads() -> None:
-    with InProcess(joined(joiner=lambda l, r: l["n"], typed=TYPED)) as driver:
-        driver.replace(joined(joiner=lambda l, r: l["n"] + 1, typed=TYPED))
+    with InProcess(joined(joiner=lambda a, b: a["n"], typed=TYPED)) as driver:
+        driver.replace(joined(joiner=lambda a, b: a["n"] + 1, typed=TYPED))
         with pytest.raises(StateDoesNotFit, match="its cells was"):
-            driver.replace(joined(joiner=lambda l, r: l["s"], typed=TYPED))
+            driver.replace(joined(joiner=lambda a, b: a["s"], typed=TYPED))
 
 
 def test_a_wider_window_fits_the_state_of_a_narrower_one() -> None:
@@ -214,7 +214,7 @@ def test_the_oracle_finds_the_same_pairs_however_records_fall_into_batches(
 ) -> None:
     reach = milliseconds(within[0]), milliseconds(within[1])
     options = {"within": reach, "grace": milliseconds(grace), "typed": TYPED if typed else {}}
-    builder = joined(how, lambda l, r: [l and l["n"], r and r["n"]], **options)
+    builder = joined(how, lambda a, b: [a and a["n"], b and b["n"]], **options)
     inputs: dict[str, dict[int, list[Input]]] = {"l": {0: [], 1: []}, "r": {0: [], 1: []}}
     with InProcess(builder, partitions={"l": 2, "r": 2}, shards=2) as driver:
         for n, (topic, partition, key, at) in enumerate(events):

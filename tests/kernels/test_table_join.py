@@ -12,7 +12,8 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.table import Table
 from potok.errors import TopologyError
-from potok.topology.nodes.windows import tumbling_ms
+from potok.state.store import ShardStore
+from potok.topology.nodes.windows import session, tumbling, tumbling_ms
 from potok.views.table_view import WindowedKey
 
 
@@ -166,3 +167,47 @@ def test_a_table_is_joined_to_tables_only() -> None:
         builder.table("t").join(stream)
     with pytest.raises(TopologyError, match="two builders"):
         builder.table("u").join(StreamsBuilder("other").table("t"))
+
+
+@pytest.mark.parametrize("batch_records", [None, 1])
+def test_a_joined_window_is_dropped_when_both_clocks_have_passed_it(batch_records: int | None) -> None:
+    builder = StreamsBuilder("q")
+    left = builder.stream("l").group_by_key().windowed_by(tumbling_ms(10, 0, 10)).count(name="left")
+    right = builder.stream("r").group_by_key().windowed_by(tumbling_ms(10, 0, 50)).count(name="right")
+    left.outer_join(right, lambda a, b: [a, b], name="both").to_stream().to("out")
+    with InProcess(builder, shards=1) as driver:
+        for topic, at in (("l", 1), ("r", 1), ("l", 500), ("r", 2)):
+            driver.send(topic, 1, "k", timestamp=at)
+        driver.run(batch_records)
+        assert len(driver.table("left")) == 1
+        assert driver.table("both").get("k", at=1) == [1, 2]
+        driver.send("r", 1, "k", timestamp=59)
+        driver.run(batch_records)
+        assert driver.table("both").get("k", at=1) == [1, 2]
+        driver.send("r", 1, "k", timestamp=60)
+        driver.run(batch_records)
+        assert driver.table("both").get("k", at=1) is None
+        assert None not in [row.value for row in driver.read("out")]
+        driver.advance_to(10_000)
+        driver.send("l", 1, "k", timestamp=10_000)
+        driver.run()
+        store = ShardStore(driver._prepared.directory / "state" / "0", create=False)
+        tables = ("both", "both/sides", "both/due")
+        assert [len([1 for _, cell in store.scan(table) if cell.new is not None]) for table in tables] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["tumbling(0.010, retention=0.020)", "session(0.005, retention=0.020)"])
+def test_joined_windows_do_not_depend_on_the_batches(kind: str) -> None:
+    def program(builder: StreamsBuilder) -> None:
+        window = eval(kind, {"tumbling": tumbling, "session": session})
+        views = builder.stream("views").group_by_key().windowed_by(window).count(name="v")
+        clicks = builder.stream("clicks").group_by_key().windowed_by(window).count(name="c")
+        both = views.outer_join(clicks, lambda a, b: [a, b], name="both")
+        both.join(views, lambda a, b: [*a, b], name="three").to_stream().to("changes")
+
+    random, sent = Random(6), []
+    for at in range(0, 120, 2):
+        for topic in ("views", "clicks"):
+            if random.random() < 0.6:
+                sent.append(Sent(topic, random.choice("ab"), 1, max(0, at - random.choice([0, 0, 4]))))
+    check(program, sent)

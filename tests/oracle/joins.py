@@ -73,7 +73,7 @@ class JoinedStreams:
                 closes_ms = item.at_ms + window.before_ms + window.after_ms + window.grace_ms + 1
                 if (index, number) not in self.met and closes_ms <= clock_ms:
                     values = (item.value, None) if index == 0 else (None, item.value)
-                    yield Pair(replace(item, clock_ms=closes_ms, headless=True), *values)
+                    yield Pair(replace(item, clock_ms=closes_ms - 1, headless=True), *values)
 
 
 class RowsAtHand:

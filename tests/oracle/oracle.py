@@ -39,6 +39,7 @@ from tests.oracle.records import LOST, DeadLetter, Expected, Input, Item, Output
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
 from tests.oracle.table_algebra import algebra_of, rows_of
+from tests.oracle.table_joins import JoinRows
 from tests.oracle.tables import Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
 
 Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
@@ -92,6 +93,7 @@ class _Walk:
         self.derived: dict[Node, DerivedRows] = defaultdict(DerivedRows)
         self.held: dict[Node, HeldRows] = {node: HeldRows(node, window_of(node)) for node in topology.of_type(Suppress)}
         self.algebra = algebra_of(topology)
+        self.joined = {node: rows for node, rows in self.algebra.items() if isinstance(rows, JoinRows)}
         self.joins = joins_of(topology)
         self.own = own_steps(topology)
         self.topics: dict[str, Output] = {}
@@ -260,7 +262,7 @@ class _Walk:
     def close(self) -> None:
         """The end of the input: partitions without a readable record do not hold the clock."""
         for node in self.topology:
-            rows = self.aggregates.get(node) or self.held.get(node) or self.mortal.get(node)
+            rows = self.aggregates.get(node) or self.held.get(node) or self.mortal.get(node) or self.joined.get(node)
             topics = self.topology.upstream_topics(node)
             clocks = [clock_ms for (topic, _), clock_ms in self.clocks.items() if topic in topics]
             clocks = [clock_ms - self.topology.held_back_ms(node) for clock_ms in clocks]

@@ -115,9 +115,7 @@ class Context:
         channel = None if to is None else [name for name, _ in self.node.channels].index(to)
         if key is not None and self.node.fixed_key:
             raise ValueError("the key is fixed")
-        made = self.item.part(
-            self.item.key if key is None else key, json.loads(json.dumps(value)), len(self.sent)
-        )
+        made = self.item.part(self.item.key if key is None else key, json.loads(json.dumps(value)), len(self.sent))
         self.sent.append((channel, replace(made, at_ms=self.timestamp if timestamp is None else timestamp)))
 
     def schedule(self, at: int | None = None, *, after: Any = None, name: str = "", clock: str = "event") -> None:

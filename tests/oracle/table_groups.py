@@ -107,13 +107,20 @@ class AggregatedRows:
         if kind == "count":
             return len(values)
         if kind == "collect_list":
-            return sorted(there) + [None] * (len(values) - len(there))
+            return in_order(there) + [None] * (len(values) - len(there))
         if kind == "count_distinct":
             return len({canonical(value) for value in there})
         if not there:
             return None
-        return {"sum": sum, "min": min, "max": max, "avg": lambda found: sum(found) / len(found)}[kind](there)
+        if kind in ("min", "max"):
+            return in_order(there)[0 if kind == "min" else -1]
+        return sum(there) if kind == "sum" else sum(there) / len(there)
 
     def rows(self) -> dict[str, Any]:
         found = {text: self.result(text) for text in self.members}
         return {text: value for text, value in found.items() if value is not None}
+
+
+def in_order(values: list[Any]) -> list[Any]:
+    """From the least to the greatest; 1 and 1.0 are equal, but not the same."""
+    return sorted(values, key=lambda value: (value, canonical(value)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from potok.expressions.function import Function
-from potok.topology.nodes import Node, TableJoin
+from potok.topology.nodes import Node, Session, Sliding, TableJoin, Window
 from tests.oracle.call import UserError, attempt
 from tests.oracle.canonical import canonical
 from tests.oracle.decode import row
@@ -21,10 +21,14 @@ class JoinRows:
         self.node = node
         self.sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         self.keys: dict[str, Any] = {}
+        self.last: dict[str, Change] = {}
 
     def take(self, upstream: Node, change: Change) -> Made:
+        # That one table drops a window because it is over does not undo what came of it.
+        if change.dropped:
+            return []
         text = canonical(change.key)
-        self.keys[text] = change.key
+        self.keys[text], self.last[text] = change.key, change
         before = self.result(text)
         for side, table in zip(self.sides, (self.node.left, self.node.right), strict=True):
             if table is upstream:
@@ -38,9 +42,38 @@ class JoinRows:
         left, right = (side.get(text) for side in self.sides)
         return joined(self.node, self.node.function, self.node.how, self.keys[text], left, right)
 
+    def close(self, clock_ms: int) -> list[Change]:
+        """Drop the windows that are over for both tables."""
+        windows = windows_of(self.node)
+        over = [text for text, key in self.keys.items() if windows and self.ends(key, windows) <= clock_ms]
+        gone = [replace(self.last[text], before=self.result(text), after=None, dropped=True) for text in over]
+        for text in over:
+            del self.keys[text]
+            for side in self.sides:
+                side.pop(text, None)
+        return gone
+
+    def ends(self, key: Any, windows: list[Window]) -> int:
+        """When the window is closed, and its result need not be readable any more, by both."""
+        return max(max(closes_ms(window, key), int(key["end"]) + window.retention_ms) for window in windows)
+
     def rows(self) -> dict[str, Any]:
         found = {text: self.result(text) for text in self.keys}
         return {text: value for text, value in found.items() if value is not None}
+
+
+def windows_of(node: Node) -> list[Window]:
+    """The windows of the tables that a table with windows is made of."""
+    window = getattr(node, "window", None)
+    if isinstance(window, Window):
+        return [window]
+    return [found for upstream in node.upstreams if upstream.is_table for found in windows_of(upstream)]
+
+
+def closes_ms(window: Window, key: Any) -> int:
+    if isinstance(window, Session):
+        return int(key["start" if window.from_first else "end"]) + 2 * window.gap_ms + window.grace_ms
+    return int(key["end"]) + window.grace_ms + isinstance(window, Sliding)
 
 
 def joined(node: Node, function: Function | None, how: str, key: Any, left: Any, right: Any) -> Any:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 HEADER = """\
 from dataclasses import dataclass
-from potok import StreamsBuilder, hopping, milliseconds, seconds, tumbling
+from potok import StreamsBuilder, hopping, milliseconds, seconds, session, sliding, tumbling
 
 @dataclass
 class Row:
@@ -42,6 +42,19 @@ WINDOWS = [
     "hopping(seconds(10), seconds(5))",
     "hopping(seconds(10), seconds(4), grace=seconds(5), retention=seconds(20))",
     "hopping(milliseconds(2500), seconds(1), grace=seconds(30), retention=seconds(30))",
+]
+EVENT_WINDOWS = [
+    "session(seconds(5))",
+    "session(milliseconds(2501), grace=seconds(5), retention=0)",
+    "session(seconds(3), grace=seconds(30), retention=seconds(30))",
+    "session(timeout=seconds(8), from_first=True, grace=seconds(5), retention=seconds(20))",
+    "sliding(seconds(5))",
+    "sliding(milliseconds(2500), grace=seconds(5), retention=seconds(20))",
+]
+OPENED_WINDOWS = [
+    'session(seconds(5), opens=lambda v: v["a"] > 3)',
+    'session(seconds(5), opens=lambda k, v: v["a"] > 3, closes=lambda v: v["s"] == "x", grace=seconds(10))',
+    'session(timeout=seconds(8), from_first=True, opens=lambda v: v["a"] % 2, grace=seconds(30))',
 ]
 
 

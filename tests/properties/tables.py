@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.properties import functions as fn
 from tests.properties.functions import Aggregator
-from tests.properties.programs import WINDOWS, Var, Writer
+from tests.properties.programs import EVENT_WINDOWS, OPENED_WINDOWS, WINDOWS, Var, Writer
 from tests.properties.steps import key_function
+from tests.properties.table_algebra import lifetime, write_algebra
 
 
 def write_aggregate(writer: Writer) -> None:
@@ -13,12 +14,12 @@ def write_aggregate(writer: Writer) -> None:
     grouped = "group_by_key()"
     if upstream.shape != "any" and writer.chance(70):
         grouped = f"group_by({key_function(writer, upstream)})"
+    chosen = writer.pick(_aggregators(upstream))
     windowed = writer.chance(40)
-    window = f".windowed_by({writer.pick(WINDOWS)})" if windowed else ""
+    window = f".windowed_by({_window(writer, upstream, chosen)})" if windowed else ""
     if windowed and writer.chance(30):
         window += ".emit_final()"
-    chosen = writer.pick(_aggregators(upstream))
-    if chosen.ordered:
+    if chosen.ordered and not any(kind in window for kind in ("session", "sliding")):
         writer.program.one_partition(upstream.topics)
     writer.program.windowed |= windowed
     table = writer.new("table")
@@ -27,6 +28,17 @@ def write_aggregate(writer: Writer) -> None:
     writer.used.add(upstream.name)
     monotone = call.startswith("count(") and not windowed
     _write_table_steps(writer, table, chosen.result, monotone)
+
+
+def _window(writer: Writer, upstream: Var, chosen: Aggregator) -> str:
+    """Windows that follow the records sort them by time. Which of them fail must not depend on those before them, nor,
+    where some are in no window, on being folded at all."""
+    windows = list(WINDOWS)
+    if upstream.shape != "row" or not chosen.text.startswith("reduce"):
+        windows += EVENT_WINDOWS
+        if upstream.shape == "row" and not chosen.text.startswith("aggregate"):
+            windows += OPENED_WINDOWS
+    return writer.pick(windows)
 
 
 def _aggregators(upstream: Var) -> list[Aggregator]:
@@ -50,7 +62,7 @@ def write_to_table(writer: Writer) -> None:
     if not upstream.rekeyed:
         writer.program.by_key(upstream.topics)
     table = writer.new("table")
-    writer.line(f'{table} = {upstream.name}.to_table(name="{table}")')
+    writer.line(f'{table} = {upstream.name}.to_table({lifetime(writer)}name="{table}")')
     writer.used.add(upstream.name)
     _write_table_steps(writer, table, "any", monotone=False)
 
@@ -76,6 +88,8 @@ def _write_table_steps(writer: Writer, table: str, result: str, monotone: bool) 
             text = "lambda v: v is None"
         writer.line(f"{made} = {table}.{verb}({text}{name})")
         table, monotone = made, False
+    if writer.chance(40):
+        write_algebra(writer, table, result)
     end = writer.pick(["", "to", "map_values", "to_table", "max"])
     if end == "to":
         writer.line(f'{table}.to_stream().to("{writer.new("changes-")}")')

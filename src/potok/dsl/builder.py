@@ -124,8 +124,8 @@ class StreamsBuilder(Spelling):
     def global_table(self, topic: str, **options: Any) -> GlobalTable:
         """Read a topic as a table that streams may be joined with by any key; takes what `table` takes.
 
-        It lies on the shards of its keys like any other table: the engine brings the records to it, and gives them their
-        own key back.
+        It lies on the shards of its keys like any other table: the engine brings the records to it, and gives them
+        their own key back.
 
         >>> products = builder.global_table("products", value="name string, price double")
         >>> priced = orders.join(products, "product_id", lambda order, product: order["n"] * product["price"])

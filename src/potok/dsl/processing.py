@@ -133,6 +133,12 @@ class Processing(Handle):
             channels[output] = Channel(f"{node.name}.{output}", at, node, index, schema)
             self._graph.add(channels[output])
         readable = [store for store, declared in node.stores if is_readable(declared)]
+        if readable and node.key_schema is not None:
+            raise TopologyError(
+                f'the store "{readable[0]}" is a table by the key of the stream, but key= declares another type',
+                hint="leave key= out and give records their new key behind the processor: .select_key(...)",
+                at=at,
+            )
         tables: dict[str, StoreTable] = {}
         for index, store in enumerate(readable, len(channels)):
             tables[store] = StoreTable(f"{node.name}.{store}", at, node, index, store)

@@ -29,8 +29,8 @@ class FrameFold:
         self._folder: Folder = folder_of(aggregation)
         self._type = type_
         # Records are folded again when others come: what a function may have changed in them must not be seen.
-        own = aggregation.function is not None and aggregation.kind in ("fold", "reduce")
-        self._copies = own and not only_looks_up(aggregation.function.callable)  # type: ignore[union-attr]
+        function = aggregation.function if aggregation.kind in ("fold", "reduce") else None
+        self._copies = function is not None and not only_looks_up(function.callable)
 
     def fold(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
         """The cell, and the records that failed: without them, the others may form other windows."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.kernels.aggregates import change
 from potok.kernels.call import python_rows
-from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, as_objects
+from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints
 from potok.kernels.process_context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.kernels.process_key import Outcome, Work
 from potok.records.rows import column_of
@@ -72,9 +72,8 @@ class Output:
         rows = [row for row, (work, made) in enumerate(pairs) if work.cells[store] != made.cells[store]]
         if not rows:
             return None
-        keys = self._picked_keys(rows)
         return change(
-            as_objects(keys) if self._declared else keys,
+            self._picked_keys(rows),
             [_loaded(outcomes[row].cells[store]) for row in rows],
             [_loaded(works[row].cells[store]) for row in rows],
             np.array([outcomes[row].timestamp for row in rows], np.int64),

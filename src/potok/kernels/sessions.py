@@ -98,6 +98,8 @@ class MergeSessions(Operator):
         before = self._session.read(open_table(self.name), keys)
         old, due, existed = self._cells.decode(before)
         rows = old if fresh is None else joined([old, fresh])
+        if not len(rows):
+            return
         order, firsts = arrange(rows, self._window.gap_ms)
         now = merged(rows, order, firsts, self._plan.slots, self.name)
         if fresh is not None:
@@ -109,7 +111,8 @@ class MergeSessions(Operator):
         gone_off = np.fromiter((key in woken for key in keys), np.bool_, len(keys)) if woken else ~existed
         due = self._set_timers(keys, now, due, gone_off | ~existed)
         cells = self._cells.encode(now, due)
-        self._session.write(open_table(self.name), list(zip(keys, cells, before, strict=True)))
+        written = [row for row in zip(keys, cells, before, strict=True) if row[1] is not None or row[2] is not None]
+        self._session.write(open_table(self.name), written)
 
     def _set_timers(self, keys: list[bytes], now: SessionColumns, due: Ints, missing: Mask) -> Ints:
         """Sets the timers that are missing, and those that would come too late; returns where they stand."""

@@ -66,7 +66,9 @@ class ShipMarked(ShipRecords):
         if self._valueless:
             value = pa.nulls(len(chunk))
         keys = encode_keys(chunk.key)
-        chunk = replace(chunk, key=keys, value=value, raw_key=None, raw_value=None, intact=False).where(good)
+        chunk = replace(chunk, key=keys, value=value, headers=None, raw_key=None, raw_value=None, intact=False).where(
+            good
+        )
         if len(chunk):
             self._send(chunk, marks[good])
 

@@ -128,7 +128,7 @@ class StreamJoin(Operator):
         """Emit pairs by their time; the left record stands for a pair, and for one without it the right."""
         rows = left if left is not None else right
         assert rows is not None
-        times, stream_times = rows.times, rows.times + self._window.keep_ms
+        times, stream_times = rows.times, rows.times + self._window.keep_ms - 1
         order = np.lexsort((rows.offsets, rows.origins, times))
         if left is not None and right is not None:
             times = np.maximum(left.times, right.times)

@@ -17,9 +17,11 @@ from potok.kernels.expiry import NEVER
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.shards import key_column
 from potok.kernels.table_joiner import TableJoiner
+from potok.kernels.timers import Timers
 from potok.records.keys import encode_keys
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
+from potok.topology.nodes import Window
 
 
 @dataclass(slots=True)
@@ -49,6 +51,11 @@ class Sides:
         return dump_state((self.left, self.right, self.left_time, self.right_time))
 
 
+def drop_ms(window: Window, start_ms: int, end_ms: int) -> int:
+    """The reading of the closing clock at which a window is dropped."""
+    return max(end_ms + window.retention_ms, int(window.closes_ms(start_ms, end_ms)))
+
+
 class SideInput:
     """Takes the changes of one of the two tables of a join."""
 
@@ -67,43 +74,79 @@ class SideInput:
 
 
 class JoinTables(Operator):
-    """Keeps both rows of each key; a change of either is a change of what they make together."""
+    """Keeps both rows of each key; a change of either is a change of what they make together.
+
+    Joined windows are dropped by the join's own clock, which is the least of both tables' clocks: when that has passed
+    the end and the retention of a window, no record of either side that is still accepted could reach it. That one
+    table drops its row before that, by its own clock, is no change of the result.
+    """
 
     def __init__(
-        self, name: str, task: Task, joiner: TableJoiner, key_type: pa.DataType | None, session: StateSession
+        self,
+        name: str,
+        task: Task,
+        joiner: TableJoiner,
+        key_type: pa.DataType | None,
+        session: StateSession,
+        window: Window | None,
+        clock_ms: int,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._key_type, self._session = joiner, key_type, session
+        self._window, self._clock_ms = window, clock_ms
         self._sides = (SideInput(self), SideInput(self))
         self._table = f"{name}/sides"
+        self._timers = Timers(f"{name}/due", session)
 
     @property
     def state_tables(self) -> list[str]:
-        return [self._table]
+        return [self._table] if self._window is None else [self._table, self._timers.table]
+
+    def next_due(self) -> int | None:
+        return None if self._window is None else self._timers.next_due()
 
     def port(self, index: int) -> Receiver:
         return self._sides[index]
 
     def finish(self) -> None:
-        chunks = [(number, chunk) for number, side in enumerate(self._sides) for chunk in side.taken()]
-        if not chunks:
+        taken = [[chunk for chunk in side.taken() if not chunk.expired] for side in self._sides]
+        over = [] if self._window is None else self._timers.due(self._clock_ms)
+        touched = {key for chunks in taken for chunk in chunks for key in encode_keys(chunk.key).to_pylist()}
+        keys = sorted({*touched, *(key for _, key in over)})
+        if not keys:
             return
-        keys = sorted({key for _, chunk in chunks for key in encode_keys(chunk.key).to_pylist()})
         before = self._session.read(self._table, keys)
         held = {key: Sides.of(data) for key, data in zip(keys, before, strict=True)}
-        for expired in (False, True):
-            self._take([part for part in chunks if part[1].expired is expired], held, expired=expired)
+        self._take(taken, held)
+        if self._window is not None:
+            self._close(self._window, dict(zip(keys, before, strict=True)), held)
         writes = [(key, held[key].to_bytes(), data) for key, data in zip(keys, before, strict=True)]
         self._session.write(self._table, [write for write in writes if write[1] != write[2]])
 
-    def _take(self, chunks: list[tuple[int, Chunk]], held: dict[bytes, Sides], *, expired: bool) -> None:
+    def _close(self, window: Window, before: dict[bytes, bytes | None], held: dict[bytes, Sides]) -> None:
+        """Drop what is over, also of what came just now, and remember when the rest will be."""
+        keys = list(held)
+        shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
+        ends = {key: drop_ms(window, place["start"], place["end"]) for key, place in zip(keys, shown, strict=True)}
+        over = [key for key in keys if ends[key] <= self._clock_ms]
+        if over:
+            old = [(held[key].left, held[key].right) for key in over]
+            for key in over:
+                sides = held[key]
+                held[key] = Sides(None, None, sides.left_time, sides.right_time, ends[key])
+            self._emit_changes(over, old, [held[key] for key in over], expired=True)
+        self._timers.change(
+            [(ends[key], key) for key in keys if held[key].to_bytes() is not None],
+            [(ends[key], key) for key in keys if before[key] is not None],
+        )
+
+    def _take(self, taken: list[list[Chunk]], held: dict[bytes, Sides]) -> None:
         """Take changes in, and emit what becomes of the joined rows."""
         old: dict[bytes, tuple[Any, Any]] = {}
-        for number in (0, 1):
-            mine = [chunk for side, chunk in chunks if side == number]
-            if not mine:
+        for number, chunks in enumerate(taken):
+            if not chunks:
                 continue
-            keys, chunk = settle(mine)
+            keys, chunk = settle(chunks)
             rows = zip(python_rows(chunk.value), chunk.timestamp.tolist(), chunk.stream_time.tolist(), strict=True)
             for key, row in zip(keys, rows, strict=True):
                 sides = held[key]
@@ -111,9 +154,9 @@ class JoinTables(Operator):
                 sides.put(number, plain(row[0]), row[1], row[2])
         if old:
             touched = sorted(old)
-            self._emit_changes(touched, [old[key] for key in touched], [held[key] for key in touched], expired)
+            self._emit_changes(touched, [old[key] for key in touched], [held[key] for key in touched], expired=False)
 
-    def _emit_changes(self, keys: list[bytes], old: list[tuple[Any, Any]], new: list[Sides], expired: bool) -> None:
+    def _emit_changes(self, keys: list[bytes], old: list[tuple[Any, Any]], new: list[Sides], *, expired: bool) -> None:
         column = key_column(pa.array(keys, pa.binary()), self._key_type)
         shown = python_rows(column)
         before, _ = self._joiner.rows(shown, [left for left, _ in old], [right for _, right in old])

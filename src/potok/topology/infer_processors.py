@@ -29,10 +29,8 @@ def _channel(node: Channel, ups: list[Step]) -> Step:
 
 
 @infer_step.register
-def _store_table(node: StoreTable, ups: list[Step]) -> Step:
-    # State is found by the key that came in, whatever keys are sent on.
-    key = ups[0].key if node.upstream.key_schema is None else None
-    return Step(key, None, rekeyed=True, sharded=True, topics=ups[0].topics)
+def _store_table(node: StoreTable, ups: list[Step]) -> Step:  # noqa: ARG001
+    return Step(ups[0].key, None, rekeyed=True, sharded=True, topics=ups[0].topics)
 
 
 @infer_step.register

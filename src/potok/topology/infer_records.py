@@ -208,7 +208,7 @@ def _to_stream(node: ToStream, ups: list[Step]) -> Step:
 
 
 @infer_step.register
-def _suppress(node: Suppress, ups: list[Step]) -> Step:  # noqa: ARG001
+def _suppress(node: Suppress, ups: list[Step]) -> Step:
     if node.every_ms is None and ups[0].window is None:
         hint = "emit_final() is for tables with windows; emit_every(...) works on any table"
         raise TopologyError("there is no window that could close", hint=hint, at=node.at)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from potok.errors import TopologyError
 from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.function import Function
 from potok.records.schema import Schema
-from potok.topology.nodes import Aggregation, TableAggregate, TableGroup, TableJoin
+from potok.topology.nodes import Aggregation, TableAggregate, TableGroup, TableJoin, Window
 from potok.topology.step import Step, arrow_of, infer_step, trace_in
 
 _NUMBERS = (pa.int64(), pa.float64())
@@ -102,9 +104,17 @@ def _table_join(node: TableJoin, ups: list[Step]) -> Step:
         "rows are joined one by one",
         rekeyed=True,
         sharded=left.window is None,
-        window=left.window,
+        window=_both_windows(left.window, right.window),
         topics=left.topics | right.topics,
     )
+
+
+def _both_windows(left: Window | None, right: Window | None) -> Window | None:
+    """The windows of a joined table: open and readable as long as those of either side."""
+    if left is None or right is None:
+        return None
+    times = {name: max(getattr(left, name), getattr(right, name)) for name in ("grace_ms", "retention_ms")}
+    return replace(left, **times)
 
 
 def _key_kind(up: Step) -> str:

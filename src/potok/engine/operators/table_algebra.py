@@ -43,7 +43,7 @@ def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
 def join(node: TableJoin, shop: Workshop) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
-    return JoinTables(node.name, shop.task, joiner, step.key, shop.state)
+    return JoinTables(node.name, shop.task, joiner, step.key, shop.state, step.window, shop.clock(node))
 
 
 @body_of(ForeignKey)

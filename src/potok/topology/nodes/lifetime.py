@@ -39,3 +39,7 @@ class Lifetime:
         if self.ttl_ms is None:
             return ""
         return f"time to live {show_ms(self.ttl_ms)}{' by the clock' if self.by_processing_time else ''}"
+
+
+FOREVER = Lifetime()
+"""Rows stay until they are deleted, and nothing is remembered of what they were."""

@@ -7,7 +7,7 @@ from enum import Enum
 
 from potok.expressions.function import Function
 from potok.records.schema import Schema
-from potok.topology.nodes.lifetime import Lifetime
+from potok.topology.nodes.lifetime import FOREVER, Lifetime
 from potok.topology.nodes.node import Node
 
 
@@ -64,7 +64,7 @@ class TableSource(Node):
     key: Serde
     value: Serde
     timestamps: Timestamps
-    lifetime: Lifetime = Lifetime()
+    lifetime: Lifetime = FOREVER
 
     @property
     def stateful(self) -> bool:

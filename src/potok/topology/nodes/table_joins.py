@@ -10,6 +10,13 @@ from potok.topology.nodes.joins import JoinKind
 from potok.topology.nodes.node import Node
 
 
+def has_windows(node: Node) -> bool:
+    """Whether the rows of a table are windows: those of an aggregate, or made of such rows one by one."""
+    if getattr(node, "window", None) is not None:
+        return True
+    return any(upstream.is_table and has_windows(upstream) for upstream in node.upstreams)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TableJoin(Node):
     """The rows of two tables that have one key. Kept as a table of its own if named."""
@@ -28,6 +35,10 @@ class TableJoin(Node):
     @property
     def keeps(self) -> bool:
         return True
+
+    @property
+    def timed(self) -> bool:
+        return has_windows(self)
 
     @property
     def gathers(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from potok.expressions.function import Function
 from potok.records.schema import Schema
-from potok.topology.nodes.lifetime import Lifetime
+from potok.topology.nodes.lifetime import FOREVER, Lifetime
 from potok.topology.nodes.node import Node
 
 
@@ -16,7 +16,7 @@ class ToTable(Node):
     key, or where versions are kept."""
 
     upstream: Node
-    lifetime: Lifetime = Lifetime()
+    lifetime: Lifetime = FOREVER
 
     @property
     def stateful(self) -> bool:

@@ -1,0 +1,32 @@
+"""Random joins of two streams."""
+
+from __future__ import annotations
+
+from tests.properties.programs import Var, Writer
+
+WITHIN = ["seconds(3)", "(0, seconds(5))", "(milliseconds(2500), 0)", "0"]
+GRACE = ["0", "seconds(2)", "seconds(30)"]
+JOINERS = ["", "lambda a, b: [a, b], ", "lambda k, a, b: [k, a is None, b is None], "]
+ROW_JOINERS = ['lambda a, b: {"s": a["s"], "n": a["n"] + b["n"]}, ', 'lambda a, b: a["s"], ']
+
+
+def write_join(writer: Writer) -> None:
+    left, right = writer.pick(writer.streams[-3:]), writer.pick(writer.streams)
+    sides = [left.name, right.name]
+    if not (_by_text(writer, left) and _by_text(writer, right)):
+        sides = [f'{side}.select_key(lambda k, v: "all", key=str)' for side in sides]
+    rows = left.shape == right.shape == "row"
+    joiner = writer.pick([*JOINERS, *ROW_JOINERS] if rows else JOINERS)
+    verb = writer.pick(["join", "left_join", "outer_join"])
+    options = f'within={writer.pick(WITHIN)}, grace={writer.pick(GRACE)}, name="{writer.new("joined")}"'
+    made = writer.new("s")
+    writer.line(f"{made} = {sides[0]}.{verb}({sides[1]}, {joiner}{options})")
+    writer.used |= {left.name, right.name}
+    writer.program.windowed = True
+    writer.streams.append(Var(made, "any", False, left.topics | right.topics, rekeyed=True, ties=True))
+
+
+def _by_text(writer: Writer, stream: Var) -> bool:
+    """Whether the keys are those of topics whose keys are text."""
+    topics = [writer.program.topics[topic] for topic in stream.topics]
+    return not stream.rekeyed and all(topic.key_type == "str" for topic in topics)

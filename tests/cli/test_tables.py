@@ -156,12 +156,12 @@ def test_of_several_queries_the_one_that_keeps_the_table_is_meant(potok, tmp_pat
     ],
 )
 def test_a_word_is_read_by_the_type_of_the_key(key_type: str, word: str, keys: list[object]) -> None:
-    assert parse_key(TableLayout("t", key_type, 0, "objects", "value"), word) == keys
+    assert parse_key(TableLayout("t", key_type, 0, 0, "objects", "value"), word) == keys
 
 
 def test_a_word_of_another_type_is_refused() -> None:
     with pytest.raises(NotAKey, match='"anna" is no key of table "t"'):
-        parse_key(TableLayout("t", "bigint", 0, "objects", "value"), "anna")
+        parse_key(TableLayout("t", "bigint", 0, 0, "objects", "value"), "anna")
 
 
 @pytest.mark.parametrize(

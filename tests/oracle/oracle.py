@@ -127,7 +127,7 @@ class _Walk:
 
     def pass_on(self, node: Node, item: Item) -> None:
         for downstream in self.downstreams(node):
-            if downstream not in self.joins:
+            if downstream not in self.joins and not isinstance(downstream, Channel | StoreTable):
                 self.arrive(downstream, item)
         for join in self.joins:
             for index in (i for i, upstream in enumerate(join.upstreams) if upstream is node):
@@ -187,11 +187,11 @@ class _Walk:
                 self.set_aside(each.item.position, each.item.origin, node, "error", each.error)
                 continue
             channel, item = each
+            if channel is None:
+                self.pass_on(node, item)
+                continue
             for downstream in self.downstreams(node):
-                if not isinstance(downstream, Channel):
-                    if channel is None and not isinstance(downstream, StoreTable):
-                        self.arrive(downstream, item)
-                elif downstream.index == channel:
+                if isinstance(downstream, Channel) and downstream.index == channel:
                     self.pass_on(downstream, item)
 
     def keep(self, node: Node, item: Item) -> None:

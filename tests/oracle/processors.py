@@ -221,7 +221,7 @@ class OrderedRecords:
         past_ms = clock_ms - self.grace_ms
         free = [item for item in self.waiting if item.at_ms < past_ms]
         for item in sorted(free, key=lambda item: (item.at_ms, item.position, item.sub)):
-            yield None, replace(item, clock_ms=item.at_ms)
+            yield None, replace(item.with_value(item.value), clock_ms=item.at_ms)
 
 
 def several_orders(node: Node) -> bool:

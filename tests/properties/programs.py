@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 HEADER = """\
 from dataclasses import dataclass
-from potok import StreamsBuilder, hopping, milliseconds, seconds, session, sliding, tumbling
+from potok import (
+    Processor, StreamsBuilder, hopping, list_store, milliseconds, seconds, session, sliding, tumbling, value_store
+)
 
 @dataclass
 class Row:
@@ -22,6 +24,26 @@ class Row:
     n: int = 7
     tags: list[str] | None = None
     t: int | None = None
+
+
+class Counting(Processor):
+    seen = value_store(default=0)
+
+    def process(self, key, value, ctx):
+        self.seen.set(self.seen.get() + 1)
+        ctx.forward([self.seen.get(), value])
+
+
+class Alarming(Processor):
+    times = list_store()
+
+    def process(self, key, value, ctx):
+        self.times.append(ctx.timestamp)
+        ctx.schedule(at=ctx.timestamp + 4_000)
+
+    def on_timer(self, key, at, ctx):
+        ctx.forward(["alarm", at, len(self.times)])
+
 
 builder = StreamsBuilder("program")
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.properties import functions as fn
+from tests.properties.own_steps import write_cogroup, write_ordered, write_process
 from tests.properties.programs import Var, Writer
 
 
@@ -103,6 +104,6 @@ def _source(writer: Writer, upstream: Var) -> None:
         _filter(writer, upstream) if upstream.shape != "any" else _repartition(writer, upstream)
 
 
-_ANY_STEPS = [_repartition, _peek, _through, _merge, _source]
+_ANY_STEPS = [_repartition, _peek, _through, _merge, _source, write_ordered, write_process, write_cogroup]
 _NUMBER_STEPS = [_filter, _map_values, _select_key, _branch, *_ANY_STEPS]
 _ROW_STEPS = [_filter, _map_values, _map, _flat_map, _flat_map_values, _select_key, _branch, *_ANY_STEPS]

@@ -16,7 +16,7 @@ from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import GroupRecords
-from potok.kernels.shards import split
+from potok.kernels.shards import key_column, split
 from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.nodes import FixedWindow
 
@@ -40,9 +40,10 @@ class ShipRecords(GroupRecords):
         self._fields = fields
 
     def process(self, chunk: Chunk) -> None:
+        dynamic_keys = isinstance(chunk.key, list)
         chunk, _ = self.admit(chunk)
         if len(chunk) and self._selector is not None:
-            chunk = self._select(chunk, *self._selector)
+            chunk = self._select(chunk, *self._selector, dynamic_keys=dynamic_keys)
         if not len(chunk):
             return
         as_read = chunk.intact
@@ -53,8 +54,10 @@ class ShipRecords(GroupRecords):
         for shard, rows in split(keys, self._shards):
             self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows), as_read=as_read))
 
-    def _select(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
-        column, errors = self.selected(chunk, function, expr)
+    def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
+        """The canonical bytes are not what a function of key and value expects."""
+        shown = chunk.with_key(key_column(chunk.key, None)) if dynamic_keys and function.arity == 2 else chunk
+        column, errors = self.selected(shown, function, expr)
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
         return chunk.with_value(column).where(all_but(errors, len(chunk)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import threading
 import time
@@ -105,12 +104,24 @@ def _pss(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
 
 
-def quiet_enough() -> bool:
-    """Whether the machine has little else to do: figures from a busy one mean nothing."""
-    return os.getloadavg()[0] < (os.cpu_count() or 1) * 0.5
+def busy_share(seconds: float = 1.0) -> float:
+    """How much of the processors was at work while we looked; the load average would still tell of our own last run."""
+    before = _jiffies()
+    time.sleep(seconds)
+    busy, total = (after - first for after, first in zip(_jiffies(), before, strict=True))
+    return busy / max(total, 1)
+
+
+def _jiffies() -> tuple[int, int]:
+    try:
+        counts = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    except OSError:
+        return 0, 0
+    return sum(counts) - counts[3] - counts[4], sum(counts)
 
 
 def wait_for_quiet(seconds: float = 60) -> None:
+    """Figures from a machine that has something else to do mean nothing."""
     end = time.monotonic() + seconds
-    while not quiet_enough() and time.monotonic() < end:
-        time.sleep(1)
+    while busy_share() > 0.15 and time.monotonic() < end:
+        pass

@@ -50,6 +50,8 @@ _PROCESS_CONF = {
     # With TCP every Python stage waits about 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
+    # Parcels are columns, written to this machine's memory and read at once: to pack them takes longer.
+    "spark.shuffle.compress": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
 """Fixed when the JVM starts."""

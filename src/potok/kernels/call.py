@@ -64,28 +64,27 @@ def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | N
 def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any], Errors]:
     results: list[Any] = []
     errors: Errors = {}
-    append, rest = results.append, iter(values)
+    rest = iter(values)
     while len(results) < len(values):
         try:
-            for value in rest:
-                append(function(value))
+            # What was made before a failure stays in the list, and the iterator stands behind the one that failed.
+            results.extend(map(function, rest))
         except Exception as error:  # noqa: BLE001 - user code may raise anything
             errors[len(results)] = describe_error(error)
-            append(None)
+            results.append(None)
     return results, errors
 
 
 def call_each_pair(function: Callable[..., Any], keys: list[Any], values: list[Any]) -> tuple[list[Any], Errors]:
     results: list[Any] = []
     errors: Errors = {}
-    append, rest = results.append, zip(keys, values, strict=True)
+    left, right = iter(keys), iter(values)
     while len(results) < len(values):
         try:
-            for key, value in rest:
-                append(function(key, value))
+            results.extend(map(function, left, right))
         except Exception as error:  # noqa: BLE001 - user code may raise anything
             errors[len(results)] = describe_error(error)
-            append(None)
+            results.append(None)
     return results, errors
 
 

@@ -6,6 +6,8 @@ import marshal
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import cloudpickle
@@ -57,7 +59,7 @@ class Chunk:
         indices, numbers = pa.array(rows), rows.tolist()
 
         def pick(column: Column) -> Column:
-            return [column[i] for i in numbers] if isinstance(column, list) else column.take(indices)
+            return _items(column, numbers) if isinstance(column, list) else column.take(indices)
 
         return Chunk(
             pick(self.key),
@@ -86,12 +88,16 @@ class Chunk:
         return replace(self, key=key)
 
 
+def _items(column: list[Any], numbers: list[int]) -> list[Any]:
+    return list(itemgetter(*numbers)(column)) if len(numbers) > 1 else [column[i] for i in numbers]
+
+
 def concat_columns(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
     types = {None if isinstance(column, list) else column.type for column in columns}
     if None in types or len(types) > 1:
-        return [item for column in columns for item in as_objects(column)]
+        return list(chain.from_iterable(map(as_objects, columns)))
     return pa.concat_arrays(columns)
 
 
@@ -144,6 +150,21 @@ def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
 def order_of(chunk: Chunk) -> Ints:
     """The numbers that go before the position; zeros where the position alone counts."""
     return np.zeros(len(chunk), np.int64) if chunk.order is None else chunk.order
+
+
+def gathered(chunks: Sequence[Chunk]) -> Chunk:
+    """All chunks as one, in order."""
+    return in_order(concat(_one_after_the_other(chunks)))
+
+
+def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """Chunks that do not overlap by their positions, so that nothing is left to sort; others as they came."""
+    if len(chunks) < 2 or any(chunk.order is not None or not len(chunk) for chunk in chunks):
+        return chunks
+    spans = [((chunk.lane[0], chunk.offset[0]), (chunk.lane[-1], chunk.offset[-1])) for chunk in chunks]
+    order = sorted(range(len(chunks)), key=lambda number: spans[number][0])
+    apart = all(spans[one][1] < spans[two][0] for one, two in pairwise(order))
+    return [chunks[number] for number in order] if apart else chunks
 
 
 def in_order(chunk: Chunk) -> Chunk:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from potok.errors import StateError
 from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, plain, python_rows
-from potok.kernels.chunk import Chunk, Column, Ints, concat, from_wire, in_order
+from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry, index_of
 from potok.kernels.folders import Folder, Rank
@@ -68,7 +68,7 @@ class FoldRecords(Operator):
 
     def finish(self) -> None:
         if self._chunks:
-            self._fold(in_order(concat(self._chunks)))
+            self._fold(gathered(self._chunks))
             self._chunks = []
         if self._expiry is not None:
             self._expire(self._expiry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import length_hint
 from typing import Any
 
 from potok.expressions.function import Function
@@ -81,12 +82,12 @@ class Fold(Folder):
     ) -> int:
         if self.wrapped or not self._with_key:
             return super().add_all(states, ids, keys, values, ranks)
-        row, call = 0, self._call
+        call, rest = self._call, iter(ids)
         try:
-            for row, (i, value) in enumerate(zip(ids, values, strict=True)):  # noqa: B007
+            for i, value in zip(rest, values, strict=True):
                 states[i] = call(keys[i], value, states[i])
         except Exception:  # noqa: BLE001
-            return row
+            return len(ids) - length_hint(rest) - 1
         return len(ids)
 
 

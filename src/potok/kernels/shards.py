@@ -17,7 +17,7 @@ def shards_of(keys: pa.Array, shards: int) -> npt.NDArray[np.int64]:
     """crc32 of the canonical key bytes, so that the shard depends on the key alone."""
     if shards == 1:
         return np.zeros(len(keys), np.int64)
-    return np.fromiter((crc32(key) for key in keys.to_pylist()), np.int64, len(keys)) % shards
+    return np.fromiter(map(crc32, keys.to_pylist()), np.int64, len(keys)) % shards
 
 
 def split(keys: pa.Array, shards: int) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:

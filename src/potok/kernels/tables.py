@@ -13,7 +13,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
-from potok.kernels.chunk import Chunk, Column, as_objects, concat, from_wire, in_order
+from potok.kernels.chunk import Chunk, Column, as_objects, from_wire, gathered
 from potok.kernels.dead_letters import Reason
 from potok.kernels.fold import FoldRecords
 from potok.kernels.operator import Operator, Task
@@ -223,5 +223,5 @@ class Receive(Operator):
         for intact, expired in ((True, False), (False, False), (False, True)):
             chunks = [chunk for chunk in self._chunks if (chunk.intact, chunk.expired) == (intact, expired)]
             if chunks:
-                self.emit(replace(in_order(concat(chunks)), expired=expired))
+                self.emit(replace(gathered(chunks), expired=expired))
         self._chunks = []

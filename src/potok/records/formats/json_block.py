@@ -1,7 +1,7 @@
 """Many JSON objects at once through Arrow's JSON reader.
 
 The reader knows nothing of where one value ends and the next begins, so the first brace of each value is replaced by
-a line break, a brace and a mark: `{"a":1}` is read as `\\n{"<mark>":true,"a":1}`. The mark's name is random, so that no
+a line break, a brace and a mark: `{"a":1}` is read as `\\n{"<mark>":1,"a":1}`. The mark's name is random, so that no
 value holds it. If the reader gives as many rows as there are values and each row has the mark, then each row began at
 a mark of ours and ended before the next, which is to say: every value is exactly one object.
 
@@ -27,8 +27,9 @@ from potok.records.schema import Field, Schema
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-_MARK = f"potok-{secrets.token_hex(12)}"
-_FIRST = f'\n{{"{_MARK}":true,'.encode()
+# As short as chance allows: the reader reads it with every value.
+_MARK = secrets.token_urlsafe(6)
+_FIRST = f'\n{{"{_MARK}":1,'.encode()
 _DEEPEST = 500  # orjson stops at 1,024 levels; a value with fewer brackets than this cannot get there
 _MINUS_ZERO = np.uint64(1 << 63)
 
@@ -110,7 +111,7 @@ def _read(values: pa.Array, schema: Schema) -> pa.Table | None:
     instants = any(pa.types.is_timestamp(field.type) for field in schema.fields)
     for instant in (pa.int64(), pa.string()) if instants else (pa.int64(),):
         fields = [(f.name, instant if pa.types.is_timestamp(f.type) else f.type) for f in schema.fields]
-        table = _parse(text, pa.schema([*fields, (_MARK, pa.bool_())]))
+        table = _parse(text, pa.schema([*fields, (_MARK, pa.int8())]))
         if table is not None:
             whole = table.num_rows == len(values) and table.column(_MARK).null_count == 0
             return table if whole else None

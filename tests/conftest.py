@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 SLOW = ("spark", "kill", "browser")
 """Marks, in the order in which their tests run, after all the others."""
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
@@ -33,8 +32,7 @@ def spark() -> Iterator[SparkSession]:
     """The session of the whole run. A test that asks for it is marked `spark` by that alone."""
     from potok.engine.session import spark_session
 
-    # The second compiler of the JVM pays off after minutes; until then it takes half of the processor.
-    session = spark_session(Settings(driver_memory="1g", spark={"spark.driver.extraJavaOptions": QUICK_JVM}))
+    session = spark_session(Settings(driver_memory="1g"))
     yield session
     session.stop()
 

@@ -74,3 +74,12 @@ def test_a_session_with_speculative_tasks_is_refused(spark: SparkSession, monkey
     monkeypatch.setattr(spark.sparkContext, "getConf", lambda: speculative)
     with pytest.raises(SetupError, match="speculative"):
         spark_session(Settings())
+
+
+def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
+    def options(settings: Settings) -> str:
+        return spark_conf(settings)["spark.driver.extraJavaOptions"]
+
+    assert "TieredStopAtLevel=1" in options(Settings())
+    assert "Tiered" not in options(Settings(spark={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}))
+    assert "Tiered" not in options(Settings(master="spark://cluster:7077"))

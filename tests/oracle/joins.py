@@ -127,7 +127,7 @@ class RowsOfOld:
         for item in self.waiting:
             due_ms = self.instant(item) + (self.node.grace_ms or 0) + 1
             if due_ms <= clock_ms:
-                yield from self.join(item, due_ms)
+                yield from self.join(item, due_ms - 1)
 
     def join(self, item: Item, clock_ms: int) -> Iterator[Pair]:
         found = None if item.key is None else self.as_of(canonical(item.key), self.instant(item))

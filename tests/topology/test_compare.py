@@ -185,3 +185,20 @@ def test_the_refusal_names_the_query_the_step_and_the_way_out() -> None:
     error = StateDoesNotFit("q", [Change("n", "its kind was count and is sum", False)])
     assert '"q"' in error.message and '"n"' in error.message and "count" in error.message
     assert "name=" in error.hint
+
+
+def test_what_decides_what_is_taken_back_cannot_be_edited() -> None:
+    def by(field: str) -> Build:
+        return lambda builder: builder.table("users", value=VALUE).group_by(field).count(name="n")
+
+    def above(least: int) -> Build:
+        return lambda builder: builder.table("users", value=VALUE).filter(lambda v: v["amount"] > least, name="rich")
+
+    def told(least: int) -> Build:
+        return lambda builder: (
+            builder.table("users", value=VALUE).filter(lambda v: v["amount"] > least).to_stream().to("out")
+        )
+
+    assert misfits(by("user"), by("city")) == ["users.group_by"]
+    assert misfits(above(1), above(2)) == ["rich"]
+    assert misfits(told(1), told(2)) == []

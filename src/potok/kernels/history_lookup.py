@@ -18,6 +18,7 @@ from potok.kernels.join_rows import Origins, Rows, concat_rows, rows_of_chunk
 from potok.kernels.join_side import JoinSide, kept_values, shown_values
 from potok.kernels.operator import Task, all_but
 from potok.kernels.pairing import Joiner
+from potok.kernels.ranks import NOWHERE
 from potok.kernels.runs import Runs
 from potok.kernels.shards import key_column
 from potok.kernels.table_lookup import Joining
@@ -95,7 +96,7 @@ class HistoryLookup(Joining):
         assert isinstance(chunk.key, pa.Array)
         versions: list[tuple[bytes, Version]] = []
         errors: dict[int, str] = {}
-        places = [("", NO_LANE) if lane == NO_LANE else self._place(lane) for lane in chunk.lane.tolist()]
+        places = [None if lane == NO_LANE else self._place(lane) for lane in chunk.lane.tolist()]
         columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
         values = [plain(value) for value in python_rows(chunk.value)]
         dynamic = isinstance(chunk.value, list)
@@ -104,7 +105,8 @@ class HistoryLookup(Joining):
             try:
                 if dynamic:
                     dump_state(value)
-                versions.append((key, Version(seen, time, (*place, offset), value)))
+                position = NOWHERE if place is None else (*place, offset)
+                versions.append((key, Version(seen, time, position, value)))
             except (StateError, TypeError, ValueError, RecursionError) as error:
                 errors[row] = describe_error(error)
         self.set_aside(chunk, errors)
@@ -140,7 +142,8 @@ class HistoryLookup(Joining):
             rows.keys,
             shown_values(value, self._value_type),
             times.to_numpy(),
-            rows.times + self._grace_ms + 1 if self._waits else rows.stream_times,
+            # The last stream time at which it still waited.
+            rows.times + self._grace_ms if self._waits else rows.stream_times,
             self._origins.lanes(rows.origins),
             rows.offsets,
             headers=None if headers.null_count == len(headers) else headers,

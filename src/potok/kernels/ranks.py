@@ -6,9 +6,15 @@ from potok.kernels.chunk import NO_LANE, Chunk
 from potok.kernels.dead_letters import Lane
 from potok.kernels.folders import Rank
 
+NOWHERE = ("", -1, 0)
+"""The position of a change of a table."""
+
 
 def ranks_of(chunk: Chunk, lanes: list[Lane]) -> list[Rank]:
-    """One rank per record, the same after any replay; changes of a table have no lane, and stand in their order."""
+    """One rank per record, the same after any replay.
+
+    A change of a table has no place that means anything in another batch: of those with one time, the later counts.
+    """
     names = [(lane.topic, lane.partition) for lane in lanes]
     rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
-    return [(time, ("", -1, offset) if lane == NO_LANE else (*names[lane], offset)) for time, lane, offset in rows]
+    return [(time, NOWHERE if lane == NO_LANE else (*names[lane], offset)) for time, lane, offset in rows]

@@ -22,7 +22,6 @@ from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
 
 Position = tuple[str, int, int]
-_NOWHERE: Position = ("", -1, 0)
 
 
 class Version(NamedTuple):
@@ -124,8 +123,7 @@ class KeepVersions(Operator):
         values = (plain(value) for value in python_rows(chunk.value))
         found: dict[tuple[bytes, int], Version] = {}
         for key, value, rank in zip(chunk.key.to_pylist(), values, ranks_of(chunk, self._lanes), strict=True):
-            # Changes of a table have no position that means anything in another batch: the later one counts.
-            version = Version(rank[0], rank[1] if rank[1][0] else _NOWHERE, value)
+            version = Version(*rank, value)
             held = found.get((key, version.time))
             if held is None or version.rank >= held.rank:
                 found[key, version.time] = version

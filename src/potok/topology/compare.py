@@ -14,12 +14,15 @@ from potok.topology.infer import Inferred
 from potok.topology.infer_joins import join_layout
 from potok.topology.nodes import (
     Aggregate,
+    ForeignKey,
     HistoryLookup,
     Node,
     Process,
     Session,
     StreamJoin,
     TableAggregate,
+    TableFilter,
+    TableGroup,
     TableLookup,
     ToTable,
 )
@@ -51,10 +54,21 @@ class StateDoesNotFit(TopologyError):
 def shape_of(topology: Topology, inferred: Inferred) -> Shape:
     return {
         "tables": {node.name: _layout(node, inferred) for node in topology.keepers} | _stores(topology),
-        "steps": {node.name: _step(node) for node in topology},
+        "steps": {node.name: _step(node) | _retracts(topology, node) for node in topology},
         "reads": topology.source_topics,
         "writes": topology.sink_topics,
     }
+
+
+def _retracts(topology: Topology, node: Node) -> dict[str, str]:
+    """Whether a step decides what is taken back from tables that are kept, where what another put would stay."""
+    if not isinstance(node, TableFilter | TableGroup | TableAggregate | ForeignKey):
+        return {}
+    return {"takes back": "yes"} if node.keeps or _feeds_a_keeper(topology, node) else {}
+
+
+def _feeds_a_keeper(topology: Topology, node: Node) -> bool:
+    return any(down.keeps or _feeds_a_keeper(topology, down) for down in topology.downstreams(node))
 
 
 def _stores(topology: Topology) -> dict[str, dict[str, str]]:
@@ -137,6 +151,9 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
             changes.append(Change(name, "is new", True))
         elif after is None and name not in tables:
             changes.append(Change(name, "is gone", True))
+        elif before and after and before["code"] != after["code"] and after.get("takes back"):
+            why = "its function decides what is taken back, and what the old one put in would stay"
+            changes.append(Change(name, why, False))
         elif before and after and before["code"] != after["code"]:
             changes.append(Change(name, "its function changed; records from here on go through the new one", True))
     for topic in sorted(set(new["reads"]) - set(old["reads"])):

@@ -207,6 +207,7 @@ def join_layout(node: StreamJoin | TableLookup | HistoryLookup, steps: Mapping[N
         cells = f"{node.how}, left {_shown(types[0])}, right {_shown(types[1])}"
     elif isinstance(node, HistoryLookup):
         cells = f"waiting {_shown(types[0])}, versions {_shown(steps[right].value)}"
+        cells += f", for keys {_shown(steps[left].home[0])}" if steps[left].home else ""
     else:
         cells = "none" if readable_rows(node, steps) else f"copies {_shown(steps[right].value)}"
     return {"kind": node.kind, "key": _shown(steps[left].key), "cells": cells}

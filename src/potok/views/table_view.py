@@ -104,13 +104,16 @@ class TableView:
             found = self.windows(key)
             holding = [row for row in found if at is None or self._window_keys.holds(row[0][1:], _ms(at))]
             return holding[-1] if holding else None
-        start = _ms(at) - _ms(at) % self._layout.advance_ms
-        canonical = self._canonical(key)
-        cell_key = canonical + time_key(start)
+        canonical, advance = self._canonical(key), self._layout.advance_ms
+        last = _ms(at) - _ms(at) % advance
+        starts = range(last, _ms(at) - self._layout.window_ms, -advance)
 
         def work(cut: Cut) -> tuple[WindowedKey, Any] | None:
-            data = cut.get(self.name, crc32(canonical) % cut.shards, cell_key)
-            return None if data is None else next(iter(self._decoded([(cell_key, data)])), None)
+            for cell_key in (canonical + time_key(start) for start in starts):
+                data = cut.get(self.name, crc32(canonical) % cut.shards, cell_key)
+                if data is not None:
+                    return next(iter(self._decoded([(cell_key, data)])), None)
+            return None
 
         return self._tables.read(work)
 

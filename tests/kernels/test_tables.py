@@ -172,3 +172,27 @@ def test_an_aggregate_of_an_aggregate_takes_its_changes(shards: int, spread: boo
         driver.run()
         assert driver.table("same_shard").all() == {"a": 2, "b": 3, "c": 1}
         assert driver.table("by_count").all() == {1: 1, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize("batch_records", [None, 1])
+def test_a_value_that_is_no_data_is_set_aside_and_the_row_stays(batch_records: int | None) -> None:
+    builder = StreamsBuilder("q")
+    builder.stream("s").map_values(lambda v: object() if v == 2 else v).to_table(name="t")
+    with InProcess(builder) as driver:
+        for value in (1, 2, 3, 2):
+            driver.send("s", value, "a", timestamp=value)
+        driver.send("s", 2, "b", timestamp=9)
+        driver.run(batch_records)
+        assert driver.table("t").all() == {"a": 3}
+        assert [letter.offset for letter in driver.dead_letters()] == [1, 3, 4]
+
+
+def test_a_number_of_numpy_is_a_number() -> None:
+    import numpy as np
+
+    builder = StreamsBuilder("q")
+    builder.stream("s").map_values(lambda v: np.float64(v)).to_table(name="t")
+    with InProcess(builder) as driver:
+        driver.send("s", 2, "a", timestamp=1)
+        driver.run()
+        assert driver.table("t").all() == {"a": 2.0}

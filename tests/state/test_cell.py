@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from potok.state.cell import Cell, CorruptCell, decode_cell, decode_fixed, encode_cell, encode_fixed, values_before
+from potok.state.cell import (
+    Cell,
+    CorruptCell,
+    decode_cell,
+    decode_fixed,
+    encode_cell,
+    encode_cells,
+    encode_fixed,
+    values_before,
+)
 from potok.state.fence import Attempt, Fence
 
 maybe_bytes = st.none() | st.binary(max_size=50)
@@ -107,3 +116,11 @@ def test_many_cells_are_read_as_one_by_one(rows: list[tuple[int, int, bytes | No
     fence = Fence(Attempt(2, 5), {1: 4})
     cells = [encode_cell(Attempt(epoch, batch), new, old, key) for epoch, batch, new, old, key in rows]
     assert values_before(cells, fence, "t") == [decode_cell(cell).before(fence) for cell in cells]
+
+
+def test_many_cells_are_encoded_as_one_by_one() -> None:
+    attempt = Attempt(3, 1 << 40)
+    rows = [(b"new", b"old", b""), (None, b"", b"key"), (b"", None, b""), (b"x" * 300, b"y", b"k" * 500)]
+    new, old, keys = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    assert encode_cells(attempt, new, old, keys) == [encode_cell(attempt, *row) for row in rows]
+    assert encode_cells(attempt, [], []) == []

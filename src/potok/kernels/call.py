@@ -101,7 +101,7 @@ def plain(value: Any) -> Any:
         return value.asdict()
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def plain_all(values: list[Any]) -> list[Any]:

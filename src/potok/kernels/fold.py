@@ -27,7 +27,7 @@ from potok.topology.nodes import FixedWindow, Hopping
 
 _NOTHING = (NEVER, UNTOUCHED)
 
-_UNFIT = (StateError, pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
+UNFIT = (StateError, pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
 """What goes wrong with an aggregate that is no data, or not of the declared type."""
 
 
@@ -175,7 +175,7 @@ class FoldRecords(Operator):
                 continue
             try:
                 rows.append((i, self._data((time, state))))
-            except _UNFIT:
+            except UNFIT:
                 fed = [row for row in np.flatnonzero(ids == i).tolist() if row not in errors]
                 data = self._carefully(chunk.take(np.array(fed)), fed, cell_keys[i], before[i], errors)
                 if data is not None:

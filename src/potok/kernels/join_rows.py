@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
@@ -131,6 +132,10 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
+AT_ONCE = 4_000_000
+"""So many pairs of one key are looked at together: a key that comes all the time must not fill the memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """What looks for partners: hashes in their order, and for each how early and how late a partner may be."""
@@ -150,6 +155,15 @@ class Probe:
             return none, none
         first = first[found]
         counts = np.searchsorted(hashes, self.hashes[found], "right") - first
+        edges = np.searchsorted(np.cumsum(counts), np.arange(AT_ONCE, counts.sum(), AT_ONCE))
+        cuts = np.unique(np.concatenate([[0], edges, [len(found)]])).astype(np.intp).tolist()
+        slabs = [slice(begin, end) for begin, end in pairwise(cuts)]
+        pairs = [self._near(found[slab], first[slab], counts[slab], times) for slab in slabs]
+        return np.concatenate([here for here, _ in pairs]), np.concatenate([there for _, there in pairs])
+
+    def _near(self, found: Numbers, first: Numbers, counts: Numbers, times: Ints) -> tuple[Numbers, Numbers]:
+        """Of all pairs with equal hashes those that are near; row `found[i]` has `counts[i]` partners from `first[i]`
+        on."""
         here = np.repeat(found, counts)
         there = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(here))
         near = (times[there] >= self.least[here]) & (times[there] <= self.greatest[here])

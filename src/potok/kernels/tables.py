@@ -12,11 +12,11 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
-from potok.kernels.call import plain, python_rows, truth
+from potok.kernels.call import Errors, describe_error, plain, python_rows, truth
 from potok.kernels.chunk import Chunk, Column, as_objects, from_wire, gathered
 from potok.kernels.dead_letters import Reason
-from potok.kernels.fold import FoldRecords
-from potok.kernels.operator import Operator, Task
+from potok.kernels.fold import UNFIT, FoldRecords
+from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
 from potok.kernels.windows import time_bytes
@@ -39,7 +39,11 @@ class KeepByPosition(FoldRecords):
         before = self._session.read(self.name, keys)
         values = [plain(value) for value in python_rows(latest.value)]
         times = latest.timestamp.tolist()
-        new = [None if v is None else dump_state((t, v)) for t, v in zip(times, values, strict=True)]
+        try:
+            new = [None if v is None else dump_state((t, v)) for t, v in zip(times, values, strict=True)]
+        except UNFIT:
+            self._without_unfit(chunk)
+            return
         changed = [row for row, old in enumerate(before) if new[row] is not None or old is not None]
         self._session.write(self.name, [(keys[row], new[row], before[row]) for row in changed])
         picked = latest.take(np.array(changed, np.intp))
@@ -48,6 +52,21 @@ class KeepByPosition(FoldRecords):
         self.emit(
             change(key_column(picked.key, self._key_type), picked.value, old, picked.timestamp, picked.stream_time)
         )
+
+    def _without_unfit(self, chunk: Chunk) -> None:
+        """Set aside the records whose values are no data, and take the others."""
+        errors: Errors = {}
+        for row, value in enumerate(python_rows(chunk.value)):
+            try:
+                dump_state(plain(value))
+            except UNFIT as error:
+                errors[row] = describe_error(error)
+        self.task.dead_letters.add(
+            chunk.with_key(key_column(chunk.key, self._key_type)), errors, self.name, Reason.ERROR
+        )
+        rest = chunk.where(all_but(errors, len(chunk)))
+        if len(rest):
+            self._fold(rest)
 
 
 def _value(data: bytes | None) -> Any:

@@ -23,6 +23,17 @@ from potok.state.fence import Attempt, Fence
 
 HEADER = struct.Struct("<IIQiiII")
 ABSENT = -1
+_HEAD = np.dtype(
+    [
+        ("crc", "<u4"),
+        ("epoch", "<u4"),
+        ("batch", "<u8"),
+        ("new_length", "<i4"),
+        ("old_length", "<i4"),
+        ("room", "<u4"),
+        ("key_length", "<u4"),
+    ]
+)
 
 
 class CorruptCell(StateError):
@@ -54,6 +65,27 @@ def encode_cell(attempt: Attempt, new: bytes | None, old: bytes | None, key: byt
     header = HEADER.pack(0, attempt.epoch, attempt.batch, new_length, old_length, max(new_length, 0), len(key))
     body = b"".join((header[4:], new or b"", old or b"", key))
     return crc32(body).to_bytes(4, "little") + body
+
+
+def encode_cells(
+    attempt: Attempt, new: Sequence[bytes | None], old: Sequence[bytes | None], keys: Sequence[bytes] | None = None
+) -> list[bytes]:
+    """Many cells of any width; `keys` are those that the cells must carry."""
+    heads = np.zeros(len(new), _HEAD)
+    heads["epoch"], heads["batch"] = attempt.epoch, attempt.batch
+    heads["new_length"] = [ABSENT if data is None else len(data) for data in new]
+    heads["old_length"] = [ABSENT if data is None else len(data) for data in old]
+    heads["room"] = np.maximum(heads["new_length"], 0)
+    if keys is not None:
+        heads["key_length"] = [len(key) for key in keys]
+    data, size = heads.tobytes(), HEADER.size
+    starts = range(4, len(data), size)
+    tails = zip(new, old, keys or [b""] * len(new), strict=True)
+    cells: list[bytes] = []
+    for start, (after, before, key) in zip(starts, tails, strict=True):
+        body = data[start : start + size - 4] + (after or b"") + (before or b"") + key
+        cells.append(crc32(body).to_bytes(4, "little") + body)
+    return cells
 
 
 def decode_cell(data: bytes, table: str = "", key: bytes = b"") -> Cell:
@@ -89,19 +121,7 @@ def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> li
 
 def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
     """The layout of a whole cell of fixed width, for reading and writing many as one array."""
-    return np.dtype(
-        [
-            ("crc", "<u4"),
-            ("epoch", "<u4"),
-            ("batch", "<u8"),
-            ("new_length", "<i4"),
-            ("old_length", "<i4"),
-            ("room", "<u4"),
-            ("key_length", "<u4"),
-            ("new", payload),
-            ("old", payload),
-        ]
-    )
+    return np.dtype([*_HEAD.descr, ("new", payload), ("old", payload)])
 
 
 def decode_fixed(

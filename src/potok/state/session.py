@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_fixed, values_before, with_key
+from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_cells, encode_fixed, values_before, with_key
 from potok.state.fence import Fence
 from potok.state.store import (
     LONGEST_PREFIX,
@@ -77,8 +77,10 @@ class StateSession:
     def write(self, table: str, rows: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
         """Rows of (key, value, value before); no value deletes."""
         attempt = self._fence.attempt
-        items = [(stored_key(key), encode_cell(attempt, new, old, carried_key(key))) for key, new, old in rows]
-        items.sort()
+        keys, new, old = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+        stored = stored_keys(keys)
+        carried = None if stored is keys else [carried_key(key) for key in keys]
+        items = sorted(zip(stored, encode_cells(attempt, new, old, carried), strict=True))
         self._writes.append((table, items))
         self._bury(table, [key for key, new, _ in rows if new is None])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
@@ -62,26 +62,24 @@ def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | N
 
 
 def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any], Errors]:
-    results: list[Any] = []
-    errors: Errors = {}
-    rest = iter(values)
-    while len(results) < len(values):
-        try:
-            # What was made before a failure stays in the list, and the iterator stands behind the one that failed.
-            results.extend(map(function, rest))
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
-            errors[len(results)] = describe_error(error)
-            results.append(None)
-    return results, errors
+    return _call_all(function, len(values), iter(values))
 
 
 def call_each_pair(function: Callable[..., Any], keys: list[Any], values: list[Any]) -> tuple[list[Any], Errors]:
+    return _call_all(function, len(values), iter(keys), iter(values))
+
+
+def _call_all(function: Callable[..., Any], count: int, *arguments: Iterator[Any]) -> tuple[list[Any], Errors]:
+    """The results of all calls. What was made before a failure stays in the list, and the iterators stand behind the
+    one that failed."""
     results: list[Any] = []
     errors: Errors = {}
-    left, right = iter(keys), iter(values)
-    while len(results) < len(values):
+    while len(results) < count:
         try:
-            results.extend(map(function, left, right))
+            results.extend(map(function, *arguments))
+            if len(results) < count:
+                # It ended the loop instead of failing in it.
+                raise StopIteration
         except Exception as error:  # noqa: BLE001 - user code may raise anything
             errors[len(results)] = describe_error(error)
             results.append(None)

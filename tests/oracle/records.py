@@ -28,7 +28,8 @@ class Item:
     """A record on its way through the steps.
 
     `clock_ms` is the stream time of its source partition when it was read, `sub` tells the outputs of flat maps apart,
-    `origin` is what was read, and `as_read` says that no step has replaced its value. One made of two is `headless`;
+    `origin` is what was read, and `as_read` says that no step has replaced its value; `of_change`, that it is a change
+    of a table. One made of two is `headless`;
     `home` holds the key to go back to, while something is looked up under another.
     """
 
@@ -40,6 +41,7 @@ class Item:
     origin: Input
     sub: tuple[int, ...] = ()
     as_read: bool = True
+    of_change: bool = False
     headless: bool = False
     home: tuple[Any, ...] = ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from potok.topology.nodes import (
@@ -85,9 +85,10 @@ class AggregateRows:
         entry = found or Entry(key, begin(self.node.aggregation), item, end_ms)
         before = found.kept.result if found else None
         entry.kept.take(item)
-        entry.last = item
+        # A row stands at the greatest time of its records, and a change of it comes from no place of its own.
+        entry.last = replace(item, at_ms=max(item.at_ms, entry.last.at_ms), of_change=True)
         self.entries[canonical(key)] = entry
-        return Change(key, before, entry.kept.result, item)
+        return Change(key, before, entry.kept.result, entry.last)
 
     def close(self, clock_ms: int) -> list[Change]:
         """Drop the windows whose retention has passed."""
@@ -129,7 +130,7 @@ class LatestRows:
         if item.key is None:
             raise SetAside("no key")
         text = canonical(item.key)
-        rank = (item.at_ms, *item.place)
+        rank = (item.at_ms,) if item.of_change else (item.at_ms, *item.place)
         before_rank, before = self.held.get(text, (None, None))
         if self.by_event_time and before_rank is not None and rank < before_rank:
             return None

@@ -61,7 +61,8 @@ def _key_hint(left: Step, right: Step) -> str:
     declared = next((step.key for step in (left, right) if step.key is not None), None)
     if left.key is None or right.key is None:
         schema = Schema.of(declared)
-        return f'declare the type of the other key: select_key(..., key="{schema.ddl() if schema else declared}")'
+        text = schema.ddl() if schema else declared
+        return f'declare the type of the other key: join(..., on=..., key="{text}"), or select_key(..., key="{text}")'
     return "give one side a key of the same type: select_key(lambda k, v: str(k), key=str)"
 
 

@@ -118,7 +118,7 @@ def test_dropped_windows_leave_nothing_behind() -> None:
             send(driver, at)
             driver.run()
         store = ShardStore(driver._prepared.directory / "state" / "0")
-        sizes = {name: store.entries(name) for name in ("w", "w/deleted", "w/by_end", "w/by_end/deleted")}
+        sizes = {name: store.entries(name) for name in ("w/windows", "w/horizon", "w", "w/deleted")}
         assert max(sizes.values()) <= 5, sizes
 
 

@@ -167,6 +167,13 @@ class FirstCells(Cut):
     def __init__(self, cut: Cut, most: int) -> None:
         self._cut, self._most = cut, most
 
+    @property
+    def shards(self) -> int:
+        return self._cut.shards
+
+    def get(self, table: str, shard: int, key: bytes) -> bytes | None:
+        return self._cut.get(table, shard, key)
+
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int | None = None
     ) -> Iterator[tuple[bytes, bytes]]:

@@ -11,6 +11,7 @@ from potok.engine.read import SourceReader
 from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
 from potok.kernels.dead_letters import DeadLetters
+from potok.kernels.expiry import windows_of
 from potok.kernels.open_windows import open_table
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.outbox import Outbox, Parcel
@@ -167,9 +168,7 @@ class Stage:
         store = session.store
         for node in self._plan.topology.tables:
             if self._plan.levels[node] == self._level:
-                apart = isinstance(node, Aggregate) and isinstance(node.window, Session | Sliding)
-                cells = [node.name, open_table(node.name)] if apart else [node.name]
-                self.report.state_keys[node.name] = sum(map(store.entries, cells))
+                self.report.state_keys[node.name] = sum(map(store.entries, _cells_of(node)))
         for operator in self._order:
             due = operator.next_due()
             if due is not None:
@@ -180,6 +179,14 @@ class Stage:
                 self.report.next_alarms[operator.name] = alarm
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
+
+
+def _cells_of(node: Node) -> list[str]:
+    """Where the rows of a table are."""
+    window = node.window if isinstance(node, Aggregate) else None
+    if isinstance(window, Session | Sliding):
+        return [node.name, open_table(node.name)]
+    return [node.name] if window is None else [windows_of(node.name)]
 
 
 def _edge(index: int, upstream: Node, node: Node) -> str:

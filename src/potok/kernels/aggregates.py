@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.kernels.chunk import NO_LANE, Chunk, Column, from_ipc
-from potok.kernels.expiry import Expiry, index_of
+from potok.kernels.expiry import Expiry
 from potok.kernels.hops import by_window
 from potok.kernels.operator import Operator, Task
 from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
 from potok.kernels.shards import key_column
-from potok.kernels.windows import time_bytes, time_of
+from potok.kernels.windows import time_bytes, times_of
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.nodes import FixedWindow, Hopping
@@ -42,13 +42,14 @@ class Aggregate(Operator):
         self._cells = Cells(plan)
         self._partials: list[pa.Table] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
+        self._table = self._expiry.cells if self._expiry else name
 
     def receive(self, payload: bytes) -> None:
         self._partials.append(pa.Table.from_batches([from_ipc(payload)]))
 
     @property
     def state_tables(self) -> list[str]:
-        return [self.name, index_of(self.name)] if self._expiry is not None else [self.name]
+        return [] if self._expiry is not None else [self.name]
 
     def next_due(self) -> int | None:
         return self._expiry.next_due() if self._expiry is not None else None
@@ -61,22 +62,22 @@ class Aggregate(Operator):
             self._merge(table)
             self._partials = []
         if self._expiry is not None:
-            self._expire(self._expiry)
+            if self.downstream and self._expiry.moves:
+                self._tell_closed(self._expiry)
+            self._expiry.settle()
 
     def _merge(self, table: pa.Table) -> None:
         # In the order of their keys, cells that are close to each other are read and written one after the other.
-        table = table.sort_by([(name, "ascending") for name in ("key", "start") if name in table.column_names])
+        table = table.sort_by([(name, "ascending") for name in ("start", "key") if name in table.column_names])
         keys = table.column("key").combine_chunks()
         cell_keys = keys.to_pylist()
         starts = None
         if self._window is not None:
             starts = table.column("start").to_numpy()
-            cell_keys = [key + start for key, start in zip(cell_keys, time_bytes(starts), strict=True)]
-        old, existed = self._session.read_fixed(self.name, cell_keys, self._cells.dtype)
+            cell_keys = list(map(bytes.__add__, time_bytes(starts), cell_keys))
+        old, existed = self._session.read_fixed(self._table, cell_keys, self._cells.dtype)
         new = self._cells.merge(old, existed, table, self.name)
-        self._session.write_fixed(self.name, cell_keys, new, old, existed)
-        if self._expiry is not None and starts is not None:
-            self._expiry.opened(cell_keys, starts, existed)
+        self._session.write_fixed(self._table, cell_keys, new, old, existed)
         self.emit(
             change(
                 self.keys(keys, starts),
@@ -87,20 +88,13 @@ class Aggregate(Operator):
             )
         )
 
-    def _expire(self, expiry: Expiry) -> None:
+    def _tell_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
-        cell_keys = expiry.closed()
+        cell_keys, old = expiry.closed_fixed(self._cells.dtype)
         if not cell_keys:
             return
-        old, existed = self._session.read_fixed(self.name, cell_keys, self._cells.dtype)
-        gone = [key for key, exists in zip(cell_keys, existed, strict=True) if exists]
-        self._session.delete_fixed(self.name, cell_keys, old, existed)
-        expiry.forget(cell_keys)
-        if not gone or not self.downstream:
-            return
-        old = old[existed]
-        starts = np.array([time_of(key[-8:]) for key in gone], np.int64)
-        keys = self.keys(pa.array([key[:-8] for key in gone], pa.binary()), starts)
+        starts = times_of([key[:8] for key in cell_keys])
+        keys = self.keys(pa.array([key[8:] for key in cell_keys], pa.binary()), starts)
         nothing = self._cells.result(old, np.zeros(len(old), np.bool_))
         before = self._cells.result(old, np.ones(len(old), np.bool_))
         chunk = change(keys, nothing, before, old["timestamp"], self._closes(starts))

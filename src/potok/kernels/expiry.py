@@ -1,13 +1,17 @@
-"""Windows that are over: found by an index of cells, by the end of the window, and deleted."""
+"""Windows that are over: all that end at or before the horizon, an instant that each shard keeps in one cell.
+
+The cells of windows stand by their start, then by their key, so the windows that are over are the first of their
+table: no index says which they are, and to drop them is to move the horizon. Their cells go in a later batch, when the
+horizon that passed them is committed: no attempt asks for them again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from potok.kernels.chunk import Ints
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
 from potok.topology.nodes import FixedWindow
@@ -15,39 +19,62 @@ from potok.topology.nodes import FixedWindow
 NEVER = -(1 << 62)
 """The clock before any record was seen."""
 
+HORIZON = b"horizon"
+
+
+def windows_of(table: str) -> str:
+    """Where the windows of a table are."""
+    return f"{table}/windows"
+
+
+def horizon_of(table: str) -> str:
+    """Where the horizon of a table is, under the key HORIZON."""
+    return f"{table}/horizon"
+
 
 def index_of(table: str) -> str:
+    """Where windows that have an end of their own are found by it."""
     return f"{table}/by_end"
 
 
 class Expiry:
-    """Deletes the windows of a table once the closing clock has passed their end and retention."""
+    """Drops the windows of a table once the closing clock has passed their end and retention."""
 
     def __init__(self, table: str, window: FixedWindow, session: StateSession, clock_ms: int) -> None:
-        self._table, self._window, self._session = table, window, session
-        self._bound_ms = clock_ms - window.retention_ms
-
-    def opened(self, cell_keys: Sequence[bytes], starts: Ints, existed: npt.NDArray[np.bool_]) -> None:
-        """Index the windows that this batch opened."""
-        rows = np.flatnonzero(~existed)
-        if len(rows):
-            ends = time_bytes(starts[rows] + self._window.size_ms)
-            entries = [end + cell_keys[row] for end, row in zip(ends, rows.tolist(), strict=True)]
-            self._session.mark(index_of(self._table), entries)
+        self.cells = windows_of(table)
+        self._horizon, self._window, self._session = horizon_of(table), window, session
+        self._before = session.read(self._horizon, [HORIZON])[0]
+        self._passed_ms = NEVER if self._before is None else time_of(self._before)
+        self._bound_ms = max(self._passed_ms, clock_ms - window.retention_ms)
 
     def next_due(self) -> int | None:
-        first = self._session.first_key(index_of(self._table))
-        return None if first is None else time_of(first[:8]) + self._window.retention_ms
+        first = self._session.first_key(self.cells, self._first_after(self._bound_ms))
+        return None if first is None else time_of(first[:8]) + self._window.size_ms + self._window.retention_ms
 
-    def closed(self) -> list[bytes]:
-        """The cells of windows that are over."""
-        if self._bound_ms <= NEVER:
-            return []
-        stop = time_bytes(np.array([self._bound_ms + 1], np.int64))[0]
-        return [key[8:] for key in self._session.keys(index_of(self._table), stop)]
+    @property
+    def moves(self) -> bool:
+        return self._bound_ms > self._passed_ms
 
-    def forget(self, cell_keys: Sequence[bytes]) -> None:
-        """Take windows out of the index; their cells are the caller's to delete."""
-        ends = time_bytes(np.array([time_of(key[-8:]) + self._window.size_ms for key in cell_keys], np.int64))
-        index = [(end + key, None, b"") for end, key in zip(ends, cell_keys, strict=True)]
-        self._session.write(index_of(self._table), index)
+    def closed(self) -> list[tuple[bytes, bytes]]:
+        """The keys and values of the windows that this batch drops."""
+        return self._session.rows_between(self.cells, [self._span])[0]
+
+    def closed_fixed(self, payload: np.dtype[Any]) -> tuple[list[bytes], npt.NDArray[Any]]:
+        """The same, of cells of fixed width."""
+        return self._session.range_fixed(self.cells, *self._span, payload)
+
+    @property
+    def _span(self) -> tuple[bytes, bytes]:
+        return self._first_after(self._passed_ms), self._first_after(self._bound_ms)
+
+    def _first_after(self, horizon_ms: int) -> bytes:
+        """The least key of a window that ends after an instant."""
+        return time_bytes(np.array([horizon_ms - self._window.size_ms + 1], np.int64))[0]
+
+    def settle(self) -> None:
+        """Move the horizon, and remove what it had passed before this batch."""
+        if self.moves:
+            reached = time_bytes(np.array([self._bound_ms], np.int64))[0]
+            self._session.write(self._horizon, [(HORIZON, reached, self._before)])
+        if self._before is not None:
+            self._session.discard_below(self.cells, self._first_after(self._passed_ms))

@@ -14,13 +14,13 @@ from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, plain, python_rows
 from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered
 from potok.kernels.dead_letters import Lane, Reason
-from potok.kernels.expiry import NEVER, Expiry, index_of
+from potok.kernels.expiry import NEVER, Expiry
 from potok.kernels.folders import Folder, Rank
 from potok.kernels.folding import UNTOUCHED, Folding, kept
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
-from potok.kernels.windows import spans_of, spread, time_bytes, time_of
+from potok.kernels.windows import spans_of, spread, time_bytes, times_of
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
 from potok.topology.nodes import FixedWindow, Hopping
@@ -55,13 +55,14 @@ class FoldRecords(Operator):
         self._declared, self._each_record = declared, each_record
         self._chunks: list[Chunk] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
+        self._table = self._expiry.cells if self._expiry else name
 
     def receive(self, payload: bytes) -> None:
         self._chunks.append(from_wire(payload))
 
     @property
     def state_tables(self) -> list[str]:
-        return [self.name, index_of(self.name)] if self._expiry is not None else [self.name]
+        return [] if self._expiry is not None else [self.name]
 
     def next_due(self) -> int | None:
         return self._expiry.next_due() if self._expiry is not None else None
@@ -71,12 +72,14 @@ class FoldRecords(Operator):
             self._fold(gathered(self._chunks))
             self._chunks = []
         if self._expiry is not None:
-            self._expire(self._expiry)
+            if self.downstream and self._expiry.moves:
+                self._tell_closed(self._expiry)
+            self._expiry.settle()
 
     def _fold(self, chunk: Chunk) -> None:
         chunk, starts, origins = self._spread(chunk)
         ids, cell_keys = self._groups(chunk, starts)
-        before = self._session.read(self.name, cell_keys)
+        before = self._session.read(self._table, cell_keys)
         found = [_NOTHING if data is None else load_own_state(data) for data in before]
         old_times = np.array([time for time, _ in found], np.int64)
         states = [state for _, state in found]
@@ -91,15 +94,12 @@ class FoldRecords(Operator):
             if origins is not None:
                 errors = {row: errors[row] for row in {int(origins[row]): row for row in sorted(errors)}.values()}
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
-        self._session.write(self.name, [(cell_keys[i], data, before[i]) for i, data in rows])
+        self._session.write(self._table, [(cell_keys[i], data, before[i]) for i, data in rows])
         touched = [i for i, _ in rows]
         self.task.records_out[self.name] += 0 if self.downstream else len(touched)
         if not touched:
             return
         keys = [cell_keys[i] for i in touched]
-        if self._expiry is not None:
-            existed = np.array([before[i] is not None for i in touched], np.bool_)
-            self._expiry.opened(keys, _starts(keys), existed)
         if self.downstream and self._each_record:
             steps = [(row, data) for row, data in folding.steps if row not in errors]
             self._emit_each(chunk, ids, cell_keys, before, old_times, steps)
@@ -156,7 +156,7 @@ class FoldRecords(Operator):
         starts, which = np.unique(times, return_inverse=True)
         cells, numbers = np.unique(ids * len(starts) + which, return_inverse=True)
         ends = time_bytes(starts)
-        return numbers, [keys[cell // len(ends)] + ends[cell % len(ends)] for cell in cells.tolist()]
+        return numbers, [ends[cell % len(ends)] + keys[cell // len(ends)] for cell in cells.tolist()]
 
     def _settle(
         self,
@@ -208,7 +208,7 @@ class FoldRecords(Operator):
 
     def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
         """The keys of the cells, and the values and ranks of the records."""
-        inner = cell_keys if self._window is None else [key[:-8] for key in cell_keys]
+        inner = cell_keys if self._window is None else [key[8:] for key in cell_keys]
         keys = python_rows(key_column(pa.array(inner, pa.binary()), self._key_type))
         values = chunk.value
         if self._folder.wrapped or not isinstance(values, list):
@@ -226,22 +226,15 @@ class FoldRecords(Operator):
     def _keys(self, cell_keys: list[bytes]) -> Column:
         if self._window is None:
             return table_keys(pa.array(cell_keys, pa.binary()), None, None, self._key_type)
-        keys = pa.array([key[:-8] for key in cell_keys], pa.binary())
+        keys = pa.array([key[8:] for key in cell_keys], pa.binary())
         return table_keys(keys, _starts(cell_keys), self._window, self._key_type)
 
-    def _expire(self, expiry: Expiry) -> None:
+    def _tell_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
-        cell_keys = expiry.closed()
-        if not cell_keys:
+        rows = expiry.closed()
+        if not rows:
             return
-        before = self._session.read(self.name, cell_keys)
-        rows = [(key, None, old) for key, old in zip(cell_keys, before, strict=True) if old is not None]
-        self._session.write(self.name, rows)
-        expiry.forget(cell_keys)
-        if not rows or not self.downstream:
-            return
-        gone = [key for key, _, _ in rows]
-        states = [load_own_state(old) for _, _, old in rows if old is not None]
+        gone, states = [key for key, _ in rows], [load_own_state(data) for _, data in rows]
         starts = _starts(gone)
         ends = self._window.closes_ms(starts, starts + self._window.size_ms)
         nothing = self._results([UNTOUCHED] * len(gone))
@@ -259,4 +252,4 @@ def greatest_of(ids: npt.NDArray[np.int64], times: Ints, count: int) -> Ints:
 
 
 def _starts(cell_keys: list[bytes]) -> Any:
-    return np.array([time_of(key[-8:]) for key in cell_keys], np.int64)
+    return times_of([key[:8] for key in cell_keys])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from potok.state.store import (
     stored_key,
     stored_keys,
     stored_stop,
+    told_key,
 )
+
+PAGE = 50_000
 
 
 class StateSession:
@@ -46,6 +49,24 @@ class StateSession:
         cells = self.store.get_many(table, stored_keys(keys))
         return decode_fixed(cells, payload, self._fence, table)
 
+    def range_fixed(
+        self, table: str, start: bytes, stop: bytes, payload: np.dtype[Any]
+    ) -> tuple[list[bytes], npt.NDArray[Any]]:
+        """The keys with start <= key < stop that had a value before this attempt, and their values as one array."""
+        rows = list(self._rows(table, start, stop))
+        values, exists = decode_fixed([data for _, data in rows], payload, self._fence, table)
+        keys = [told_key(key, decode_cell(data, table, key)) if carried_key(key) else key for key, data in rows]
+        return [key for key, there in zip(keys, exists, strict=True) if there], values[exists]
+
+    def _rows(self, table: str, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Stored keys and raw cells, in pages, so that no transaction lives long."""
+        while True:
+            rows = self.store.page(table, start, stop, limit=PAGE)
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            start = rows[-1][0] + b"\x00"
+
     def keys(self, table: str, stop: bytes) -> list[bytes]:
         """The keys below `stop` that had a value before this attempt."""
         return [key for key, cell in self.store.scan(table, b"", stop) if cell.before(self._fence) is not None]
@@ -64,9 +85,9 @@ class StateSession:
             found.append([(key, value) for key, value in values if value is not None])
         return found
 
-    def first_key(self, table: str) -> bytes | None:
-        """The least key that has a value, this attempt's writes included once they are committed."""
-        for key, cell in self.store.scan(table, page=64):
+    def first_key(self, table: str, start: bytes = b"") -> bytes | None:
+        """The least key from `start` on that has a value, this attempt's writes included once they are committed."""
+        for key, cell in self.store.scan(table, start, page=64):
             if (cell.epoch, cell.batch) == self._fence.attempt:
                 if cell.new is not None:
                     return key
@@ -120,6 +141,11 @@ class StateSession:
     def discard(self, table: str, keys: Sequence[bytes]) -> None:
         """Remove cells at once, which no attempt can ask for: a committed batch has said that they are not needed."""
         self._removals.append((table, [stored_key(key) for key in keys]))
+
+    def discard_below(self, table: str, stop: bytes, limit: int = 500_000) -> None:
+        """Remove cells below a key at once, under the same condition; what is over the limit goes next time."""
+        rows = self.store.page(table, b"", stop, limit=limit)
+        self._removals.append((table, [key for key, _ in rows]))
 
     def _bury(self, table: str, keys: list[bytes]) -> None:
         """Remember deletes, so that a later batch sweeps the cells that stand for nothing."""

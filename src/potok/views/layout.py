@@ -17,7 +17,7 @@ from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.nodes import Aggregate, Node, TableSource, ToTable, Window
-from potok.views.windows import OpenReader, WindowKeys, window_kind
+from potok.views.windows import LiveWindows, OpenReader, WindowKeys, window_kind
 
 DYNAMIC = "dynamic"
 
@@ -26,7 +26,8 @@ DYNAMIC = "dynamic"
 class TableLayout:
     """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
 
-    `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own.
+    `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own;
+    `by_start` that they stand by their start, and that those which the horizon has passed are over.
     """
 
     table: str
@@ -40,6 +41,7 @@ class TableLayout:
     window: str = ""
     open: bool = False
     history_ms: int = 0
+    by_start: bool = False
 
     @property
     def key_type(self) -> pa.DataType | None:
@@ -63,7 +65,10 @@ class TableLayout:
 
     @property
     def window_keys(self) -> WindowKeys:
-        return WindowKeys(self.window, self.window_ms)
+        return WindowKeys(self.window, self.window_ms, self.by_start)
+
+    def live_windows(self) -> LiveWindows | None:
+        return LiveWindows(self.table, self.window_ms) if self.by_start else None
 
     def open_reader(self) -> OpenReader | None:
         if not self.open:
@@ -123,6 +128,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             found.get("window", "fixed" if found["window_ms"] else ""),
             found.get("open", False),
             found.get("history_ms", 0),
+            found.get("by_start", False),
         )
         for table, found in json.loads(data).items()
     }
@@ -130,7 +136,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
     names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
-    return {name: getattr(layout, name) for name in names}
+    return {name: getattr(layout, name) for name in (*names, "by_start")}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -151,6 +157,7 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
             fields,
             window=window,
             open=window in ("session", "sliding"),
+            by_start=window == "fixed",
         )
     step = inferred[node]
     history_ms = (node.lifetime.history_ms or 0) if isinstance(node, TableSource | ToTable) else 0

@@ -15,7 +15,6 @@ from potok.state.store import after_prefix
 from potok.views.layout import TableLayout
 from potok.views.spans import Span, scan_span, span_of_prefix, span_of_range
 from potok.views.versions import Version, Versions
-from potok.views.windows import time_key
 
 if TYPE_CHECKING:
     from potok.views.cut import Cut
@@ -51,6 +50,7 @@ class TableView:
     def __init__(self, tables: Tables, layout: TableLayout) -> None:
         self._tables, self._layout = tables, layout
         self._reader, self._open = layout.reader(), layout.open_reader()
+        self._live = layout.live_windows()
         self._window_keys = layout.window_keys
         self._key_type = layout.key_type
 
@@ -109,8 +109,10 @@ class TableView:
         starts = range(last, _ms(at) - self._layout.window_ms, -advance)
 
         def work(cut: Cut) -> tuple[WindowedKey, Any] | None:
-            for cell_key in (canonical + time_key(start) for start in starts):
-                data = cut.get(self.name, crc32(canonical) % cut.shards, cell_key)
+            shard = crc32(canonical) % cut.shards
+            for start in starts:
+                cell_key = self._window_keys.cell_key(canonical, start, start)
+                data = self._live.get(cut, shard, cell_key) if self._live else cut.get(self.name, shard, cell_key)
                 if data is not None:
                     return next(iter(self._decoded([(cell_key, data)])), None)
             return None
@@ -128,10 +130,14 @@ class TableView:
         high = math.inf if end is None else _ms(end)
 
         def work(cut: Cut) -> list[tuple[WindowedKey, Any]]:
-            # A long key is cut in the store, so the scan goes by what is never cut.
-            prefix, shard = canonical[:PREFIX], crc32(canonical) % cut.shards
-            cells = cut.scan(self.name, prefix, after_prefix(prefix), shard=shard)
-            mine = [cell for cell in cells if self._window_keys.inner(cell[0]) == canonical]
+            shard = crc32(canonical) % cut.shards
+            if self._live is not None:
+                mine = list(self._live.of_key(cut, shard, canonical))
+            else:
+                # A long key is cut in the store, so the scan goes by what is never cut.
+                prefix = canonical[:PREFIX]
+                cells = cut.scan(self.name, prefix, after_prefix(prefix), shard=shard)
+                mine = [cell for cell in cells if self._window_keys.inner(cell[0]) == canonical]
             if self._open is not None:
                 mine += self._open.cells(canonical, cut.get(open_table(self.name), shard, canonical))
             return [row for row in self._decoded(mine) if low <= row[0].start_ms < high]
@@ -170,7 +176,7 @@ class TableView:
 
     def rows_of(self, cut: Cut, start: bytes = b"", stop: bytes | None = None) -> list[tuple[Any, Any]]:
         """The rows of this table in a cut that somebody holds, or those in a range of stored keys."""
-        cells = list(cut.scan(self.name, start, stop))
+        cells = list(cut.scan(self.name, start, stop) if self._live is None else self._live.scan(cut))
         if self._open is not None:
             cells += [cell for key, data in cut.scan(open_table(self.name)) for cell in self._open.cells(key, data)]
         return self._decoded(cells)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from potok.kernels.expiry import HORIZON, horizon_of, windows_of
 from potok.kernels.session_columns import OpenCells
 from potok.state.codec import load_state
+from potok.state.store import after_prefix
 from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session, Sliding, Window
+from potok.views.cut import Cut
 
 _BIAS = 1 << 63
 
@@ -35,10 +39,12 @@ def key_time(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WindowKeys:
-    """The keys of cells: the canonical key, then the start of the window and, for a session, its end."""
+    """The keys of cells: the canonical key, then the start of the window and, for a session, its end; or, `by_start`,
+    the start and then the key."""
 
     kind: str
     size_ms: int
+    by_start: bool = False
 
     @property
     def width(self) -> int:
@@ -46,21 +52,55 @@ class WindowKeys:
         return 16 if self.kind == "session" else 8
 
     def inner(self, cell_key: bytes) -> bytes:
-        return cell_key[: -self.width]
+        return cell_key[8:] if self.by_start else cell_key[: -self.width]
 
     def bounds(self, cell_key: bytes) -> tuple[int, int]:
         if self.kind == "session":
             return key_time(cell_key[-16:-8]), key_time(cell_key[-8:])
-        start = key_time(cell_key[-8:])
+        start = key_time(cell_key[:8] if self.by_start else cell_key[-8:])
         return start, start + self.size_ms
 
     def cell_key(self, inner: bytes, start_ms: int, end_ms: int) -> bytes:
+        if self.by_start:
+            return time_key(start_ms) + inner
         return inner + time_key(start_ms) + (time_key(end_ms) if self.kind == "session" else b"")
 
     def holds(self, bounds: tuple[int, int], at_ms: int) -> bool:
         """Whether an instant falls into a window; the last one of a fixed window does not belong to it."""
         start, end = bounds
         return start <= at_ms < end if self.kind == "fixed" else start <= at_ms <= end
+
+
+class LiveWindows:
+    """The windows of a table that stand by their start; those that its horizon has passed are over."""
+
+    def __init__(self, table: str, size_ms: int) -> None:
+        self._table, self._size_ms = table, size_ms
+
+    def scan(self, cut: Cut) -> Iterator[Cell]:
+        for shard in range(cut.shards):
+            yield from cut.scan(windows_of(self._table), self._first(cut, shard), shard=shard)
+
+    def get(self, cut: Cut, shard: int, cell_key: bytes) -> bytes | None:
+        return cut.get(windows_of(self._table), shard, cell_key) if cell_key >= self._first(cut, shard) else None
+
+    def of_key(self, cut: Cut, shard: int, inner: bytes) -> Iterator[Cell]:
+        """The windows of one key, by looking into each window that anybody has."""
+        start: bytes | None = self._first(cut, shard)
+        while start is not None:
+            found = next(cut.scan(windows_of(self._table), start, shard=shard), None)
+            if found is None:
+                return
+            window = found[0][:8]
+            data = cut.get(windows_of(self._table), shard, window + inner)
+            if data is not None:
+                yield window + inner, data
+            start = after_prefix(window)
+
+    def _first(self, cut: Cut, shard: int) -> bytes:
+        """The least key of a window that is not over."""
+        horizon = cut.get(horizon_of(self._table), shard, HORIZON)
+        return b"" if horizon is None else time_key(key_time(horizon) - self._size_ms + 1)
 
 
 class OpenReader:

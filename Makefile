@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test faults check format bench clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -21,6 +21,9 @@ demo: $(READY) ## run the live demo and open its page
 
 test: $(READY) ## format, lint, types, then all tests, the fast ones first (ARGS="-k joins" picks)
 	@./scripts/test.sh $(ARGS)
+
+faults: $(READY) ## break everything that can break, and compare with the right answer (ARGS="--rows 'kafka*'" picks)
+	@$(PYTHON) -m tests.faults $(ARGS)
 
 check: $(READY) ## format, lint and types only
 	@./scripts/check.sh

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks import algebra, foundation
+from benchmarks import algebra, foundation, guarantees, kafka, latency, log
 from benchmarks.bench import Bench, Row, console
 
 ROWS: dict[str, Callable[[Bench], Row]] = {
@@ -35,6 +35,16 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "table_join": algebra.table_join,
     "chain_one_key": algebra.chain_one_key,
     "chain_three_keys": algebra.chain_three_keys,
+    "at_least_once": guarantees.at_least_once,
+    "at_most_once": guarantees.at_most_once,
+    "kafka": kafka.by_hand,
+    "kafka_exactly_once": kafka.exactly_once,
+    "kafka_at_least_once": kafka.at_least_once,
+    "kafka_guarantees": kafka.guarantees,
+    "log_append": log.append,
+    "log_read": log.read,
+    "latency_p50": latency.median,
+    "latency_p99": latency.slowest,
 }
 
 

@@ -81,6 +81,9 @@ class Bench:
     def handwritten(self, what: str, files: str) -> list[Rates]:
         return self._run(["benchmarks.handwritten", what, files])[0]
 
+    def handwritten_kafka(self, what: str, bootstrap: str, batch: int) -> list[Rates]:
+        return self._run(["benchmarks.handwritten_kafka", what, bootstrap, "--batch", str(batch)])[0]
+
     def potok_memory(self, what: str, log: str, batch: int) -> float:
         command = ["benchmarks.with_potok", what, log, "--batch", str(batch), "--name", f"run-{self._runs}"]
         return self._run(command, memory=True)[1]

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ SCHEMA = "order_id string, user_id string, amount double, items array<string>, c
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def session(memory: str) -> Any:
+def session(memory: str, jars: Sequence[Path] = ()) -> Any:
     import os
 
     from pyspark.sql import SparkSession
 
-    from potok.engine.java import find_java, java_home_for_spark
+    from potok.java import find_java, java_home_for_spark
     from potok.settings import Settings
 
     os.environ["JAVA_HOME"] = str(java_home_for_spark(find_java(), Settings().cache_path))
@@ -30,6 +30,7 @@ def session(memory: str) -> Any:
         SparkSession.builder.master("local[*,4]")
         .config("spark.driver.memory", memory)
         .config("spark.ui.enabled", "false")
+        .config("spark.jars", ",".join(map(str, jars)))
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .config("spark.sql.streaming.numRecentProgressUpdates", "10000")

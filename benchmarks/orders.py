@@ -60,6 +60,16 @@ def write_log(directory: Path, records: int, users: int, topic: str = "orders") 
         broker.append(topic, batch)
 
 
+def batches(records: int, users: int) -> Iterator[pa.RecordBatch]:
+    """The same orders, each under the key of its user."""
+    for first, texts in chunks(records, users):
+        times = pa.array(BEGIN_MS + np.arange(first, first + len(texts)))
+        keys = pc.struct_field(pc.extract_regex(texts, '"user_id":"(?P<user>[^"]+)"'), 0)
+        yield pa.RecordBatch.from_pydict(
+            {"key": keys.cast(pa.binary()), "value": texts.cast(pa.binary()), "timestamp": times}
+        )
+
+
 def write_files(directory: Path, records: int, users: int, per_file: int) -> None:
     """One JSON document a line, as many a file as one batch of the hand-written query should take from it."""
     directory.mkdir(parents=True, exist_ok=True)

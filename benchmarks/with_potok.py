@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,23 @@ def typed(name: str) -> StreamsBuilder:
         name="totals",
     )
     return builder
+
+
+def typed_out(name: str, guarantee: str = "exactly_once", topic: str = "") -> StreamsBuilder:
+    """The typed topology, its changes written to a topic."""
+    builder = StreamsBuilder(name)
+    orders = builder.stream("orders", value=Order).filter(lambda v: v["amount"] > 20)
+    totals = orders.group_by("user_id").aggregate(
+        initializer={"n": 0, "total": 0.0},
+        aggregator=lambda k, v, agg: {"n": agg["n"] + 1, "total": agg["total"] + v["amount"]},
+        name="totals",
+    )
+    totals.to_stream().to(topic or f"totals-{name}", guarantee=guarantee)
+    return builder
+
+
+def typed_out_at_least_once(name: str) -> StreamsBuilder:
+    return typed_out(name, "at_least_once")
 
 
 def dynamic(name: str) -> StreamsBuilder:
@@ -154,10 +172,19 @@ def three_keys(name: str) -> StreamsBuilder:
     return builder
 
 
+def copy(name: str, guarantee: str) -> StreamsBuilder:
+    """Every record as it is, into a topic of its own."""
+    builder = StreamsBuilder(name)
+    builder.stream("orders", value=Order).to(f"copies-{name}", guarantee=guarantee)
+    return builder
+
+
 WHAT: dict[str, Callable[[str], StreamsBuilder]] = {
     "typed": typed,
     "dynamic": dynamic,
     "seeds": seeds,
+    "typed_out": typed_out,
+    "typed_out_at_least_once": typed_out_at_least_once,
     "tumbling": tumbling_windows,
     "hopping": hopping_windows,
     "session": session_windows,
@@ -166,6 +193,9 @@ WHAT: dict[str, Callable[[str], StreamsBuilder]] = {
     "one_step": one_step,
     "three_steps": three_steps,
     "three_keys": three_keys,
+    "copy_exactly_once": partial(copy, guarantee="exactly_once"),
+    "copy_at_least_once": partial(copy, guarantee="at_least_once"),
+    "copy_at_most_once": partial(copy, guarantee="at_most_once"),
 }
 
 

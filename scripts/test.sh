@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 
 if [ "${CI:-}" = true ]; then
   ./scripts/install-browser.sh
+  ./scripts/servers.sh
 fi
 ./scripts/check.sh
 printf '\n== tests\n'

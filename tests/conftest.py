@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from potok.log.kafka.errors import JarsNotFound
+from potok.log.kafka.jars import connector_jars
 from potok.settings import Settings
+
+pytest_plugins = ("kafka", "servers")
+"""What is in kafka.py and servers.py of this directory: servers for all tests."""
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SLOW = ("spark", "kill", "browser")
+SLOW = ("kafka", "spark", "kill", "browser")
 """Marks, in the order in which their tests run, after all the others."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -32,9 +37,19 @@ def spark() -> Iterator[SparkSession]:
     """The session of the whole run. A test that asks for it is marked `spark` by that alone."""
     from potok.engine.session import spark_session
 
-    session = spark_session(Settings(driver_memory="1g"))
+    session = spark_session(Settings(driver_memory="1g", spark=connector()))
     yield session
     session.stop()
+
+
+def connector() -> dict[str, str]:
+    """Spark's connector to Kafka must be there when Spark starts."""
+    try:
+        return {"spark.jars": ",".join(map(str, connector_jars(Settings.load().cache_path)))}
+    except JarsNotFound:
+        if os.environ.get("CI"):
+            raise
+        return {}
 
 
 @pytest.fixture(scope="session")
@@ -53,8 +68,9 @@ def find_browser() -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("spark")
+        for needed in ("kafka", "spark"):
+            if needed in getattr(item, "fixturenames", ()):
+                item.add_marker(needed)
     items.sort(key=lambda item: max((n for n, mark in enumerate(SLOW, 1) if item.get_closest_marker(mark)), default=0))
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from potok.expressions import functions
     from potok.log.consumer import Consumer
     from potok.log.producer import Producer
+    from potok.log.queue import Queue
     from potok.records.record import Record
+    from potok.sinks.guarantee import Guarantee
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
     from potok.topology.processor import Processor, ProcessorContext
     from potok.topology.stores import list_store, map_store, value_store, window_store
@@ -39,7 +41,9 @@ _HOMES = {
     "PotokError": "potok.errors",
     "Consumer": "potok.log.consumer",
     "Producer": "potok.log.producer",
+    "Queue": "potok.log.queue",
     "Record": "potok.records.record",
+    "Guarantee": "potok.sinks.guarantee",
     "hopping": "potok.topology.nodes.windows",
     "session": "potok.topology.nodes.windows",
     "sliding": "potok.topology.nodes.windows",
@@ -55,10 +59,12 @@ _HOMES = {
 
 __all__ = [
     "Consumer",
+    "Guarantee",
     "PotokError",
     "Processor",
     "ProcessorContext",
     "Producer",
+    "Queue",
     "Record",
     "Stream",
     "StreamsBuilder",

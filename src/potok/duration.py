@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
 
-from potok.errors import TopologyError
+from potok.errors import Location, TopologyError
 
 _UNITS = {
     "millisecond": 1,
@@ -21,6 +22,8 @@ _UNITS = {
     "h": 3_600_000,
     "d": 86_400_000,
 }
+
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 
 Duration = timedelta | str | int | float
 """A `timedelta`, text such as "5 minutes", or a number of seconds."""
@@ -46,12 +49,26 @@ def days(n: float) -> timedelta:
     return timedelta(days=n)
 
 
+class NotADuration(TopologyError):
+    """Something that does not tell how long."""
+
+    def __init__(self, given: object) -> None:
+        shown = f'"{given}"' if isinstance(given, str) else repr(given)
+        super().__init__(
+            f"{shown} is not a duration",
+            hint='write it like "5 minutes", "1h 30m" or seconds(30)',
+            at=Location.of_caller(),
+        )
+
+
 def to_ms(duration: Duration) -> int:
     """Whole milliseconds of a duration in any accepted spelling."""
     if isinstance(duration, timedelta):
         return round(duration.total_seconds() * 1000)
     if isinstance(duration, str):
         return _parse(duration)
+    if not isinstance(duration, int | float) or not math.isfinite(duration):
+        raise NotADuration(duration)
     return round(duration * 1000)
 
 
@@ -65,16 +82,18 @@ def show_ms(ms: int) -> str:
 
 def _parse(text: str) -> int:
     total = 0.0
-    parts = re.findall(r"([0-9.]+)\s*([A-Za-z]+)", text)
-    if not parts or re.sub(r"[0-9.]+\s*[A-Za-z]+[\s,]*", "", text).strip():
-        raise TopologyError(f'"{text}" is not a duration', hint='write it like "5 minutes", "1h 30m" or seconds(30)')
+    parts = re.findall(rf"({_NUMBER})\s*([A-Za-z]+)", text)
+    if not parts or re.sub(rf"{_NUMBER}\s*[A-Za-z]+[\s,]*", "", text).strip():
+        raise NotADuration(text)
     for number, word in parts:
         unit = word.lower()
         if unit not in _UNITS:
             unit = unit.removesuffix("s")
         if unit not in _UNITS:
             raise TopologyError(
-                f'"{word}" is not a unit of time', hint="use milliseconds, seconds, minutes, hours, days"
+                f'"{word}" is not a unit of time',
+                hint="use milliseconds, seconds, minutes, hours, days",
+                at=Location.of_caller(),
             )
         total += float(number) * _UNITS[unit]
     return round(total)

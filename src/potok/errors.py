@@ -6,12 +6,18 @@ PotokError
 ├── LogError           topics, partitions, offsets, segments
 ├── StateError         fenced cells and their store
 ├── QueryError         a running topology
+├── SinkError          sinks outside the log
 └── SetupError         the machine: Java, memory, disk
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_COMMANDS, _AS_A_USER = (os.path.join(_PACKAGE, room) + os.sep for room in ("cli", "demo"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,19 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @classmethod
+    def of_caller(cls) -> Location | None:
+        """The line of the user's program that called into Potok; none if it was called by a command."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            file = os.path.abspath(frame.f_code.co_filename)
+            if file.startswith(_COMMANDS):
+                return None
+            if not file.startswith(_PACKAGE) or file.startswith(_AS_A_USER):
+                return cls(frame.f_code.co_filename, frame.f_lineno)
+            frame = frame.f_back  # type: ignore[assignment]
+        return None
 
 
 class PotokError(Exception):
@@ -71,6 +90,10 @@ class StateError(PotokError):
 
 class QueryError(PotokError):
     """A query could not start or go on."""
+
+
+class SinkError(PotokError):
+    """A sink outside the log cannot take what a query has for it."""
 
 
 class SetupError(PotokError):

@@ -15,6 +15,7 @@ from potok.errors import PotokError, SetupError
 
 FILE_NAME = "potok.toml"
 PREFIX = "POTOK_"
+_KAFKA_PREFIX = "POTOK_KAFKA_"
 
 
 class SettingError(SetupError):
@@ -30,6 +31,9 @@ class Settings:
 
     broker: str = "file:./data"
     """Where the log lives, as a URL or a directory."""
+
+    state: str = ""
+    """Where a new query keeps its state: a directory, `redis://...` or `postgresql://...`; empty for beside the log."""
 
     shards: int = 0
     """How many ways the state of a new query is cut; 0 for as many as there are cores. Recorded when it is created."""
@@ -49,6 +53,10 @@ class Settings:
     idle_after_ms: int = 30_000
     """A partition read to its end for this long no longer holds the clock back."""
 
+    on_lost: str = "stop"
+    """When the next records of a query were deleted before it came to them: `stop`, `jump` over them, or read the
+    `archive`."""
+
     spark_ui: bool = False
     """Serve Spark's own web page."""
 
@@ -60,6 +68,10 @@ class Settings:
 
     spark: Mapping[str, str] = field(default_factory=dict)
     """Any other Spark setting: the `[spark]` table of `potok.toml`."""
+
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of Kafka's client: the `[kafka]` table of `potok.toml`, and `POTOK_KAFKA_SECURITY_PROTOCOL` for
+    `security.protocol`. Not shown, because it may hold passwords."""
 
     @classmethod
     def load(
@@ -73,9 +85,14 @@ class Settings:
         environ = os.environ if environ is None else environ
         given = {name: value for name, value in explicit.items() if value is not None}
         values: dict[str, Any] = {}
-        values |= _checked(_from_file(Path(directory) / FILE_NAME), FILE_NAME)
-        values |= _checked(_from_environment(environ), "the environment", prefix=PREFIX)
-        values |= _checked(given, "the arguments")
+        for found, where, prefix in (
+            (_from_file(Path(directory) / FILE_NAME), FILE_NAME, ""),
+            (_from_environment(environ), "the environment", PREFIX),
+            (given, "the arguments", ""),
+        ):
+            checked = _checked(found, where, prefix)
+            # Each option of Kafka's client has a rank of its own.
+            values |= checked | {"kafka": {**values.get("kafka", {}), **checked.get("kafka", {})}}
         return cls(**values)
 
     @property
@@ -86,8 +103,10 @@ class Settings:
 
 
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
-_OTHER_VARIABLES = ("POTOK_FAILPOINT", "POTOK_EXAMPLES", "POTOK_SEED")
-"""Start like a setting, but belong to the tests."""
+_OTHER_VARIABLES = ("POTOK_FAILPOINT", "POTOK_EXAMPLES", "POTOK_SEED", "POTOK_STATE_PASSWORD")
+"""Start like a setting, but belong to the tests, or are no business of a file."""
+
+_CHOICES = {"on_lost": ("stop", "jump", "archive")}
 
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 
@@ -103,11 +122,14 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
-    return {
-        name.removeprefix(PREFIX).lower(): text
-        for name, text in environ.items()
-        if name.startswith(PREFIX) and name not in _OTHER_VARIABLES
-    }
+    found: dict[str, object] = {}
+    kafka: dict[str, object] = {}
+    for name, text in environ.items():
+        if name.startswith(_KAFKA_PREFIX):
+            kafka[name.removeprefix(_KAFKA_PREFIX).lower().replace("_", ".")] = text
+        elif name.startswith(PREFIX) and name not in _OTHER_VARIABLES:
+            found[name.removeprefix(PREFIX).lower()] = text
+    return {**found, "kafka": kafka} if kafka else found
 
 
 def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict[str, Any]:
@@ -135,9 +157,11 @@ def _converted(field_name: str, is_duration: bool, value: object) -> object:
     if kind == "bool":
         return _boolean(value)
     if kind == "str" and isinstance(value, str | Path):
+        if str(value) not in _CHOICES.get(field_name, (str(value),)):
+            raise ValueError(value)
         return str(value)
     if kind.startswith("Mapping") and isinstance(value, Mapping):
-        return dict(_flat(value))
+        return dict(_flat(value, "spark." if field_name == "spark" else ""))
     raise ValueError(value)
 
 
@@ -156,7 +180,7 @@ def _boolean(value: object) -> bool:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str, str]]:
-    """TOML reads `sql.ansi.enabled = true` as nested tables; Spark wants the dotted name back."""
+    """TOML reads `sql.ansi.enabled = true` as nested tables; Spark and Kafka want the dotted name back."""
     pairs: list[tuple[str, str]] = []
     for name, value in table.items():
         dotted = name if name.startswith("spark.") else prefix + name
@@ -170,8 +194,11 @@ def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str
 def _wanted(name: str) -> str:
     if name in _DURATIONS:
         return 'write a duration such as "30 seconds"'
+    if name in _CHOICES:
+        return f"write one of: {', '.join(_CHOICES[name])}"
     words = {"int": "a whole number above zero", "bool": "true or false", "str": "text"}
-    return f"write {words.get(_TYPES[name], 'a table of Spark settings')}"
+    tables = {"spark": "a table of Spark settings", "kafka": "a table of options of Kafka's client"}
+    return f"write {words.get(_TYPES[name]) or tables[name]}"
 
 
 def _unknown(name: str, where: str, prefix: str) -> SettingError:

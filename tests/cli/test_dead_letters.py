@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from cli.shop import HOUR, fill, write_program
+from kernels.in_process import InProcess
+from potok.dsl.builder import StreamsBuilder
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
-from potok.views.dead_letters import BLOCK, dead_letters_at, latest_dead_letters, read_dead_letters
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_a_list_for_people_counts_the_reasons(letters) -> None:
     assert result.out.splitlines()[0].split()[:3] == ["query", "letter", "set"]
     assert "0xff006e6f74206a736f6e" in result.out
     assert "\x1b" not in result.out
-    assert result.err.strip() == 'query "shop" has set aside 2 in all: decode 1, late 1'
+    assert result.err.strip() == 'query "shop": 2 open; it has set aside 2 in all: decode 1, late 1'
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,11 @@ def test_a_list_for_people_counts_the_reasons(letters) -> None:
         (("--step", "orders"), ["decode"]),
         (("--reason", "late", "--step", "orders"), []),
         (("--query", "shop", "--limit", "5"), ["decode", "late"]),
+        (("--topic", "orders"), ["decode", "late"]),
+        (("--topic", "clicks"), []),
+        (("--since", "1h ago"), ["decode", "late"]),
+        (("--until", "1h ago"), []),
+        (("--since", "1h ago", "--until", "now", "--reason", "late"), ["late"]),
     ],
 )
 def test_a_list_is_narrowed(letters, words: tuple[str, ...], reasons: list[str]) -> None:
@@ -58,6 +64,7 @@ def test_one_is_shown_with_its_bytes(letters) -> None:
     place = next(row["letter"] for row in letters("list", "--json", "--reason", "decode").objects)
     shown = dict(line.split(":", 1) for line in letters("show", place).out.splitlines())
     assert shown["reason"].strip() == "decode"
+    assert (shown["state"].strip(), shown["replayed"].strip()) == ("open", "never")
     assert shown["record"].strip() == "orders 1:0"
     assert shown["time"].strip() == f"1970-01-01 05:00:00 UTC ({5 * HOUR})"
     assert shown["key"].strip() == "k (1 byte)"
@@ -70,35 +77,113 @@ def test_one_that_is_not_there_is_refused(letters, words: tuple[str, ...], code:
     assert letters("show", *words).code == code
 
 
-def test_without_queries_there_are_no_letters(potok) -> None:
+def test_without_queries_there_are_no_letters(potok, tmp_path: Path) -> None:
+    open_broker(tmp_path / "data").close()
     result = potok("dead-letters", "list")
     assert (result.code, result.out, result.err.strip()) == (0, "", "no dead letters")
 
 
-def append(directory: Path, count: int, partition: int, reason: str = "late"):
-    broker = open_broker(directory)
-    broker.create_topic("shop-dead-letters", 2, exist_ok=True)
-    headers = (("potok.reason", reason.encode()), ("potok.offset", b"7"))
-    broker.append("shop-dead-letters", [LogRecord(None, b"%d" % n, n, headers) for n in range(count)], partition)
-    return broker
+def checking(limit: int) -> StreamsBuilder:
+    """A program that sets aside all amounts below the limit."""
+    builder = StreamsBuilder("shop")
+
+    def checked(value):
+        if value["amount"] < limit:
+            raise ValueError("too small")
+        return value
+
+    builder.stream("orders").map_values(checked, name="check").to("checked")
+    return builder
 
 
-def test_the_latest_are_read_from_the_end_until_there_are_enough(tmp_path: Path) -> None:
-    append(tmp_path, 3, 0, "decode")
-    broker = append(tmp_path, 2 * BLOCK + 5, 0)
-    last = latest_dead_letters(broker, "shop-dead-letters", 2)
-    assert [letter.place for letter in last] == [(0, 2 * BLOCK + 6), (0, 2 * BLOCK + 7)]
-    far = latest_dead_letters(broker, "shop-dead-letters", 2, lambda letter: letter.reason == "decode")
-    assert [letter.place for letter in far] == [(0, 1), (0, 2)]
-    assert len(read_dead_letters(broker, "shop-dead-letters")) == 2 * BLOCK + 8
+@pytest.fixture
+def play(tmp_path: Path):
+    """Runs the program on what is there, and gives the amounts that have passed so far."""
+
+    def go_on(limit: int, *amounts: int) -> list[int]:
+        with InProcess(checking(limit), directory=tmp_path / "data") as driver:
+            for n in amounts:
+                driver.send("orders", {"amount": n}, key=f"k{n}", headers={"trace": b"t"}, timestamp=n)
+            driver.run()
+            return [record.value["amount"] for record in driver.read("checked")]
+
+    return go_on
+
+
+@pytest.fixture
+def run(potok, play):
+    """`potok dead-letters` beside a query that has set aside the second, third and fifth order."""
+    play(3, 4, 1, 2, 5, 1)
+    return lambda *words, **options: potok("dead-letters", *words, **options)
+
+
+def test_replayed_records_go_through_the_mended_program(run, play) -> None:
+    planned = run("replay", "--dry-run")
+    assert planned.out.split() == ["topic", "partition", "records", "orders", "0", "3"]
+    assert 'would append 3 records of 3 dead letters of query "shop"' in planned.err
+    assert len(run("list", "--json").objects) == 3
+
+    (done,) = run("replay", "--json").objects
+    assert done == {
+        "query": "shop",
+        "done": True,
+        "letters": 3,
+        "records": 3,
+        "partitions": [{"topic": "orders", "partition": 0, "records": 3}],
+        "left": {},
+    }
+    assert play(0) == [4, 5, 1, 2, 1]
+    assert run("list").err.splitlines()[-1] == "no dead letters"
+    assert {row["state"] for row in run("list", "--all", "--json").objects} == {"replayed"}
+    assert 'nothing to replay for query "shop"' in run("replay").err
+    assert len(play(0)) == 5
+
+
+def test_a_record_that_fails_again_is_a_new_letter_that_says_how_often(run, play) -> None:
+    run("replay")
+    play(3)
+    run("replay", "--step", "check")
+    assert play(2) == [4, 5, 2]
+    found = run("list", "--json").objects
+    assert [(row["replays"], row["value"]) for row in found] == [(2, '{"amount":1}')] * 2
+    assert found[0]["headers"] == {"trace": "t", "potok.replayed": "2"}
+    assert "2 times" in run("show", found[0]["letter"]).out
+
+
+def test_one_letter_is_replayed_by_its_place(run) -> None:
+    (place,) = [row["letter"] for row in run("list", "--json").objects if row["offset"] == 2]
+    assert run("replay", place, "--json").objects[0]["records"] == 1
+    assert [row["offset"] for row in run("list", "--json").objects] == [1, 4]
+    assert run("replay", place, "--json").objects[0]["records"] == 0
+    assert run("show", place, "--json").objects[0]["state"] == "replayed"
+    assert run("replay", "77").code == 1
+    assert run("replay", "x").code == 2
+    assert run("replay", "--since", "some day").code == 1
+
+
+def test_letters_made_inside_the_query_are_told_by_count(run, tmp_path: Path) -> None:
+    broker = open_broker(tmp_path / "data")
+    broker.append("shop-dead-letters", [LogRecord(b"k", b"v", 1, (("potok.topic", b""),))])
     broker.close()
+    result = run("replay")
+    assert "1 dead letter cannot be replayed: made inside the query" in result.err
+    assert len(run("list", "--json").objects) == 1
 
 
-def test_partitions_are_told_apart_by_place(tmp_path: Path) -> None:
-    append(tmp_path, 2, 0)
-    broker = append(tmp_path, 1, 1)
-    assert [letter.place for letter in dead_letters_at(broker, "shop-dead-letters", 0)] == [(0, 0), (1, 0)]
-    assert [letter.place for letter in dead_letters_at(broker, "shop-dead-letters", 0, 1)] == [(1, 0)]
-    assert [letter.place for letter in dead_letters_at(broker, "shop-dead-letters", 1)] == [(0, 1)]
-    assert dead_letters_at(broker, "shop-dead-letters", 5) == []
-    broker.close()
+def test_purged_letters_are_gone_after_a_yes(run) -> None:
+    assert run("purge", "--reason", "error", stdin="n\n").code == 1
+    assert "would purge 3 dead letters" in run("purge", "--dry-run").err
+    first, *_ = run("list", "--json").objects
+    assert "purged 1 dead letter" in run("purge", first["letter"], stdin="y\n").err
+    assert run("show", first["letter"]).code == 1
+    assert len(run("list", "--json").objects) == 2
+    assert run("purge", "--yes", "--json").objects == [{"query": "shop", "done": True, "letters": 2, "removed": 2}]
+    assert run("list", "--all", "--json").objects == []
+    assert run("purge", "--json").objects == [{"query": "shop", "done": True, "letters": 0, "removed": 0}]
+
+
+def test_what_was_replayed_is_purged_with_all(run) -> None:
+    run("replay")
+    assert run("purge", "--yes", "--json").objects[0]["letters"] == 0
+    (purged,) = run("purge", "--all", "--yes", "--json").objects
+    assert (purged["letters"], purged["removed"]) == (3, 3)

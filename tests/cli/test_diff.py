@@ -41,7 +41,7 @@ def test_a_change_that_does_not_fit_ends_with_1_and_says_what_to_do(potok, tmp_p
     result = potok("diff", program)
     assert result.code == 1
     row = next(line for line in result.out.splitlines() if "hourly_totals" in line)
-    assert row.startswith("does not fit") and "its window was" in row
+    assert row.startswith("does not fit") and "its window was tumbling 1h and is tumbling 2h" in row
     assert "give the changed step another name=" in result.err
     assert [change["fits"] for change in potok("diff", program, "--json").objects] == [False]
 

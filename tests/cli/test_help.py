@@ -58,6 +58,7 @@ def test_a_misspelled_command_is_suggested(potok) -> None:
 
 
 def test_an_error_is_printed_with_its_hint_and_ends_with_1(potok) -> None:
+    potok("topics", "create", "other")
     result = potok("topics", "describe", "orders")
     assert result.code == 1
     assert result.out == ""

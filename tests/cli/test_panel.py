@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from potok.cli.panel import Lines, Objects, Screen, as_line, panel, show_time, summary_text
+from potok.cli.panel import Lines, Objects, Screen, as_line, panel, show_rate, show_time, summary_text
 from potok.topology.compare import Change
 
 WAITING = {"at": 1, "query": "shop", "state": "starting", "error": ""}
@@ -105,8 +105,17 @@ def test_lines_come_every_few_seconds_and_only_after_a_batch(capsys) -> None:
 
 def test_a_line_holds_the_numbers() -> None:
     assert as_line(RUNNING) == (
-        "batch 12: in 3,012/s, out 12/s, lag 1,500, 210 ms, state 1.5 KB, 3 dead letters (decode 1, late 2)"
+        "batch 12: in 1,234,567 (3,012/s), out 89 (12/s), lag 1,500, 210 ms, state 1.5 KB, "
+        "3 dead letters (decode 1, late 2)"
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"), [(0.0, "0/s"), (0.02, "<0.1/s"), (0.42, "0.4/s"), (9.96, "10/s"), (3012.4, "3,012/s")]
+)
+def test_few_records_a_second_are_not_shown_as_none(rate: float, shown: str) -> None:
+    assert show_rate(rate) == shown
+    assert f"({shown})" in as_line(RUNNING | {"rate_in": rate})
 
 
 def test_objects_name_their_event(capsys) -> None:

@@ -137,3 +137,27 @@ def test_lines_of_a_pipe_come_out_before_it_ends() -> None:
     os.close(writing)
     assert list(blocks) == [[b"end"]]
     os.close(reading)
+
+
+def test_a_name_that_is_nearly_that_of_another_topic_is_questioned(potok, lines, tmp_path: Path) -> None:
+    lines("one\n")
+    result = potok("produce", "ordrs", "lines")
+    assert result.code == 0
+    assert 'created topic "ordrs"' in result.err
+    assert 'warning: did you mean "orders"?' in result.err
+    assert "potok topics delete ordrs" in result.err
+
+
+def test_a_name_of_its_own_is_not_questioned(potok, lines) -> None:
+    lines("one\n")
+    assert "did you mean" not in potok("produce", "payments", "lines").err
+
+
+def test_a_topic_can_be_demanded(potok, lines) -> None:
+    lines("one\n")
+    result = potok("produce", "ordrs", "lines", "--no-create")
+    assert result.code == 1
+    assert 'there is no topic "ordrs"' in result.err
+    assert 'did you mean "orders"?' in result.err
+    assert [topic["topic"] for topic in potok("topics", "list", "--json").objects] == ["orders"]
+    assert potok("produce", "orders", "lines", "--no-create").code == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.shop import SHOP, leave_a_run, write_program
-from potok.cli.run import Interruption, Standing, summary
+from potok.cli.running import Interruption, Standing, summary
 from potok.engine.lock import QueryLock
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord

@@ -11,6 +11,7 @@ import pytest
 from cli.shop import HOUR, fill, leave_a_run, write_program
 from potok.cli.rows import NotAKey, parse_key
 from potok.cli.tables import as_object, show_instant
+from potok.log.open import open_broker
 from potok.views.layout import TableLayout
 from potok.views.table_view import WindowedKey
 
@@ -126,7 +127,8 @@ def test_spark_is_not_needed(data: str) -> None:
     assert done.stderr.strip() == "False"
 
 
-def test_a_log_without_queries_says_so(potok) -> None:
+def test_a_log_without_queries_says_so(potok, tmp_path: Path) -> None:
+    open_broker(tmp_path / "data").close()
     assert (potok("tables", "list").out, potok("tables", "list").code) == ("", 0)
     assert "no query has run here yet" in potok("tables", "scan", "x").err
 

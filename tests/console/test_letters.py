@@ -9,6 +9,8 @@ from potok.console.letters import PER_REASON, SHOWN_CHARS, RecentLetters, shown
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
+from potok.views.letter_box import LetterBox
+from potok.views.wanted_letters import Wanted
 
 TOPIC = "shop-dead-letters"
 
@@ -29,26 +31,26 @@ def letter(reason: str, offset: int, value: bytes | None = b"{}", error: str = "
 
 
 def test_a_query_without_dead_letters_has_none(broker: Broker) -> None:
-    assert RecentLetters(broker, TOPIC).latest() == []
+    assert RecentLetters(broker, "shop").latest() == []
 
 
 def test_a_letter_says_what_where_and_why(broker: Broker) -> None:
     broker.create_topic(TOPIC)
     broker.append(TOPIC, [letter("decode", 42, b'{"amount": "a lot"}', "expected double")])
 
-    (found,) = RecentLetters(broker, TOPIC).latest()
+    (found,) = RecentLetters(broker, "shop").latest()
 
     assert found["at"] > 0
     del found["at"]
     assert found == {
         "reason": "decode", "step": "high", "error": "expected double", "key": "k", "value": '{"amount": "a lot"}',
-        "topic": "orders", "partition": 3, "offset": 42,
+        "topic": "orders", "partition": 3, "offset": 42, "replays": 0,
     }  # fmt: skip
 
 
 def test_letters_that_come_later_are_found_by_the_next_look_once(broker: Broker) -> None:
     broker.create_topic(TOPIC, 2)
-    letters = RecentLetters(broker, TOPIC)
+    letters = RecentLetters(broker, "shop")
     broker.append(TOPIC, [letter("late", 1)], 0)
     assert [found["offset"] for found in letters.latest()] == [1]
 
@@ -60,7 +62,7 @@ def test_letters_that_come_later_are_found_by_the_next_look_once(broker: Broker)
 
 def test_a_flood_of_one_reason_does_not_hide_another(broker: Broker) -> None:
     broker.create_topic(TOPIC)
-    letters = RecentLetters(broker, TOPIC)
+    letters = RecentLetters(broker, "shop")
     broker.append(TOPIC, [letter("error", 0)])
     letters.latest()
 
@@ -77,3 +79,18 @@ def test_a_value_is_cut_and_bytes_that_are_no_text_are_escaped() -> None:
     assert shown(b"caf\xff") == "caf\\xff"
     assert shown("é".encode() * SHOWN_CHARS) == "é" * SHOWN_CHARS
     assert shown(None) == ""
+
+
+def test_letters_that_are_done_with_are_not_shown_and_not_counted(broker: Broker) -> None:
+    letters = RecentLetters(broker, "shop")
+    assert (letters.latest(), letters.open()) == ([], 0)
+    broker.create_topic("orders", 4)
+    broker.create_topic(TOPIC)
+    broker.append(TOPIC, [letter("late", 1), letter("late", 2), letter("decode", 3)])
+    assert (len(letters.latest()), letters.open()) == (3, 3)
+
+    LetterBox(broker, "shop").replay(Wanted(reason="late"))
+
+    assert ([found["offset"] for found in letters.latest()], letters.open()) == ([3], 1)
+    LetterBox(broker, "shop").purge()
+    assert (letters.latest(), letters.open()) == ([], 0)

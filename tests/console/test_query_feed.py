@@ -84,6 +84,13 @@ def test_rates_follow_the_commits(broker: Broker) -> None:
     assert snapshot["steps"] == {"filter": {"in": 4_000, "out": 400, "rate": 300.0}}
 
 
+def test_the_first_batch_that_is_seen_has_a_rate(broker: Broker) -> None:
+    commit(broker, batch_ms=500, records_in=20, records_out=5, total_in=1_020, total_out=105)
+
+    snapshot = QueryFeed(broker, "shop", clock=Clock()).snapshot()
+    assert (snapshot["rate_in"], snapshot["rate_out"]) == (40.0, 10.0)
+
+
 def test_a_query_that_stopped_has_no_rate_and_its_clock_stands_still(broker: Broker) -> None:
     clock = Clock()
     feed = QueryFeed(broker, "shop", clock=clock)
@@ -124,7 +131,7 @@ def test_a_topic_that_was_deleted_does_not_break_the_page(broker: Broker) -> Non
 
 def test_dead_letters_are_counted_by_reason_and_the_latest_are_shown(broker: Broker) -> None:
     broker.create_topic("shop-dead-letters")
-    headers = (("potok.reason", b"late"), ("potok.step", b"hourly"))
+    headers = (("potok.topic", b"orders"), ("potok.reason", b"late"), ("potok.step", b"hourly"))
     broker.append("shop-dead-letters", [LogRecord(b"k", b"{}", 1, headers)])
     commit(broker, total_in=10, dead_letters=1, dead_letters_by_reason={"late": 1})
 
@@ -132,6 +139,7 @@ def test_dead_letters_are_counted_by_reason_and_the_latest_are_shown(broker: Bro
 
     assert (snapshot["dead_letters"], snapshot["dead_letters_by_reason"]) == (1, {"late": 1})
     assert [letter["step"] for letter in snapshot["recent_dead_letters"]] == ["hourly"]
+    assert snapshot["open_dead_letters"] == 1
 
 
 def test_rows_of_a_query_that_never_ran_are_an_error_with_a_hint(broker: Broker) -> None:

@@ -58,7 +58,7 @@ def test_a_declared_type_and_one_change_for_each_record() -> None:
         (lambda b, g: g.cogroup(b.stream("other"), add), "cogroup got"),
         (lambda b, g: g.cogroup(g, add), "cogroup got"),
         (lambda b, g: g.cogroup(StreamsBuilder("p").stream("o").group_by_key(), add), "two builders"),
-        (lambda b, g: g.cogroup(b.stream("other").group_by_key(), lambda v: v), "arguments"),
+        (lambda b, g: g.cogroup(b.stream("other").group_by_key(), lambda v: v), "takes 1 argument"),
         (lambda b, g: g.windowed_by("1 hour"), "windowed_by got"),
         (lambda b, g: g.windowed_by(session("1 h", opens=lambda v: True)), "opened or closed"),
     ],

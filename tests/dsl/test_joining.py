@@ -12,6 +12,7 @@ from potok.dsl.handle import UnnamedState
 from potok.dsl.joining import JoinWithoutWindow
 from potok.duration import minutes, seconds
 from potok.errors import PotokError, TopologyError
+from potok.expressions.function import WrongArity
 from potok.topology.infer import infer
 from potok.topology.infer_joins import KeysDiffer, WindowedTable
 from potok.topology.nodes import (
@@ -178,7 +179,7 @@ def refused(builder: StreamsBuilder, write: Any) -> PotokError:
         (lambda o, p, u: o.join(p, within=1, on="user"), "on= and wait_for_table= are for joins with a table"),
         (lambda o, p, u: o.join(p, "user", within=1), "a join takes one joiner"),
         (lambda o, p, u: o.join(u, pair, pair), "a join takes one joiner"),
-        (lambda o, p, u: o.join(u, lambda v: v), "takes 1 arguments"),
+        (lambda o, p, u: o.join(u, lambda v: v), "takes 1 argument"),
         (lambda o, p, u: o.join("payments", within=1), "cannot join a stream to 'payments'"),
         (lambda o, p, u: o.join(StreamsBuilder("x").stream("p"), within=1), "what two builders made"),
     ],
@@ -211,3 +212,19 @@ def test_a_windowed_table_is_refused(builder: StreamsBuilder) -> None:
     error = refused(builder, lambda o, p, u: o.join(counts).to("out"))
     assert isinstance(error, WindowedTable)
     assert 'the windowed table "counts"' in error.message
+
+
+@pytest.mark.parametrize("other", ["stream", "table"])
+def test_a_joiner_with_other_arguments_is_answered_with_what_to_write(other: str) -> None:
+    builder = StreamsBuilder("q")
+    options = {"within": "1 h"} if other == "stream" else {}
+    with pytest.raises(WrongArity) as caught:
+        builder.stream("a").join(getattr(builder, other)("b"), lambda v: v, **options)
+    assert caught.value.hint == "write lambda left, right: ... or lambda key, left, right: ..."
+
+
+def test_a_joiner_of_tables_is_answered_in_the_same_way() -> None:
+    builder = StreamsBuilder("q")
+    with pytest.raises(WrongArity, match="takes 1 argument, but it is called with 2 or 3") as caught:
+        builder.table("a").join(builder.table("b"), lambda v: v)
+    assert "left, right" in caught.value.hint

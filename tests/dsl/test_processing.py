@@ -117,3 +117,26 @@ def test_the_description_tells_stores_and_outputs() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in").process(Limited(1), name="p", outputs={"alerts": None}).to("out")
     assert "process p: stores last (value), seen (list); outputs alerts" in builder.describe()
+
+
+class Short(Processor):
+    def process(self, key: Any, value: Any) -> None: ...  # type: ignore[override]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (Short(), "write def process(self, key, value, ctx): ..."),
+        (lambda v: v, "write def process(key, value, ctx): ..., or pass a potok.Processor"),
+    ],
+)
+def test_a_processor_with_other_arguments_is_answered_with_what_to_write(given: Any, said: str) -> None:
+    with pytest.raises(WrongArity) as caught:
+        StreamsBuilder("q").stream("s").process(given, name="p")
+    assert caught.value.hint == said
+
+
+def test_a_timer_with_other_arguments_is_answered_with_what_to_write() -> None:
+    with pytest.raises(WrongArity) as caught:
+        StreamsBuilder("q").stream("s").process(lambda key, value, ctx: [], on_timer=lambda at: [], name="p")
+    assert caught.value.hint == "write def on_timer(key, at, ctx): ..."

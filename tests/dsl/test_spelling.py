@@ -8,7 +8,7 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_stream import GroupedStream, WindowedStream
-from potok.dsl.spelling import ALIASES
+from potok.dsl.spelling import AGGREGATES, ALIASES
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 
@@ -49,3 +49,23 @@ def test_a_verb_that_is_nothing_like_any_is_answered_with_all_of_them() -> None:
 def test_private_names_are_not_suggested_and_handles_can_be_copied() -> None:
     stream = StreamsBuilder("q").stream("a")
     assert copy.copy(stream).node is stream.node
+
+
+@pytest.mark.parametrize("verb", ["count", "sum", "aggregate", "reduce", "windowed_by", "windowedBy", "collectList"])
+def test_an_aggregate_of_a_stream_that_is_not_grouped_says_to_group_it(verb: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no {verb}; group first: .group_by_key\(\) or .group_by\(...\)"):
+        getattr(StreamsBuilder("q").stream("a"), verb)
+
+
+def test_a_verb_of_another_handle_is_answered_with_the_way_there() -> None:
+    table = StreamsBuilder("q").table("a")
+    with pytest.raises(AttributeError, match=r"group its rows first"):
+        table.count()
+    with pytest.raises(AttributeError, match=r"make a stream of its changes first: .to_stream\(\)"):
+        table.to("out")
+
+
+def test_every_verb_that_lies_elsewhere_is_one_of_another_handle() -> None:
+    grouped = {verb for verb in AGGREGATES if hasattr(GroupedStream, verb)}
+    assert grouped == set(AGGREGATES)
+    assert not any(hasattr(kind, verb) for kind in (Stream, Table) for verb in kind._elsewhere)

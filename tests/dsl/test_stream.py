@@ -11,6 +11,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
+from potok.duration import hours
 from potok.errors import PotokError, TopologyError
 from potok.expressions.function import WrongArity
 from potok.topology.nodes import Branch, Filter, Map, MapValues, Merge, Sink
@@ -178,3 +179,29 @@ def test_through_goes_on_with_the_same_records() -> None:
 
 def test_a_handle_shows_its_step() -> None:
     assert repr(orders()) == '<Stream "orders">'
+
+
+def test_a_sink_says_how_the_topic_that_it_creates_is_kept() -> None:
+    builder = StreamsBuilder("q")
+    stream = builder.stream("in")
+    stream.to("plain")
+    stream.to("week", retention="7 days")
+    stream.to("table", cleanup_policy="delete, compact", retention=hours(1))
+    sinks = {sink.topic: sink for sink in builder.build().of_type(Sink)}
+    assert (sinks["plain"].retention_ms, sinks["plain"].cleanup_policy, sinks["plain"].kept) == (None, "delete", "")
+    assert sinks["week"].kept == " (kept 7d)"
+    assert (sinks["table"].retention_ms, sinks["table"].cleanup_policy) == (3_600_000, "compact,delete")
+    assert sinks["table"].kept == " (compacted, kept 1h)"
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"cleanup_policy": "shrink"}, '"compact" or "compact,delete"'),
+        ({"cleanup_policy": "compact", "retention": "1 day"}, 'cleanup_policy="compact,delete"'),
+    ],
+)
+def test_a_sink_that_cannot_be_kept_so_is_refused_with_its_place(options: dict[str, str], hint: str) -> None:
+    with pytest.raises(TopologyError, match=hint) as caught:
+        StreamsBuilder("q").stream("in").to("out", **options)
+    assert caught.value.at is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import potok
-from potok import StreamsBuilder
+from potok import StreamsBuilder, session
 from potok.engine.lock import QueryAlreadyRuns
 from potok.engine.query import QueryFailed
 from potok.log.open import open_broker
@@ -83,7 +83,8 @@ def test_readers_see_one_consistent_cut_while_batches_are_written(spark: Any, tm
 
 def test_a_batch_that_cannot_succeed_fails_the_query_and_nothing_of_it_is_visible(spark: Any, tmp_path: Path) -> None:
     builder = StreamsBuilder("overflow")
-    builder.stream("orders", value="user string, amount bigint").group_by("user").sum("amount", name="totals")
+    grouped = builder.stream("orders", value="user string, amount bigint").group_by("user")
+    grouped.windowed_by(session("1 hour")).sum("amount", name="totals")
     write(tmp_path, 2, users=1, amount=2**62)
     with pytest.raises(potok.PotokError, match="no longer fits into 64 bits"):
         potok.run(builder, broker=tmp_path, until_end=True)
@@ -91,6 +92,17 @@ def test_a_batch_that_cannot_succeed_fails_the_query_and_nothing_of_it_is_visibl
     progress = read_progress(open_broker(tmp_path), "overflow")
     assert progress is not None
     assert progress.state == "failed"
+
+
+def test_a_sum_that_overflows_sets_aside_the_record_and_the_query_goes_on(spark: Any, tmp_path: Path) -> None:
+    builder = StreamsBuilder("overflow")
+    builder.stream("orders", value="user string, amount bigint").group_by("user").sum("amount", name="totals")
+    write(tmp_path, 2, users=1, amount=2**62)
+    potok.run(builder, broker=tmp_path, until_end=True)
+    assert list(potok.open_tables(tmp_path, "overflow")["totals"].all().values()) == [2**62]
+    progress = read_progress(open_broker(tmp_path), "overflow")
+    assert progress is not None
+    assert progress.dead_letters_by_reason == {"error": 1}
 
 
 def test_an_error_of_spark_is_told_in_one_line() -> None:

@@ -45,7 +45,7 @@ def test_no_worker_of_spark_is_left_waiting_that_is_not_ours(spark: SparkSession
 
 def test_what_the_source_raises_ends_the_query(spark: SparkSession, tmp_path: Path) -> None:
     planner = Planner(open_broker(tmp_path), "asking", ["nothing-there"], {}, 1000, 10, None)
-    query = polled(spark, planner).writeStream.foreachBatch(lambda *_: None)
+    query = polled(spark, planner, tmp_path / "planner").writeStream.foreachBatch(lambda *_: None)
     running = query.option("checkpointLocation", (tmp_path / "checkpoint").as_uri()).start()
     with pytest.raises(StreamingQueryException, match="nothing-there"):
         running.awaitTermination()

@@ -7,8 +7,9 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from potok.errors import TopologyError
+from potok.errors import Location, TopologyError
 from potok.expressions import Function, WrongArity
+from potok.expressions.function import JOINER
 
 
 class Doubling:
@@ -122,3 +123,34 @@ def test_a_function_that_counts_in_an_outer_variable_goes_on_counting() -> None:
 
     Function.of(counting, (1,))(1)
     assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "allowed", "hint"),
+    [
+        (lambda v: v, (2, 3), "write lambda v, agg: ... or lambda k, v, agg: ..."),
+        (lambda v: v, (0,), "write lambda: ..."),
+        (lambda: 0, (1, 2), "write lambda v: ... or lambda k, v: ..."),
+    ],
+)
+def test_a_wrong_number_of_arguments_is_answered_with_a_right_one(
+    function: Callable[..., Any], allowed: tuple[int, ...], hint: str
+) -> None:
+    with pytest.raises(WrongArity) as caught:
+        Function.of(function, allowed)
+    assert caught.value.hint == hint
+    assert caught.value.at == Location(__file__, function.__code__.co_firstlineno)
+
+
+def test_what_is_no_function_is_told_with_the_line_that_passed_it() -> None:
+    given: Any = "amount > 100"
+    with pytest.raises(TopologyError, match="'amount > 100' is not a function") as caught:
+        Function.of(given, (1, 2))
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+def test_the_hint_of_the_caller_goes_before_that_of_the_numbers() -> None:
+    with pytest.raises(WrongArity) as caught:
+        Function.of(lambda v: v, (2, 3), JOINER)
+    assert caught.value.hint == JOINER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from potok.kernels.chunk import Chunk, Column
-from potok.kernels.dead_letters import DeadLetters, Lane
+from potok.kernels.dead_letters import DeadLetters, Lane, Original
 from potok.kernels.operator import Task
 from potok.log.broker import LOG_SCHEMA
 from potok.state.fence import Attempt, Fence
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.state.session import StateSession
-from potok.state.store import ShardStore
 
 LANES = [Lane("a", 0), Lane("b", 0)]
 
@@ -64,17 +65,22 @@ def chunk_of(
 
 
 def task_of() -> Task:
-    return Task(DeadLetters(LANES, lambda topic, partition, offset: (b"key", f"{topic}/{offset}".encode()), 7))
+    return Task(DeadLetters(LANES, read_again, 7))
+
+
+def read_again(topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Original]:
+    return {offset: Original(b"key", f"{topic}/{offset}".encode()) for offset in offsets}
 
 
 def letters(task: Task) -> list[dict[str, str]]:
     """The headers of the dead letters, and their key and value."""
     found = []
-    for row in task.dead_letters.batch(LOG_SCHEMA).to_pylist():
+    rows = (row for batch in task.dead_letters.batches(LOG_SCHEMA) for row in batch.to_pylist())
+    for row in rows:
         headers = {header["name"].removeprefix("potok."): header["value"].decode() for header in row["headers"]}
         found.append(headers | {"key": row["key"], "value": row["value"]})
     return found
 
 
 def session_of(path: Path, batch: int = 1, epoch: int = 1, ended: dict[int, int] | None = None) -> StateSession:
-    return StateSession(ShardStore(path), Fence(Attempt(epoch, batch), ended or {}))
+    return StateSession(LmdbStore(path), Fence(Attempt(epoch, batch), ended or {}))

@@ -55,7 +55,14 @@ class InProcess(TestDriver):
         parts: Prepared = prepare(self._topology, self.broker, self._settings)
         self._prepared = parts
         self._runner = BatchRunner(
-            context, self.broker, parts.plan, parts.ledger, parts.directory, parts.pulse, context.defaultParallelism
+            context,
+            self.broker,
+            parts.plan,
+            parts.ledger,
+            parts.directory,
+            parts.pulse,
+            context.defaultParallelism,
+            parts.state,
         )
         if self._spread:
             self._runner.small_batch = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from kernels.chunks import chunk_of, items
 from potok.expressions.function import Function
 from potok.expressions.trace import Argument, Traced, trace
-from potok.kernels.call import call_python, call_traced, patch, plain, truth
+from potok.kernels.call import call_each, call_python, call_traced, patch, plain, truth
 from potok.records.record import Record
 from potok.records.value import Value
 
@@ -108,3 +109,20 @@ def test_truth_does_not_ask_whether_a_number_fits_its_type() -> None:
     expr, chosen = traced(lambda v: v["n"] * v["n"])
     mask, errors = truth(expr, chosen, chunk_of(["k"], pa.array([{"n": 1 << 40}], VALUE)))
     assert (mask.tolist(), errors) == ([True], {})
+
+
+def test_what_a_function_raises_is_told_with_its_line() -> None:
+    def large(v: Any) -> Any:
+        return v["amount"] > 100
+
+    _, errors = call_each(large, [{"amount": 1}, {}])
+    place = f"{__file__}:{large.__code__.co_firstlineno + 1}"
+    assert errors == {1: f"""KeyError: 'amount', at {place}: return v["amount"] > 100"""}
+
+
+def test_the_line_is_that_of_the_program_and_not_of_what_it_calls() -> None:
+    def parse(v: str) -> Any:
+        return json.loads(v)
+
+    _, errors = call_each(parse, ["{"])
+    assert errors[0].endswith(f"at {__file__}:{parse.__code__.co_firstlineno + 1}: return json.loads(v)")

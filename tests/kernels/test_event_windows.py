@@ -11,7 +11,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import Session, Sliding
 from potok.views.table_view import WindowedKey
 
@@ -123,7 +123,7 @@ def test_records_that_no_session_takes_are_forgotten() -> None:
         for at in range(100, 2_000, 50):
             send(driver, (at, "view"), key=f"k{at % 7}")
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         tables = ["w/open", "w/closing", "w/open/deleted", "w/closing/deleted"]
         sizes = {name: store.entries(name) for name in tables}
         assert max(sizes.values()) <= 5, sizes
@@ -176,8 +176,37 @@ def test_a_record_whose_aggregator_raises_counts_nowhere(window: Session, batch_
         driver.run(batch_records)
         whole = (100, 116, 7)
         assert rows(driver) == ([whole] if window.from_first else [(100, 100, 4), (116, 116, 3)])
+        assert driver.reasons() == []
+        driver.advance_to(108 + window.gap_ms + window.grace_ms)
+        assert [letter.offset for letter in driver.dead_letters()] == [1]
+        driver.advance_to(10_000)
         assert driver.reasons() == [("w", "error")] * 2
-        assert [letter.offset for letter in driver.dead_letters()] == [1, 3]
+        assert rows(driver) == ([whole] if window.from_first else [(100, 100, 4), (116, 116, 3)])
+
+
+@EVERY_WAY
+def test_what_a_record_that_fails_would_have_joined_stays_apart_also_after_a_restart(batch_records: int | None) -> None:
+    with windows(session(10), divided) as driver:
+        send(driver, (116, 4), (108, 0))
+        driver.run(batch_records)
+        driver.restart()
+        send(driver, (100, 3))
+        driver.run(batch_records)
+        assert rows(driver) == [(100, 100, 4), (116, 116, 3)]
+        driver.advance_to(5_000)
+        assert [(letter.offset, letter.reason) for letter in driver.dead_letters()] == [(1, "error")]
+        assert {(start, end): value for start, end, value in changes(driver)} == {(100, 100): 4, (116, 116): 3}
+
+
+@EVERY_WAY
+def test_a_record_that_no_session_took_in_the_end_was_never_folded(batch_records: int | None) -> None:
+    window = session(10, opens=lambda v: v == 3, closes=lambda v: v == 4)
+    with windows(window, divided) as driver:
+        send(driver, (100, 3), (108, 0), (104, 4))
+        driver.run(batch_records)
+        driver.advance_to(5_000)
+        assert rows(driver) == [(100, 104, 7)]
+        assert driver.reasons() == []
 
 
 @EVERY_WAY
@@ -245,7 +274,7 @@ def test_sliding_windows_close_and_are_dropped() -> None:
             send(driver, (at, at))
             driver.run()
         assert [row[:2] for row in rows(driver)] == [(975, 980), (985, 990)]
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         tables = ["w", "w/open", "w/closing", "w/by_end"]
         sizes = {name: store.entries(name) for table in tables for name in (table, f"{table}/deleted")}
         assert max(sizes.values()) <= 16, sizes

@@ -8,7 +8,7 @@ import pytest
 
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import tumbling_ms
 from potok.views.table_view import WindowedKey
 
@@ -52,6 +52,21 @@ def test_a_window_is_dropped_when_the_clock_reaches_its_end_and_retention(kind: 
         send(driver, 30)
         driver.run(batch_records)
         assert starts(driver) == [10, 20, 30]
+
+
+@pytest.mark.parametrize("kind", ["count", "collect_list"])
+@pytest.mark.parametrize("batch_records", [None, 1, 3])
+def test_a_window_that_closes_as_it_opens_leaves_no_row_behind(kind: str, batch_records: int | None) -> None:
+    builder = StreamsBuilder("q")
+    grouped = builder.stream("t").ordered("5 ms").group_by_key().windowed_by(tumbling_ms(10, 0, 0))
+    table = getattr(grouped, kind)(name="w")
+    table.filter(lambda v: True, name="all")
+    table.group_by(lambda k, v: "one").count(name="windows")
+    with InProcess(builder) as driver:
+        send(driver, 1, 12, 13, 100, 108)
+        driver.run(batch_records)
+        assert starts(driver) == [row.start_ms for row in driver.table("all").all()] == [100]
+        assert driver.table("windows").all() == {"one": 3}
 
 
 def test_a_dropped_window_is_no_change_of_its_result() -> None:
@@ -117,7 +132,7 @@ def test_dropped_windows_leave_nothing_behind() -> None:
         for at in range(0, 400, 10):
             send(driver, at)
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         sizes = {name: store.entries(name) for name in ("w/windows", "w/horizon", "w", "w/deleted")}
         assert max(sizes.values()) <= 5, sizes
 

@@ -136,7 +136,7 @@ def test_a_row_whose_functions_raise_is_deleted_and_set_aside() -> None:
         driver.send("customers", {"n": 1}, "x", timestamp=3)
         driver.run()
         assert driver.table("t").all() == {"b": 6}
-        assert driver.reasons() == [("t.foreign_key", "error"), ("t.match", "error")]
+        assert driver.reasons() == [("t", "error"), ("t", "error")]
 
 
 def test_a_restart_between_batches_loses_no_reference() -> None:
@@ -178,3 +178,22 @@ def test_the_description_says_what_is_joined_on_what(capsys: Any) -> None:
     builder = StreamsBuilder("q")
     builder.table("orders").join(builder.table("customers"), on="customer_id", name="t")
     assert 'inner join of orders and customers on field "customer_id"' in builder.describe()
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_dead_letter_is_the_record_that_changed_a_row(spread: bool) -> None:
+    builder = StreamsBuilder("q")
+    orders, customers = builder.table("orders"), builder.table("customers")
+    orders.join(customers, lambda order, c: order["n"] // c["n"], on="c", name="t").map_values(lambda v: 1 // v)
+    with InProcess(builder, spread=spread) as driver:
+        driver.send("customers", {"n": 1}, "x", timestamp=1)
+        driver.send("orders", {"c": "x", "n": 1}, "a", timestamp=1)
+        driver.send("orders", {"c": "x", "n": 0}, "b", timestamp=1)
+        driver.run()
+        driver.send("customers", {"n": 0}, "x", timestamp=2)
+        driver.run()
+        places = [(letter.step, letter.topic, letter.offset) for letter in driver.dead_letters()]
+        assert places == [("t.map_values", "orders", 1), ("t", "customers", 1), ("t", "customers", 1)]
+        (letter, *_) = (letter for letter in driver.dead_letters() if letter.step == "t")
+        assert (letter.key, letter.value) == (b"x", b'{"n":0}')
+        assert "left is {'c': 'x', 'n': 1}, right {'n': 0}" in letter.error

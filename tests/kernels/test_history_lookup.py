@@ -15,7 +15,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.duration import milliseconds
 from potok.kernels.history import Version, as_of, still_needed
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 
 TYPED = {"value": "n bigint"}
 
@@ -83,7 +83,7 @@ def test_rows_and_records_that_are_over_leave_nothing_behind() -> None:
             driver.send("t", {"n": at}, f"gone {at}", timestamp=at)
             driver.send("t", None, f"gone {at}", timestamp=at)
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         names = ("j/waiting", "j/versions", "j/versions/by_end", "j/versions/deleted", "j/versions/by_end/deleted")
         sizes = {name: store.entries(name) for name in names}
         assert max(sizes.values()) <= 12, sizes

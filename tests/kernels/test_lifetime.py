@@ -11,7 +11,8 @@ from kernels.agreement import Sent, check
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import TopologyError
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.topology.nodes.windows import tumbling
 
 
 def carts(**options: Any) -> StreamsBuilder:
@@ -104,6 +105,38 @@ def test_by_the_clock_a_row_lives_as_long_as_time_goes_by(by_time: bool) -> None
         assert out == [("a", 1, 7), ("b", 2, 1), ("a", None, 7), ("b", 3, 9), ("b", None, 9)]
 
 
+def deletes_in_windows(**options: Any) -> StreamsBuilder:
+    builder = StreamsBuilder("q")
+    gone = builder.table("carts", **options).to_stream().filter(lambda v: v is None).select_key(lambda k, v: "all")
+    gone.group_by_key().windowed_by(tumbling("10 ms")).emit_final().count(name="gone").to_stream().to("out")
+    return builder
+
+
+@pytest.mark.parametrize("batch_records", [None, 1, 2])
+def test_a_delete_has_the_stream_time_of_the_record_that_was_over_when_it_came(batch_records: int | None) -> None:
+    with InProcess(deletes_in_windows(ttl=0.010)) as driver:
+        for key, at in (("b", 60), ("a", 95), ("z", 100), ("a", 60), ("z", 101)):
+            driver.send("carts", at, key, timestamp=at)
+            if batch_records == 1:
+                driver.run()
+        driver.run(batch_records)
+        assert [(row.key["start"], row.value) for row in driver.read("out")] == [(70, 1)]
+        assert driver.reasons() == [("gone", "late")]
+
+
+def test_what_processing_time_deletes_stands_where_the_stream_is() -> None:
+    with InProcess(deletes_in_windows(ttl="1 hour", ttl_clock="processing")) as driver:
+        driver.send("carts", 1, "a", timestamp=7)
+        driver.send("carts", 1, "b", timestamp=93)
+        driver.send("carts", 1, "z", timestamp=95)
+        driver.run()
+        driver.wait(3_700)
+        driver.send("carts", 1, "z", timestamp=200)
+        driver.run()
+        assert [(row.key["start"], row.value) for row in driver.read("out")] == [(90, 2)]
+        assert driver.reasons() == [("gone", "late")]
+
+
 def test_nothing_is_left_behind_of_what_is_over() -> None:
     with InProcess(carts(), shards=1) as driver:
         for at in range(0, 300, 3):
@@ -113,7 +146,7 @@ def test_nothing_is_left_behind_of_what_is_over() -> None:
         driver.send("carts", 1, "last", timestamp=1_000)
         driver.run()
         driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0", create=False)
+        store = LmdbStore(driver._prepared.directory / "state" / "0", create=False)
         found = [key for table in ("carts", "carts/since") for key, cell in store.scan(table) if cell.new is not None]
         assert [key[-4:] for key in found] == [b"last", b"last"]
 

@@ -143,7 +143,7 @@ def test_steps_behind_it_have_a_clock_that_is_held_back() -> None:
 
 
 def test_a_record_that_outlived_its_place_in_the_log_is_told_as_it_is_now() -> None:
-    gone = DeadLetters(LANES, lambda topic, partition, offset: None, 7)
+    gone = DeadLetters(LANES, lambda topic, partition, offsets: {}, 7)
     task = Task(gone)
     chunk = replace(chunk_of(["a"], [{"n": 1}]), raw_key=None, raw_value=None)
     gone.add(chunk, {0: "no"}, "step", Reason.ERROR)

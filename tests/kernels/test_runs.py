@@ -12,8 +12,8 @@ from kernels.chunks import session_of
 from potok.kernels import runs as runs_module
 from potok.kernels.join_rows import Probe, Rows, hashes_of, in_hash_order
 from potok.kernels.runs import Runs
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.state.session import StateSession
-from potok.state.store import ShardStore
 
 KEEP = 100
 
@@ -108,7 +108,7 @@ def test_nothing_is_left_behind_of_what_was_dropped(tmp_path: Path) -> None:
     for batch in range(1, 30):
         at = batch * 60
         add(tmp_path, batch, rows_of([f"k{n}" for n in range(30)], [at] * 30), clock=at, marked=True)
-    cells = ShardStore(tmp_path).entries("j/left")
+    cells = LmdbStore(tmp_path).entries("j/left")
     assert cells < 80, cells
 
 

@@ -10,7 +10,7 @@ import pytest
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.kernels.pre_aggregate import AggregateOverflow
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import Session
 from potok.views.table_view import WindowedKey
 
@@ -105,7 +105,7 @@ def test_a_record_whose_own_session_would_have_closed_is_late(batch_records: int
 @pytest.mark.parametrize("batch_records", [None, 1])
 def test_a_session_closes_when_nothing_that_is_accepted_can_reach_it(batch_records: int | None) -> None:
     with sessions(10, grace=5, shards=1) as driver:
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         send(driver, 100, 124)
         driver.run(batch_records)
         assert store.entries("w") == 0
@@ -259,7 +259,7 @@ def test_sessions_that_are_over_leave_nothing_behind() -> None:
         for at in range(100, 4_000, 50):
             send(driver, at, key=f"k{at % 7}")
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         tables = ["w", "w/open", "w/closing", "w/by_end"]
         sizes = {name: store.entries(name) for table in tables for name in (table, f"{table}/deleted")}
         assert max(sizes.values()) <= 5, sizes
@@ -270,7 +270,7 @@ def test_a_key_that_is_busy_does_not_write_a_timer_for_each_batch() -> None:
         for at in range(100, 120):
             send(driver, at)
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         assert store.entries("w/closing") == 1
         assert rows(driver) == [(100, 119, 20)]
 

@@ -16,7 +16,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.duration import milliseconds
 from potok.kernels import runs
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.compare import StateDoesNotFit
 from potok.topology.describe import description_of
 from potok.topology.infer import infer
@@ -154,7 +154,7 @@ def test_closed_rows_leave_nothing_behind(how: str) -> None:
             send(driver, "l", at, at, f"key {at}")
             send(driver, "r", at, at + 5, f"key {at if at % 3 else 0}")
             driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         sizes = {name: store.entries(name) for name in ("j/left", "j/right", "j/left/deleted")}
         assert max(sizes.values()) <= 20, sizes
 

@@ -12,7 +12,6 @@ from kernels.agreement import Sent, check
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_table import GroupedTable
-from potok.errors import QueryError
 from potok.topology.nodes.windows import tumbling_ms
 
 TYPED = "city string, age bigint"
@@ -82,16 +81,6 @@ def test_numbers_that_are_not_finite_leave_without_a_trace() -> None:
             driver.run()
             found.append(driver.table("sum").get("all"))
     assert found == [0.1, math.inf, math.inf, 0.1 + 0.2, 0.2]
-
-
-def test_a_sum_that_64_bits_cannot_hold_stops_the_query() -> None:
-    builder = StreamsBuilder("q")
-    builder.table("t", value=int).group_by(lambda k, v: "all").sum(name="sum")
-    with InProcess(builder) as driver:
-        for key in "ab":
-            driver.send("t", (1 << 63) - 1, key, timestamp=1)
-        with pytest.raises(QueryError, match="64 bits"):
-            driver.run()
 
 
 @pytest.mark.parametrize("spread", [False, True])

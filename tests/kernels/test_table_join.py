@@ -12,7 +12,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.table import Table
 from potok.errors import TopologyError
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import session, tumbling, tumbling_ms
 from potok.views.table_view import WindowedKey
 
@@ -191,7 +191,7 @@ def test_a_joined_window_is_dropped_when_both_clocks_have_passed_it(batch_record
         driver.advance_to(10_000)
         driver.send("l", 1, "k", timestamp=10_000)
         driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0", create=False)
+        store = LmdbStore(driver._prepared.directory / "state" / "0", create=False)
         tables = ("both", "both/sides", "both/due")
         assert [len([1 for _, cell in store.scan(table) if cell.new is not None]) for table in tables] == [1, 1, 1]
 
@@ -211,3 +211,17 @@ def test_joined_windows_do_not_depend_on_the_batches(kind: str) -> None:
             if random.random() < 0.6:
                 sent.append(Sent(topic, random.choice("ab"), 1, max(0, at - random.choice([0, 0, 4]))))
     check(program, sent)
+
+
+def test_a_dead_letter_of_a_join_is_the_record_that_changed_a_row_and_shows_both() -> None:
+    builder = StreamsBuilder("q")
+    builder.table("a").join(builder.table("b"), lambda left, right: left // right, name="t")
+    with InProcess(builder) as driver:
+        driver.send("a", 6, "k", timestamp=1)
+        driver.send("b", 3, "k", timestamp=1)
+        driver.run()
+        driver.send("b", 0, "k", timestamp=2)
+        driver.run()
+        (letter,) = driver.dead_letters()
+        assert (letter.step, letter.topic, letter.partition, letter.offset, letter.value) == ("t", "b", 0, 1, b"0")
+        assert letter.error.endswith("left is 6, right 0")

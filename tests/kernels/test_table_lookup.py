@@ -12,7 +12,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.duration import milliseconds
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import tumbling_ms
 from potok.topology.waiting import WaitsForItself
 
@@ -105,7 +105,7 @@ def test_a_table_that_keeps_its_rows_is_read_where_it_lies() -> None:
         for n in range(5):
             driver.send("users", {"age": n}, f"u{n}")
         driver.run()
-        store = ShardStore(driver._prepared.directory / "state" / "0")
+        store = LmdbStore(driver._prepared.directory / "state" / "0")
         assert (store.entries("direct/rows"), store.entries("copied/rows")) == (0, 3)
 
 

@@ -16,7 +16,7 @@ from kernels.agreement import Sent, check, ways
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import QueryError
-from potok.state.store import ShardStore
+from potok.state.lmdb.lmdb_store import LmdbStore
 
 
 def prices(**options: Any) -> StreamsBuilder:
@@ -45,6 +45,19 @@ def test_versions_that_come_out_of_order_land_in_their_place(value: Any, batch_r
         assert table.get("k", as_of=datetime(1970, 1, 1, 0, 0, 0, 20_000, UTC)) == 2
         assert table.history("unknown") == []
         assert [row.value for row in driver.read("out")][-1] == 5
+
+
+def test_behind_a_step_that_holds_records_back_the_history_goes_back_as_much_further() -> None:
+    builder = StreamsBuilder("q")
+    builder.stream("prices").ordered("50 ms").to_table(history=0.100, name="made")
+    with InProcess(builder) as driver:
+        send(driver, (10, 1), (200, 2), (400, 4))
+        driver.run()
+        table = driver.table("made")
+        assert table.history("k") == [(200, 2)]
+        assert [table.get("k", as_of=at) for at in (250, 299)] == [2, 2]
+        with pytest.raises(QueryError, match="goes back to 250, not to 249"):
+            table.get("k", as_of=249)
 
 
 def test_what_does_not_change_the_newest_version_is_no_change_of_the_row() -> None:
@@ -89,7 +102,7 @@ def test_a_deleted_row_is_forgotten_behind_the_history() -> None:
         send(driver, (500, 2), key="l" * 600)
         driver.run()
         driver.advance_to(1_000)
-        store = ShardStore(driver._prepared.directory / "state" / "0", create=False)
+        store = LmdbStore(driver._prepared.directory / "state" / "0", create=False)
         tables = ("prices", "prices/versions", "prices/by_time")
         left = {table: [cell.new for _, cell in store.scan(table) if cell.new is not None] for table in tables}
         assert [len(cells) for cells in left.values()] == [1, 1, 0]

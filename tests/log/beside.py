@@ -44,3 +44,15 @@ def publish_batches(broker: EmbeddedBroker) -> None:
 
 def values_batch(value: bytes, count: int) -> pa.RecordBatch:
     return pa.record_batch({"value": pa.array([value] * count, pa.binary())})
+
+
+def append_rounds(broker: EmbeddedBroker, rounds: int, first: int = 0) -> dict[bytes, bytes | None]:
+    """Values for 40 keys, each round others, every fifth a tombstone; returns the last value of each key."""
+    last: dict[bytes, bytes | None] = {}
+    for n in range(first, first + rounds):
+        values = {b"k%d" % row: None if (n + row) % 5 == 0 else b"%d:%d" % (n, row) * 10 for row in range(40)}
+        records = [LogRecord(key, value, n) for key, value in values.items()]
+        for at in range(0, 40, 10):
+            broker.append("t", records[at : at + 10])
+        last |= values
+    return last

@@ -34,6 +34,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         environment = {**os.environ, VARIABLE: failpoint, "PYTHONPATH": str(Path(__file__).parent)}
         process = subprocess.Popen(
             [sys.executable, "-c", prelude + textwrap.dedent(program)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -11,6 +11,8 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import OffsetOutOfRange, TopicNotFound
 from potok.records.log_record import LogRecord
 
+from .records import read_all
+
 
 def fill(broker: EmbeddedBroker, topic: str, count: int, partition: int = 0, first: int = 0) -> None:
     broker.append(topic, [LogRecord(b"k", b"%d" % n, n + 1) for n in range(first, first + count)], partition)
@@ -120,10 +122,15 @@ def test_a_topic_created_again_is_noticed(broker: EmbeddedBroker) -> None:
         consumer.poll()
 
 
-def test_what_retention_deleted_is_skipped(broker: EmbeddedBroker) -> None:
-    broker.create_topic("t", segment_bytes=1, retention_bytes=0)
-    fill(broker, "t", 2)
-    broker.commit("g", "t", {0: 0})
-    fill(broker, "t", 2, first=2)
-    assert broker.start_offsets("t") == {0: 2}
-    assert [record.json() for record in Consumer(broker, "t", group="g").poll()] == [2, 3]
+def test_offsets_that_compaction_left_empty_are_passed(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
+    for n in range(6):
+        broker.append("t", [LogRecord(b"k%d" % (n % 2), b"%d" % n, n + 1)])
+    broker.compact_topic("t")
+    left = [record.offset for record in read_all(broker, "t")]
+    assert left[0] > 1
+    with Consumer(broker, "t", group="g", from_beginning=True, until_end=True, batch_records=1) as consumer:
+        assert [record.offset for record in consumer] == left
+        consumer.commit()
+    assert broker.committed("g", "t") == {0: 6}
+    assert [record.offset for record in Consumer(broker, "t", from_beginning=True).poll(max_records=1)] == left[:1]

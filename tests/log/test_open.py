@@ -44,7 +44,22 @@ def test_a_pickled_broker_opens_the_same_directory(tmp_path: Path) -> None:
     broker.close()
 
 
-@pytest.mark.parametrize("url", ["kafka://localhost:9092", "http://example.org", "file:"])
+def test_a_kafka_url_opens_nothing_before_it_is_used(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    broker = open_broker(f"kafka://localhost:1?home={home}")
+    assert broker.url == f"kafka://localhost:1?home={home}"
+    assert open_broker(f"kafka://localhost:1?home={home}") is broker
+    assert pickle.loads(pickle.dumps(broker)) is broker
+    assert broker.mark("a") is None
+    assert broker.marks("") == {}
+    assert not home.exists()
+    broker.set_marks({"a": b"1"})
+    assert open_broker(home).mark("a") == b"1"
+    broker.close()
+    assert open_broker(f"kafka://localhost:1?home={home}") is not broker
+
+
+@pytest.mark.parametrize("url", ["http://example.org", "file:"])
 def test_a_url_of_no_known_broker_is_refused_with_a_hint(url: str) -> None:
     with pytest.raises(BrokerNotSupported, match=r"hint: .*file:./data"):
         open_broker(url)

@@ -8,7 +8,7 @@ import pytest
 
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import BrokerClosed, DiskFull, RecordTooLarge, TopicNotFound
+from potok.log.errors import BrokerClosed, DiskFull, KeylessRecord, RecordTooLarge, TopicNotFound
 from potok.log.producer import Producer
 
 from .records import read_all, values
@@ -160,3 +160,13 @@ def test_a_program_that_forgets_to_close_loses_nothing(run, broker: EmbeddedBrok
     done = run("from potok.log.producer import Producer\nProducer(DATA).send('t', 'v')")
     assert done.returncode == 0, done.stderr
     assert values(broker, "t") == [b"v"]
+
+
+def test_a_record_without_a_key_does_not_get_into_the_batch_of_a_compacted_topic(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", cleanup_policy="compact")
+    with Producer(broker, linger_ms=60_000) as producer:
+        producer.send("t", b"1", key="a")
+        with pytest.raises(KeylessRecord, match="give every record a key"):
+            producer.send("t", b"2")
+        producer.send("t", b"3", key="b")
+    assert values(broker, "t") == [b"1", b"3"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from potok.topology.nodes import Aggregate, Session, Sliding
-from tests.oracle.aggregates import begin
+from tests.oracle.aggregates import Kept, begin
 from tests.oracle.call import UserError, call
 from tests.oracle.canonical import canonical, windowed_key
 from tests.oracle.records import Item
@@ -55,41 +55,75 @@ class EventRows:
         self.noted: dict[str, list[Noted]] = {}
         self.keys: dict[str, Any] = {}
         self.shown: dict[str, dict[Times, Shown]] = {}
+        self.failing: dict[str, dict[int, Failed]] = {}
 
     def take(self, item: Item) -> Iterator[Change | SetAside | Failed]:
         if item.key is None:
             raise SetAside("no key")
         window, text = self.window, canonical(item.key)
         own_end_ms = item.at_ms + (0 if isinstance(window, Session) else 1)
-        longest_ms = window.gap_ms if isinstance(window, Session) else window.difference_ms
-        if own_end_ms + longest_ms + window.grace_ms <= item.clock_ms:
+        if own_end_ms + self.longest_ms + window.grace_ms <= item.clock_ms:
             raise SetAside("late")
         if isinstance(window, Sliding) and own_end_ms + window.grace_ms <= item.clock_ms:
             yield SetAside("late")
         noted = Noted(item, self.asked(item, "opens", True), self.asked(item, "closes", False))
-        if self.node.aggregation.kind not in ("fold", "reduce"):
-            begin(self.node.aggregation).take(item)  # a value that cannot be selected is no record at all
+        if self.node.aggregation.kind not in ("fold", "reduce", "count"):
+            begin(self.node.aggregation).selected(item)  # a value that cannot be selected is no record at all
         everything = [*self.noted.get(text, []), noted]
         everything.sort(key=lambda one: (one.item.at_ms, *one.item.place))
-        rows, failures = self.counted(everything)
+        rows, failures = self.in_sessions(everything) if isinstance(window, Session) else self.counted(everything)
         self.keys[text] = item.key
-        self.noted[text] = [one for one in everything if id(one.item) not in failures]
         before, self.shown[text] = self.shown.get(text, {}), rows
-        yield from failures.values()
+        if isinstance(window, Session):
+            # What comes before a record may still decide whether it fails.
+            self.noted[text], self.failing[text] = everything, failures
+        else:
+            self.noted[text] = [one for one in everything if id(one.item) not in failures]
+            yield from failures.values()
         yield from self.differences(item, before, rows)
+
+    @property
+    def longest_ms(self) -> int:
+        return self.window.gap_ms if isinstance(self.window, Session) else self.window.difference_ms
 
     def asked(self, item: Item, name: str, otherwise: bool) -> bool:
         test = getattr(self.window, name, None)
         return otherwise if test is None else bool(call(test, item.key, item.value))
 
+    def in_sessions(self, noted: list[Noted]) -> tuple[dict[Times, Shown], dict[int, Failed]]:
+        """One record after the other: it belongs to the session before it, begins one, or is in none. One that fails is
+        as if it had not come."""
+        assert isinstance(self.window, Session)
+        failures: dict[int, Failed] = {}
+        found: list[tuple[list[Noted], Kept]] = []
+        for one in noted:
+            inside = bool(found) and belongs(self.window, found[-1][0], one)
+            if not inside and not one.opens:
+                continue
+            members, kept = found[-1] if inside else ([], begin(self.node.aggregation))
+            try:
+                kept.take(one.item)
+            except UserError as error:
+                failures[id(one.item)] = Failed(one.item, error)
+                continue
+            members.append(one)
+            if not inside:
+                found.append((members, kept))
+        rows: dict[Times, Shown] = {}
+        for members, kept in found:
+            first, last = members[0].item, members[-1].item
+            rows[first.at_ms, last.at_ms] = Shown(kept.result, last.at_ms, last)
+        return rows, failures
+
     def counted(self, noted: list[Noted]) -> tuple[dict[Times, Shown], dict[int, Failed]]:
-        """The rows, once all records that fail are left out."""
+        """The rows of sliding windows, once all records that fail are left out."""
+        assert isinstance(self.window, Sliding)
         failures: dict[int, Failed] = {}
         while True:
             rows: dict[Times, Shown] = {}
             good = [one for one in noted if id(one.item) not in failures]
             known = len(failures)
-            for times, items in self.windows(good):
+            for times, items in sliding_windows(self.window, [one.item for one in good]):
                 kept = begin(self.node.aggregation)
                 for item in items:
                     try:
@@ -99,11 +133,6 @@ class EventRows:
                 rows[times] = Shown(kept.result, max(item.at_ms for item in items), items[-1])
             if len(failures) == known:
                 return rows, failures
-
-    def windows(self, noted: list[Noted]) -> list[tuple[Times, list[Item]]]:
-        if isinstance(self.window, Sliding):
-            return sliding_windows(self.window, [one.item for one in noted])
-        return sessions(self.window, noted)
 
     def differences(self, item: Item, before: dict[Times, Shown], after: dict[Times, Shown]) -> Iterator[Change]:
         for times in sorted({*before} - {*after}):
@@ -118,9 +147,15 @@ class EventRows:
     def key(self, key: Any, times: Times) -> Any:
         return windowed_key(key, *times)
 
-    def close(self, clock_ms: int) -> list[Change]:
-        """Drop the rows whose retention has passed, once nothing can reach them."""
-        changes: list[Change] = []
+    def close(self, clock_ms: int) -> list[Change | Failed]:
+        """Drop the rows whose retention has passed, once nothing can reach them. Tell who fails for good: nothing that
+        lies before it is accepted any more."""
+        changes: list[Change | Failed] = [
+            failed
+            for failures in self.failing.values()
+            for failed in failures.values()
+            if failed.item.at_ms + self.longest_ms + self.window.grace_ms <= clock_ms
+        ]
         for text, rows in self.shown.items():
             for times in [times for times in rows if self.dropped_at(*times) <= clock_ms]:
                 row = rows.pop(times)
@@ -142,21 +177,6 @@ class EventRows:
             for text, rows in self.shown.items()
             for times, row in rows.items()
         }
-
-
-def sessions(window: Session, noted: list[Noted]) -> list[tuple[Times, list[Item]]]:
-    """From the first record that may begin one, all that follow it closely; then from the next one again."""
-    found: list[tuple[Times, list[Item]]] = []
-    rest = list(noted)
-    while rest:
-        first = rest.pop(0)
-        if not first.opens:
-            continue
-        members = [first]
-        while rest and belongs(window, members, rest[0]):
-            members.append(rest.pop(0))
-        found.append(((first.item.at_ms, members[-1].item.at_ms), [one.item for one in members]))
-    return found
 
 
 def belongs(window: Session, members: list[Noted], other: Noted) -> bool:

@@ -62,6 +62,7 @@ class JoinedStreams:
             if near and canonical(left.key) == canonical(right.key):
                 self.met |= {(index, mine), (1 - index, number)}
                 at_ms, clock_ms = max(left.at_ms, right.at_ms), max(left.clock_ms, right.clock_ms)
+                clock_ms = clock_ms if self.node.how.value == "inner" else min(clock_ms, at_ms)
                 yield Pair(replace(left, at_ms=at_ms, clock_ms=clock_ms, headless=True), left.value, right.value)
 
     def close(self, clock_ms: int) -> Iterator[Pair]:
@@ -73,7 +74,7 @@ class JoinedStreams:
                 closes_ms = item.at_ms + window.before_ms + window.after_ms + window.grace_ms + 1
                 if (index, number) not in self.met and closes_ms <= clock_ms:
                     values = (item.value, None) if index == 0 else (None, item.value)
-                    yield Pair(replace(item, clock_ms=closes_ms - 1, headless=True), *values)
+                    yield Pair(replace(item, clock_ms=item.at_ms, headless=True), *values)
 
 
 class RowsAtHand:
@@ -125,9 +126,8 @@ class RowsOfOld:
 
     def close(self, clock_ms: int) -> Iterator[Pair]:
         for item in self.waiting:
-            due_ms = self.instant(item) + (self.node.grace_ms or 0) + 1
-            if due_ms <= clock_ms:
-                yield from self.join(item, due_ms - 1)
+            if self.instant(item) + (self.node.grace_ms or 0) < clock_ms:
+                yield from self.join(item, self.instant(item))
 
     def join(self, item: Item, clock_ms: int) -> Iterator[Pair]:
         found = None if item.key is None else self.as_of(canonical(item.key), self.instant(item))

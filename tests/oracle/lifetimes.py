@@ -31,7 +31,8 @@ class MortalRows(LatestRows):
         for text in over:
             item, (_, value) = self.last.pop(text), self.held.pop(text)
             at_ms = item.at_ms + self.ttl_ms
-            gone.append(Change(item.key, value, None, replace(item, at_ms=at_ms, clock_ms=at_ms)))
+            told = replace(item, at_ms=at_ms, clock_ms=max(at_ms, item.clock_ms))
+            gone.append(Change(item.key, value, None, told))
         return gone
 
 

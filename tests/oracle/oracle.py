@@ -269,7 +269,10 @@ class _Walk:
             if node in self.own and clocks:
                 self.send(node, self.own[node].close(min(clocks)))
             for change in rows.close(min(clocks)) if rows is not None and clocks else []:
-                self.changed(node, change)
+                if isinstance(change, Failed):
+                    self.set_aside(change.item.position, change.item.origin, node, "error", change.error)
+                else:
+                    self.changed(node, change)
             if node in self.joins and clocks:
                 self.join(node, self.joins[node].close(min(clocks)))
 

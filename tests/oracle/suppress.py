@@ -29,8 +29,8 @@ class HeldRows:
         return []
 
     def final(self, change: Change) -> Change:
-        """As late as it could be and still be open."""
-        return replace(change, before=None, item=replace(change.item, clock_ms=self.closes(change.key) - 1))
+        """Not late for anything: steps behind this one wait for it."""
+        return replace(change, before=None, item=replace(change.item, clock_ms=change.item.at_ms))
 
     def close(self, clock_ms: int) -> list[Change]:
         """What the clock lets through, in the order of closing."""

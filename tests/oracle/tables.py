@@ -12,12 +12,15 @@ from potok.topology.nodes import (
     HistoryLookup,
     Hopping,
     Map,
+    Merge,
     Node,
     Ordered,
     Process,
     SelectKey,
     StreamJoin,
+    StreamSource,
     TableLookup,
+    TableSource,
     ToStream,
     Tumbling,
     Window,
@@ -129,6 +132,8 @@ class LatestRows:
     def take(self, item: Item) -> Change | None:
         if item.key is None:
             raise SetAside("no key")
+        if not self.by_event_time and not is_data(item.value):
+            raise SetAside("error")
         text = canonical(item.key)
         rank = (item.at_ms,) if item.of_change else (item.at_ms, *item.place)
         before_rank, before = self.held.get(text, (None, None))
@@ -139,6 +144,15 @@ class LatestRows:
 
     def rows(self) -> dict[str, Any]:
         return {text: value for text, (_, value) in self.held.items() if value is not None}
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value is made of nothing but what JSON knows."""
+    if isinstance(value, dict):
+        return all(map(is_data, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(is_data, value))
+    return value is None or isinstance(value, str | int | float | bool)
 
 
 class DerivedRows:
@@ -160,8 +174,22 @@ def key_changed(node: Node) -> bool:
         return True
     if isinstance(node, StreamJoin | HistoryLookup):
         return True
+    if isinstance(node, Merge) and (len(set(map(waited_for, node.sources))) > 1 or len(topics_of(node)) > 1):
+        return True
     ways = (node.stream,) if isinstance(node, TableLookup) else node.upstreams
     return not isinstance(node, ToStream | Ordered) and any(map(key_changed, ways))
+
+
+def waited_for(node: Node) -> frozenset[Node]:
+    """The steps before this one, and itself, that put records in order."""
+    own = frozenset([node] if isinstance(node, Ordered) else [])
+    return own.union(*map(waited_for, node.upstreams))
+
+
+def topics_of(node: Node) -> set[str]:
+    if isinstance(node, StreamSource | TableSource):
+        return {node.topic}
+    return set().union(*map(topics_of, node.upstreams))
 
 
 def from_table(node: Node) -> bool:

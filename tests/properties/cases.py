@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.oracle import Input
 from tests.properties.inputs import inputs
-from tests.properties.joins import write_join
+from tests.properties.joins import write_join, write_lookup
 from tests.properties.programs import Program, Writer
 from tests.properties.steps import write_step
 from tests.properties.tables import write_aggregate, write_table_source, write_to_table
@@ -90,7 +90,9 @@ def programs(draw: st.DrawFn) -> Program:
     writer = Writer(draw)
     writer.source()
     for _ in range(draw(st.integers(1, 6))):
-        write = [write_step] * 5 + [write_aggregate] * 4 + [write_to_table, write_table_source, write_join]
+        write = (
+            [write_step] * 5 + [write_aggregate] * 4 + [write_to_table, write_table_source, write_join, write_lookup]
+        )
         writer.pick(write)(writer)
     for stream in writer.streams:
         if stream.name not in writer.used:

@@ -1,4 +1,4 @@
-"""Random joins of two streams."""
+"""Random joins of a stream: with another, and with a table as it was at the time of each record."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ def write_join(writer: Writer) -> None:
     writer.used |= {left.name, right.name}
     writer.program.windowed = True
     writer.streams.append(Var(made, "any", False, left.topics | right.topics, rekeyed=True, ties=True))
+
+
+def write_lookup(writer: Writer) -> None:
+    """Each record waits, so that what it meets does not depend on what came first."""
+    stream = writer.pick(writer.streams[-3:])
+    if len(writer.program.topics) > 2 or not _by_text(writer, stream):
+        write_join(writer)
+        return
+    table, before = writer.source("table"), len(writer.program.topics)
+    topic = f"t{before}"
+    if writer.program.topics[topic].key_type != "str" or topic in stream.topics:
+        writer.line(f'{table}.to_stream().to("{writer.new("changes-")}")')
+        return
+    verb, joiner = writer.pick(["join", "left_join"]), writer.pick(["", "lambda k, a, b: [k, b is None], "])
+    made = writer.new("s")
+    options = f'grace={writer.pick(GRACE)}, name="{writer.new("looked")}"'
+    writer.line(f"{made} = {stream.name}.{verb}({table}, {joiner}{options})")
+    writer.used.add(stream.name)
+    writer.program.windowed = True
+    writer.streams.append(Var(made, "any", False, stream.topics | {topic}, rekeyed=True, ties=True))
 
 
 def _by_text(writer: Writer, stream: Var) -> bool:

@@ -65,11 +65,13 @@ WINDOWS = [
     "hopping(seconds(10), seconds(4), grace=seconds(5), retention=seconds(20))",
     "hopping(milliseconds(2500), seconds(1), grace=seconds(30), retention=seconds(30))",
 ]
-EVENT_WINDOWS = [
+SESSIONS = [
     "session(seconds(5))",
     "session(milliseconds(2501), grace=seconds(5), retention=0)",
     "session(seconds(3), grace=seconds(30), retention=seconds(30))",
     "session(timeout=seconds(8), from_first=True, grace=seconds(5), retention=seconds(20))",
+]
+SLIDING_WINDOWS = [
     "sliding(seconds(5))",
     "sliding(milliseconds(2500), grace=seconds(5), retention=seconds(20))",
 ]

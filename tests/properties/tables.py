@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.properties import functions as fn
 from tests.properties.functions import Aggregator
-from tests.properties.programs import EVENT_WINDOWS, OPENED_WINDOWS, WINDOWS, Var, Writer
+from tests.properties.programs import OPENED_WINDOWS, SESSIONS, SLIDING_WINDOWS, WINDOWS, Var, Writer
 from tests.properties.steps import key_function
 from tests.properties.table_algebra import lifetime, write_algebra
 
@@ -17,7 +17,8 @@ def write_aggregate(writer: Writer) -> None:
     chosen = writer.pick(_aggregators(upstream))
     windowed = writer.chance(40)
     window = f".windowed_by({_window(writer, upstream, chosen)})" if windowed else ""
-    if windowed and writer.chance(30):
+    final = windowed and writer.chance(30)
+    if final:
         window += ".emit_final()"
     if chosen.ordered and not any(kind in window for kind in ("session", "sliding")):
         writer.program.one_partition(upstream.topics)
@@ -28,16 +29,29 @@ def write_aggregate(writer: Writer) -> None:
     writer.used.add(upstream.name)
     monotone = call.startswith("count(") and not windowed
     _write_table_steps(writer, table, chosen.result, monotone)
+    if final:
+        _write_again(writer, table)
+
+
+def _write_again(writer: Writer, table: str) -> None:
+    """Each result comes once, so the windows behind are promised too, and nothing is late there without a grace."""
+    finals, between, counts = writer.new("s"), writer.new("between"), writer.new("table")
+    writer.line(f'{finals} = {table}.to_stream().select_key(lambda k, v: "all")')
+    ways = ["", f'.ordered(seconds(3), name="{between}")', f'.left_join({finals}, within=seconds(3), name="{between}")']
+    way, window = writer.pick(ways), writer.pick([*WINDOWS, *SESSIONS, *SLIDING_WINDOWS])
+    final = ".emit_final()" if writer.chance(30) else ""
+    writer.line(f'{counts} = {finals}{way}.group_by_key().windowed_by({window}){final}.count(name="{counts}")')
+    writer.line(f'{counts}.filter(lambda v: v, name="{counts}-again")')
 
 
 def _window(writer: Writer, upstream: Var, chosen: Aggregator) -> str:
-    """Windows that follow the records sort them by time. Which of them fail must not depend on those before them, nor,
-    where some are in no window, on being folded at all."""
-    windows = list(WINDOWS)
+    """Windows that follow the records sort them by time. Which of them fail in sliding windows must not depend on those
+    before them."""
+    windows = [*WINDOWS, *SESSIONS]
     if upstream.shape != "row" or not chosen.text.startswith("reduce"):
-        windows += EVENT_WINDOWS
-        if upstream.shape == "row" and not chosen.text.startswith("aggregate"):
-            windows += OPENED_WINDOWS
+        windows += SLIDING_WINDOWS
+    if upstream.shape == "row":
+        windows += OPENED_WINDOWS
     return writer.pick(windows)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from potok.errors import StateError
 from potok.records.value import Value
-from potok.state.codec import StateNotData, dump_state, load_state
+from potok.state.codec import StateNotData, check_data, dump_state, load_state
 
 
 class Colour(Enum):
@@ -81,3 +81,19 @@ def test_the_error_says_what_to_return_instead() -> None:
     with pytest.raises(StateNotData) as caught:
         dump_state(Basket())
     assert "vars(x)" in caught.value.hint
+
+
+def test_a_check_raises_what_the_bytes_would_raise() -> None:
+    check_data([{"a": 1, "b": [date(2024, 1, 2), {1, 2}, Decimal("1.5"), b"x"]}, None])
+    for wrong in (object(), [lambda: 0], {"a": {object()}}, [open]):
+        with pytest.raises(StateNotData):
+            check_data(wrong)
+
+
+def test_a_value_that_holds_itself_can_be_kept_though_the_check_is_not_sure() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="cyclic"):
+        check_data(loop)
+    kept = load_state(dump_state(loop))
+    assert kept[0] is kept

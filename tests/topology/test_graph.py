@@ -6,7 +6,8 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.topology.graph import Topology
-from potok.topology.nodes import Filter, Sink
+from potok.topology.nodes import Filter, Sink, Window
+from potok.topology.nodes.windows import hopping, session, sliding, tumbling
 
 
 def small() -> Topology:
@@ -48,3 +49,53 @@ def test_every_step_comes_after_its_upstreams() -> None:
 def test_downstreams_are_the_reverse_of_upstreams() -> None:
     topology = small()
     assert [node.name for node in topology.downstreams(topology.node("one"))] == ["f", "n"]
+
+
+@pytest.mark.parametrize(
+    ("window", "held_ms"),
+    [
+        (tumbling("10 s", grace="3 s"), 12_999),
+        (hopping("10 s", "2 s"), 9_999),
+        (sliding("10 s", grace="3 s"), 13_000),
+        (session("10 s", grace="3 s"), 22_999),
+        (session(timeout="10 s", from_first=True), 19_999),
+    ],
+)
+def test_behind_final_results_the_clock_is_held_back_as_long_as_one_may_be_held(window: Window, held_ms: int) -> None:
+    builder = StreamsBuilder("q")
+    finals = builder.stream("in").group_by_key().windowed_by(window).count(name="w").filter(lambda v: v > 1)
+    finals.emit_final().to_stream().to("out")
+    assert held_back(builder.build(), "out") == held_ms
+
+
+def test_joined_windows_are_held_as_long_as_those_with_the_longer_grace() -> None:
+    builder = StreamsBuilder("q")
+    one, two = (
+        builder.stream(topic).group_by_key().windowed_by(tumbling("10 s", grace=grace)).count()
+        for topic, grace in (("one", "1 s"), ("two", "5 s"))
+    )
+    one.join(two, lambda a, b: a + b).emit_final().to_stream().to("out")
+    assert held_back(builder.build(), "out") == 14_999
+
+
+@pytest.mark.parametrize(("verb", "held_ms"), [("join", 0), ("left_join", 4_000), ("outer_join", 4_000)])
+def test_behind_a_join_the_clock_is_held_back_if_it_lets_records_wait(verb: str, held_ms: int) -> None:
+    builder = StreamsBuilder("q")
+    one, two = builder.stream("one"), builder.stream("two")
+    getattr(one, verb)(two, within=("1 s", "2 s"), grace="1 s").to("out")
+    assert held_back(builder.build(), "out") == held_ms
+
+
+def test_all_that_wait_one_after_the_other_hold_the_clock_back() -> None:
+    builder = StreamsBuilder("q")
+    table = builder.table("rows")
+    looked_up = builder.stream("in").ordered("1 s").join(table, lambda a, b: a, grace="2 s")
+    looked_up.to("late")
+    builder.stream("in2").join(table, lambda a, b: a).to("at-once")
+    looked_up.group_by_key().count().emit_every("4 s").to_stream().to("later")
+    topology = builder.build()
+    assert [held_back(topology, topic) for topic in ("late", "at-once", "later")] == [3_000, 0, 6_999]
+
+
+def held_back(topology: Topology, topic: str) -> int:
+    return topology.held_back_ms(next(sink for sink in topology.of_type(Sink) if sink.topic == topic))

@@ -11,6 +11,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 from potok.expressions.refusal import UnknownField
+from potok.topology.aggregations import NotNumbers
 from potok.topology.infer import Step, infer
 from potok.topology.nodes.windows import tumbling
 
@@ -176,6 +177,15 @@ def test_folds_over_keys_from_several_partitions_depend_on_the_order(fold: str) 
     assert step_of(make(one.merge(two).group_by_key())).order_dependent
 
 
+def test_a_stream_merged_with_its_own_records_that_waited_is_no_longer_in_the_order_of_its_partitions() -> None:
+    stream = orders()
+    ordered = stream.ordered("1 s")
+    assert step_of(stream.merge(ordered.map_values(lambda v: v))).rekeyed
+    assert step_of(ordered.merge(stream.ordered("2 s"))).rekeyed
+    assert not step_of(ordered.merge(ordered.filter(lambda v: v["amount"] > 1))).rekeyed
+    assert not step_of(stream.merge(stream.filter(lambda v: v["amount"] > 1))).rekeyed
+
+
 def test_aggregates_that_commute_never_depend_on_the_order() -> None:
     grouped = orders().group_by("user")
     for table in (grouped.count(name="a"), grouped.latest(name="b"), grouped.sum("amount", name="c")):
@@ -198,3 +208,74 @@ def test_a_field_named_by_text_is_found_with_the_place_of_the_call() -> None:
 def test_a_timestamp_field_is_traced() -> None:
     assert step_of(orders("at bigint", timestamp="at")).native
     assert not step_of(orders(timestamp=lambda v: hash(v))).native
+
+
+@pytest.mark.parametrize("kind", ["sum", "avg"])
+@pytest.mark.parametrize("of", ["user", lambda v: v["user"]])
+def test_a_sum_of_text_is_refused_where_it_was_written(kind: str, of: Any) -> None:
+    table = getattr(orders().group_by_key(), kind)(of, name="t")
+    with pytest.raises(NotNumbers, match=rf"cannot take the {kind} of .*user.*: it is string") as caught:
+        step_of(table)
+    assert "float(" in caught.value.hint
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+def test_a_sum_of_whole_values_that_are_no_numbers_is_refused() -> None:
+    with pytest.raises(NotNumbers, match="the sum of the values: it is struct"):
+        step_of(orders().group_by_key().sum(name="t"))
+
+
+def test_a_sum_of_text_in_groups_of_rows_is_refused_too() -> None:
+    users = StreamsBuilder("q").table("users", value="city string, name string")
+    with pytest.raises(NotNumbers):
+        step_of(users.group_by("city").sum("name", name="t"))
+
+
+def test_sums_of_numbers_and_of_what_has_no_type_are_not_refused() -> None:
+    for of in ("amount", "count", lambda v: v["amount"] > 1):
+        assert step_of(orders().group_by_key().sum(of, name="t")).key == TEXT
+    assert step_of(orders(None).group_by_key().sum("user", name="t")).value is None
+
+
+USER = "city string, name string, cents bigint"
+
+
+@pytest.mark.parametrize("how", ["join", "left_join", "outer_join"])
+def test_a_joiner_of_tables_that_reads_a_field_that_does_not_exist_is_refused(how: str) -> None:
+    builder = StreamsBuilder("q")
+    users, cities = builder.table("users", value=USER), builder.table("cities", value="country string")
+    joined = getattr(users, how)(cities, lambda user, city: {"n": user["name"], "c": city["contry"]})
+    with pytest.raises(UnknownField, match="contry") as caught:
+        step_of(joined)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+def test_a_joiner_by_foreign_key_that_reads_a_field_that_does_not_exist_is_refused() -> None:
+    builder = StreamsBuilder("q")
+    users, cities = builder.table("users", value=USER), builder.table("cities", value="country string")
+    joined = users.join(cities, lambda key, user, city: user["nmae"], on="city")
+    with pytest.raises(UnknownField, match="nmae"):
+        step_of(joined)
+
+
+def test_joiners_of_tables_without_types_are_left_alone() -> None:
+    builder = StreamsBuilder("q")
+    joined = builder.table("a").join(builder.table("b", value=USER), lambda left, right: right["anything"])
+    assert step_of(joined).value is None
+
+
+@pytest.mark.parametrize(
+    ("adder", "subtractor"),
+    [
+        (lambda v, total: total + v["sents"], lambda v, total: total - v["cents"]),
+        (lambda v, total: total + v["cents"], lambda k, v, total: total - v["sents"]),
+    ],
+)
+def test_an_aggregate_of_rows_that_reads_a_field_that_does_not_exist_is_refused(adder: Any, subtractor: Any) -> None:
+    users = StreamsBuilder("q").table("users", value=USER)
+    with pytest.raises(UnknownField, match="sents") as caught:
+        step_of(users.group_by("city").aggregate(0, adder, subtractor, name="t"))
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from kernels.in_process import InProcess
+from potok.connectors.where import Where
 from potok.dsl.builder import StreamsBuilder
 from potok.state.fence import Attempt, Fence
+from potok.state.open import open_store
+from potok.state.place import Place
 from potok.state.session import StateSession
-from potok.state.store import ShardStore
 from potok.topology.nodes.windows import tumbling_ms
-from potok.views.cut import Cut, TooManyMoves, with_cut
+from potok.views.cut import Committed, Cut, TooManyMoves, with_cut
 
 
 def tables() -> StreamsBuilder:
@@ -100,10 +102,14 @@ def test_many_deaths_one_after_the_other_change_nothing(monkeypatch: pytest.Monk
 
 def write(path: Path, batch: int, value: bytes) -> None:
     """One batch of a query with two shards that keeps the same value in both."""
-    for shard in ("0", "1"):
-        session = StateSession(ShardStore(path / "state" / shard), Fence(Attempt(1, batch)))
+    for shard in (0, 1):
+        session = StateSession(open_store(path, "q", shard), Fence(Attempt(1, batch)))
         session.write("t", [(b"k", value, session.read("t", [b"k"])[0])])
         session.commit()
+
+
+def look(path: Path, fence_of: Callable[[], Fence], shards: int = 2) -> Callable[[], Committed]:
+    return lambda: Committed(Place(Where.of(path), "q"), shards, fence_of())
 
 
 def values(cut: Cut) -> list[bytes]:
@@ -119,23 +125,23 @@ def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start
         write(tmp_path, batch, str(batch).encode())
         return Fence(Attempt(1, batch + 1))
 
-    assert with_cut(tmp_path, 2, fence_of, values) == [b"2", b"2"]
+    assert with_cut(look(tmp_path, fence_of), values) == [b"2", b"2"]
     assert len(committed) == 0
 
 
 def test_a_reader_gives_up_in_the_end(tmp_path: Path) -> None:
     batches = iter(range(10_000))
     with pytest.raises(TooManyMoves):
-        with_cut(tmp_path, 1, lambda: Fence(Attempt(1, next(batches))), values)
+        with_cut(look(tmp_path, lambda: Fence(Attempt(1, next(batches))), 1), values)
 
 
 def test_a_half_written_batch_is_seen_nowhere(tmp_path: Path) -> None:
     write(tmp_path, 1, b"1")
-    session = StateSession(ShardStore(tmp_path / "state" / "1"), Fence(Attempt(1, 2)))
+    session = StateSession(open_store(tmp_path, "q", 1), Fence(Attempt(1, 2)))
     session.write("t", [(b"k", b"2", b"1"), (b"new", b"2", None)])
     session.commit()
-    assert with_cut(tmp_path, 2, lambda: Fence(Attempt(1, 2)), values) == [b"1", b"1"]
-    assert with_cut(tmp_path, 2, lambda: Fence(Attempt(1, 2)), lambda cut: (cut.batch, cut.shards)) == (1, 2)
+    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), values) == [b"1", b"1"]
+    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), lambda cut: (cut.batch, cut.shards)) == (1, 2)
 
 
 def test_readers_beside_a_writer_always_see_both_shards_alike(tmp_path: Path) -> None:
@@ -144,13 +150,13 @@ def test_readers_beside_a_writer_always_see_both_shards_alike(tmp_path: Path) ->
     torn: list[list[bytes]] = []
     done = threading.Event()
 
-    def look(fence_of: Callable[[], Fence]) -> None:
+    def read(fence_of: Callable[[], Fence]) -> None:
         while not done.is_set():
-            found = with_cut(tmp_path, 2, fence_of, values)
+            found = with_cut(look(tmp_path, fence_of), values)
             if len(set(found)) != 1:
                 torn.append(found)
 
-    reader = threading.Thread(target=look, args=(lambda: Fence(Attempt(1, committed + 1)),))
+    reader = threading.Thread(target=read, args=(lambda: Fence(Attempt(1, committed + 1)),))
     reader.start()
     for batch in range(2, 40):
         write(tmp_path, batch, str(batch).encode())

@@ -46,6 +46,7 @@ def test_a_table_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) 
 
 
 def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    open_broker(tmp_path)
     with pytest.raises(NoSuchQuery) as caught:
         open_tables(tmp_path, "shop")
     assert "no query" in caught.value.hint
@@ -55,6 +56,12 @@ def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pat
             open_tables(tmp_path, "other")
         assert "shop" in caught.value.hint
     open_broker(tmp_path).close()
+
+
+def test_printed_it_says_which_tables_there_are(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        assert repr(driver.tables) == '<Tables of query "shop": order_counts, users>'
+        assert str(driver.table("users")) == '<Table "users" of query "shop", keys string>'
 
 
 def test_a_snapshot_is_of_one_batch(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import base64
 import heapq
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +34,9 @@ def consume(
     last: Annotated[int, typer.Option(min=0, help="Start with this many that are there already.")] = 10,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many records.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Share the records with others of this group, and go on where it was.")
+    ] = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -42,29 +45,43 @@ def consume(
     A line holds partition:offset, time (UTC), key and value, with tabs between. With --json it is an object with
     key, value, timestamp (milliseconds), partition, offset and headers; bytes that are not text become
     {"base64": "..."}.
+
+    With --group this program becomes a member of a consumer group: the partitions are shared with its other members,
+    and what was printed is committed. A group that is new starts with the next record, or with --from-beginning.
     """
+
+    def show(record: LogRecord) -> None:
+        if as_json:
+            print_json(as_object(record))
+        else:
+            sys.stdout.write(as_line(record) + "\n")
+        if follow:
+            sys.stdout.flush()
+
+    if group is not None and partition is not None:
+        raise typer.BadParameter("a group decides itself who reads which partition", param_hint="--partition")
     with opened_log(context, broker) as log:
+        if group is not None:
+            from potok.cli.consume_group import consume_as_member
+
+            consume_as_member(log, topic, group, show, most, from_beginning=from_beginning, follow=follow)
+            return
         chosen = None if partition is None else {partition}
         records = read(log, topic, chosen, last=None if from_beginning else last, follow=follow)
         for record in islice(records, most):
-            if as_json:
-                print_json(as_object(record))
-            else:
-                sys.stdout.write(as_line(record) + "\n")
-            if follow:
-                sys.stdout.flush()
+            show(record)
     sys.stdout.flush()
 
 
 def read(log: Log, topic: str, partitions: set[int] | None, *, last: int | None, follow: bool) -> Iterator[LogRecord]:
     """Records in the order in which the log took them in, across partitions."""
-    position = _of(log.start_offsets(topic), partitions)
+    position = _of(log.earliest_offsets(topic), partitions)
     end = _of(log.end_offsets(topic), partitions)
     if last is None:
         yield from _between(log, topic, position, end)
     else:
-        near = {number: max(start, end[number] - last) for number, start in position.items()}
-        there = list(_between(log, topic, near, end))
+        tails = [_tail(log, topic, number, position.get(number, 0), end[number], last) for number in sorted(end)]
+        there = list(_merged(tails))
         yield from there[len(there) - last :] if last < len(there) else there
     while follow:
         position, end = end, _of(log.end_offsets(topic), partitions)
@@ -93,8 +110,22 @@ def as_line(record: LogRecord) -> str:
 
 
 def _between(log: Log, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[LogRecord]:
-    runs = [_run(log, topic, number, start.get(number, 0), end[number]) for number in sorted(end)]
+    return _merged([_run(log, topic, number, start.get(number, 0), end[number]) for number in sorted(end)])
+
+
+def _merged(runs: Sequence[Iterable[LogRecord]]) -> Iterator[LogRecord]:
     return heapq.merge(*runs, key=lambda record: record.ingested_ms)
+
+
+def _tail(log: Log, topic: str, partition: int, start: int, end: int, last: int) -> list[LogRecord]:
+    """The last records of a partition, or a few more: compaction leaves gaps, so they may lie far from its end."""
+    found: list[LogRecord] = []
+    reach = last
+    while start < end and len(found) < last:
+        begin = max(start, end - reach)
+        found = [*_run(log, topic, partition, begin, end), *found]
+        end, reach = begin, reach * 4
+    return found
 
 
 def _run(log: Log, topic: str, partition: int, start: int, end: int) -> Iterator[LogRecord]:

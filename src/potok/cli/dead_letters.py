@@ -1,25 +1,40 @@
-"""`potok dead-letters`: the records that a query set aside, and why."""
+"""`potok dead-letters`: the records that a query set aside, and why; replaying and purging them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.consume import as_object as record_as_object
+from potok.cli import letter_display as display
+from potok.cli.instants import parse_instant
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
-from potok.cli.tables import QueryOption, chosen_query, show_instant
+from potok.cli.output import counted, note, print_json
+from potok.cli.tables import QueryOption, chosen_query
 from potok.errors import QueryError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.views.dead_letters import DeadLetter
+    from potok.views.letter_box import LetterBox
+    from potok.views.wanted_letters import AnyPlace, Wanted
 
-app = command_app(no_args_is_help=True, help="Show the records that a query set aside, and why.")
+app = command_app(no_args_is_help=True, help="Show, replay and purge the records that a query set aside.")
 
-_SHOWN_CHARS = 60
+Letters = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[[PARTITION:]OFFSET]...", help="Only these, as `list` shows them.", show_default=False),
+]
+Reason = Annotated[
+    str | None, typer.Option(help="Only these: decode, timestamp, error, late, no key, encode, refused.")
+]
+Step = Annotated[str | None, typer.Option(help="Only those that this step set aside.")]
+Topic = Annotated[str | None, typer.Option(help="Only those whose records came from this topic.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only those set aside since then: yesterday, 2h ago, 2026-05-01.")
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those set aside before then.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
 class NoSuchLetter(QueryError):
@@ -30,38 +45,38 @@ class NoSuchLetter(QueryError):
 def list_letters(
     context: typer.Context,
     query: QueryOption = None,
-    reason: Annotated[
-        str | None, typer.Option(help="Only these: decode, timestamp, error, late, no key, encode.")
-    ] = None,
-    step: Annotated[str | None, typer.Option(help="Only those that this step set aside.")] = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="The latest so many of each query.")] = 20,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """List the latest dead letters, the newest last."""
-    from potok.views.dead_letters import dead_letter_topic, latest_dead_letters
+    """List the latest dead letters that are open, the newest last."""
+    from potok.views.letter_box import LetterBox
+    from potok.views.wanted_letters import EVERYTHING
 
-    wanted = _wanted(reason, step)
-    found: list[tuple[str, DeadLetter]] = []
+    wanted = _wanted(None, reason, step, topic, since, until)
+    found = []
     with opened_log(context, broker) as log:
-        queries = _queries(log, query)
-        for name in queries:
-            topic = dead_letter_topic(name)
-            if log.has_topic(topic):
-                found += ((name, letter) for letter in latest_dead_letters(log, topic, limit, wanted))
-        counts = [_counts(log, name) for name in queries]
+        boxes = [LetterBox(log, name) for name in _queries(log, query)]
+        for box in boxes:
+            letters = box.latest(limit, wanted, replayed=everything)
+            found += [(box.query, *pair) for pair in zip(letters, box.fates(letters), strict=True)]
+        counts = [] if as_json else [_counts(log, box) for box in boxes]
     if as_json:
-        for name, letter in found:
-            print_json({"query": name, **as_object(letter)})
+        for each in found:
+            print_json(display.as_object(*each))
         return
     if found:
-        print_table(
-            ("query", "letter", "set aside (UTC)", "step", "reason", "error", "record", "value"), map(_row, found)
-        )
+        display.print_letters(found)
     for line in filter(None, counts):
         note(line)
     if not found:
-        note("no dead letters" + (" of this kind" if reason or step else ""))
+        note("no dead letters" + (" of this kind" if wanted != EVERYTHING else ""))
 
 
 @app.command()
@@ -73,41 +88,102 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one dead letter with all that is known of it, and the original bytes."""
-    from potok.views.dead_letters import dead_letter_topic, dead_letters_at
+    from potok.views.letter_box import LetterBox
 
-    partition, offset = _place(letter)
     with opened_log(context, broker) as log:
-        name = chosen_query(log, query)
-        found = dead_letters_at(log, dead_letter_topic(name), offset, partition)
-    if not found:
-        raise NoSuchLetter(f'query "{name}" has no dead letter at {letter}', hint="potok dead-letters list shows them")
-    if len(found) > 1:
-        places = " or ".join(_show_place(each) for each in found)
-        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {offset}", hint=f"say which: {places}")
+        box = LetterBox(log, chosen_query(log, query))
+        found = _found(box, letter)
+        fate = box.fates([found])[0]
     if as_json:
-        print_json({"query": name, **as_object(found[0])})
+        print_json(display.as_object(box.query, found, fate))
     else:
-        _print(name, found[0])
+        display.print_letter(box.query, found, fate)
 
 
-def as_object(letter: DeadLetter) -> dict[str, Any]:
-    """The original record as `potok consume --json` shows it, and what became of it."""
-    from potok.records.log_record import LogRecord
+@app.command()
+def replay(
+    context: typer.Context,
+    letters: Letters = None,
+    query: QueryOption = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    dry_run: DryRun = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Append the records of open dead letters to the topics they came from, once more.
 
-    record = LogRecord(letter.key, letter.value, letter.timestamp_ms, (), letter.topic, letter.partition, letter.offset)
-    return {
-        "letter": _show_place(letter),
-        "set_aside_at_ms": letter.set_aside_at_ms,
-        "reason": letter.reason,
-        "step": letter.step,
-        "error": letter.error,
-        "topic": letter.topic,
-        **record_as_object(record),
-    }
+    All open ones, if nothing narrows them down. Each record goes to its own partition, in the order of the original
+    positions, with the header potok.replayed, which counts; its letters are done with. If it fails again, that is a
+    new dead letter.
+    """
+    from potok.views.letter_box import LetterBox
+
+    wanted = _wanted(letters, reason, step, topic, since, until)
+    with opened_log(context, broker) as log:
+        box = LetterBox(log, chosen_query(log, query))
+        _check(box, letters)
+        done = box.replay(wanted, dry_run=dry_run)
+    if as_json:
+        print_json(display.replay_as_object(box.query, done, done=not dry_run))
+    else:
+        display.print_replay(box.query, done, done=not dry_run)
 
 
-def _wanted(reason: str | None, step: str | None) -> Callable[[DeadLetter], bool]:
-    return lambda letter: letter.reason == (reason or letter.reason) and letter.step == (step or letter.step)
+@app.command()
+def purge(
+    context: typer.Context,
+    letters: Letters = None,
+    query: QueryOption = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Hide dead letters for good, and remove them from the log as far as it can.
+
+    All open ones, if nothing narrows them down.
+    """
+    from potok.views.letter_box import LetterBox
+
+    wanted = _wanted(letters, reason, step, topic, since, until)
+    with opened_log(context, broker) as log:
+        box = LetterBox(log, chosen_query(log, query))
+        _check(box, letters)
+        done = box.purge(wanted, replayed=everything, dry_run=True)
+        if not dry_run:
+            question = f'purge {counted(done.letters, "dead letter")} of query "{box.query}"?'
+            if done.letters and not yes and not typer.confirm(question, err=True):
+                raise typer.Exit(1)
+            done = box.purge(wanted, replayed=everything)
+    if as_json:
+        counts = {"letters": done.letters, "removed": done.removed}
+        print_json({"query": box.query, "done": not dry_run, **counts})
+    else:
+        display.print_purge(box.query, done, done=not dry_run)
+
+
+def _wanted(
+    letters: list[str] | None,
+    reason: str | None,
+    step: str | None,
+    topic: str | None,
+    since: str | None,
+    until: str | None,
+) -> Wanted:
+    from potok.views.wanted_letters import Wanted
+
+    since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
+    return Wanted(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
 
 
 def _queries(log: Log, given: str | None) -> list[str]:
@@ -116,74 +192,38 @@ def _queries(log: Log, given: str | None) -> list[str]:
     return [chosen_query(log, given)] if given else known_queries(log)
 
 
-def _counts(log: Log, query: str) -> str:
+def _counts(log: Log, box: LetterBox) -> str:
     """How many there are of each reason: a flood of one must not hide the others."""
     from potok.views.progress import read_progress
 
-    progress = read_progress(log, query)
+    progress = read_progress(log, box.query)
     if progress is None or not progress.dead_letters:
         return ""
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(progress.dead_letters_by_reason.items()))
-    return f'query "{query}" has set aside {progress.dead_letters:,} in all: {reasons}'
+    return f'query "{box.query}": {box.count():,} open; it has set aside {progress.dead_letters:,} in all: {reasons}'
 
 
-def _place(letter: str) -> tuple[int | None, int]:
+def _check(box: LetterBox, letters: list[str] | None) -> None:
+    """Somebody who names letters means letters that are there."""
+    for letter in letters or ():
+        _found(box, letter)
+
+
+def _found(box: LetterBox, letter: str) -> DeadLetter:
+    from potok.views.wanted_letters import Wanted
+
+    found = list(box.letters(Wanted(places=frozenset({_place(letter)})), replayed=True))
+    if not found:
+        hint = "potok dead-letters list shows them"
+        raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
+    if len(found) > 1:
+        places = " or ".join(map(display.show_place, found))
+        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"say which: {places}")
+    return found[0]
+
+
+def _place(letter: str) -> AnyPlace:
     partition, colon, offset = letter.rpartition(":")
     if not offset.isdigit() or (colon and not partition.isdigit()):
         raise typer.BadParameter(f'"{letter}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")
     return (int(partition) if colon else None), int(offset)
-
-
-def _row(found: tuple[str, DeadLetter]) -> tuple[str, ...]:
-    query, letter = found
-    return (
-        query,
-        _show_place(letter),
-        show_instant(letter.set_aside_at_ms),
-        letter.step,
-        letter.reason,
-        _shortened(_safe(letter.error)),
-        _origin(letter),
-        _shortened("null" if letter.value is None else show_bytes_of_record(letter.value[: _SHOWN_CHARS * 4])),
-    )
-
-
-def _print(query: str, letter: DeadLetter) -> None:
-    lines = {
-        "query": query,
-        "letter": _show_place(letter),
-        "set aside": f"{show_instant(letter.set_aside_at_ms)} UTC",
-        "reason": letter.reason,
-        "step": letter.step,
-        "error": _safe(letter.error),
-        "record": _origin(letter),
-        "time": f"{show_instant(letter.timestamp_ms)} UTC ({letter.timestamp_ms})",
-        "key": _whole(letter.key),
-        "value": _whole(letter.value),
-    }
-    for name, text in lines.items():
-        console().print(f"{name + ':':<11} {text}", markup=False)
-
-
-def _show_place(letter: DeadLetter) -> str:
-    partition, offset = letter.place
-    return f"{partition}:{offset}"
-
-
-def _origin(letter: DeadLetter) -> str:
-    return f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "made inside the query"
-
-
-def _safe(text: str) -> str:
-    """An error may quote the record that caused it."""
-    return show_bytes_of_record(text.encode())
-
-
-def _whole(data: bytes | None) -> str:
-    if data is None:
-        return "null"
-    return f"{show_bytes_of_record(data)} ({len(data):,} byte{'' if len(data) == 1 else 's'})"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,6 +38,7 @@ def describe(
 
 def _description(context: typer.Context, what: str, broker: str | None) -> Description:
     """A file is loaded; any other word is a query that left its description here, or else a module."""
+    from potok.log.open import NoLogThere
     from potok.topology.describe import description_of
     from potok.views.progress import read_description
     from potok.views.tables import known_queries
@@ -44,7 +46,9 @@ def _description(context: typer.Context, what: str, broker: str | None) -> Descr
     place, name = split(what)
     if name or is_path(place):
         return description_of(load_topology(what))
-    with opened_log(context, broker) as log:
+    stored: Description | None = None
+    known: list[str] = []
+    with suppress(NoLogThere), opened_log(context, broker) as log:
         stored, known = read_description(log, what), known_queries(log)
     if stored is not None:
         return stored

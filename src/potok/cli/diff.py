@@ -25,12 +25,16 @@ def diff(context: typer.Context, program: Program, broker: Broker = None, as_jso
     Ends with 1 if it does not fit: then `potok run` would refuse to start.
     """
     from potok.engine.prepare import changes_of
+    from potok.log.open import NoLogThere
     from potok.views.ledger_view import read_entry
 
     topology = load_topology(program)
-    with opened_log(context, broker) as log:
-        has_run = read_entry(log, topology.name) is not None
-        changes = changes_of(topology, log)
+    try:
+        with opened_log(context, broker) as log:
+            has_run = read_entry(log, topology.name) is not None
+            changes = changes_of(topology, log)
+    except NoLogThere:
+        has_run, changes = False, []
     fits = all(change.fits for change in changes)
     if as_json:
         for change in changes:

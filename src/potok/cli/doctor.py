@@ -82,7 +82,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def check_java() -> Finding:
-    from potok.engine.java import find_java
+    from potok.java import find_java
 
     try:
         java = find_java()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from potok.cli.options import Json, command_app
-from potok.cli.output import note, print_json, print_table
+from potok.cli.output import note, print_json, print_paragraph
 from potok.cli.program import Program, load_topology
 
 if TYPE_CHECKING:
@@ -34,11 +34,9 @@ def explain(program: Program, as_json: Json = False) -> None:
         for step in steps:
             print_json(step)
         return
-    rows = [
-        (step["name"], step["kind"], step["runs"], _level(step), *types, _how(step))
-        for step, types in zip(steps, short_types(topology), strict=True)
-    ]
-    print_table(("step", "kind", "runs", "level", "key", "value", "how and why"), rows)
+    for step, (key, value) in zip(steps, short_types(topology), strict=True):
+        told = [f"{step['kind']}, {step['runs']}, level {_level(step)}", f"key {key}, value {value}", _how(step)]
+        print_paragraph(step["name"], [line for line in told if line])
     native, shuffles = sum(step["runs"] == "native" for step in steps), max(step["level"] for step in steps)
     note(f"{native} of {len(steps)} steps run natively; a batch takes {shuffles} shuffle{'' if shuffles == 1 else 's'}")
 
@@ -109,4 +107,6 @@ def _how(step: dict[str, Any]) -> str:
         parts.append(f"decodes only {', '.join(step['fields']) or 'keys'}")
     if step["order_dependent"]:
         parts.append(ORDER)
+    if step["guarantee"] not in (None, "exactly_once"):
+        parts.append(step["guarantee"])
     return "; ".join(part for part in parts if part)

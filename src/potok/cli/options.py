@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 Broker = Annotated[
     str | None,
-    typer.Option("--broker", metavar="URL", help="Where the log lives: file:./data, or a directory (POTOK_BROKER)."),
+    typer.Option(
+        "--broker",
+        metavar="URL",
+        help="Where the log lives: file:./data, a directory, or kafka://HOST:PORT (POTOK_BROKER).",
+    ),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
@@ -34,17 +38,26 @@ class Globals:
     broker: str | None = None
 
 
-def settings_of(context: typer.Context, broker: str | None = None) -> Settings:
-    """The settings in force for a command; `broker` is what stood after its name."""
-    given = context.find_object(Globals) or Globals()
-    return Settings.load(broker=broker or given.broker)
+def settings_of(context: typer.Context, broker: str | None = None, **given: Any) -> Settings:
+    """The settings in force for a command; `broker` is what stood after its name, and so are others."""
+    before = context.find_object(Globals) or Globals()
+    return Settings.load(broker=broker or before.broker, **given)
 
 
 @contextmanager
-def opened_log(context: typer.Context, broker: str | None) -> Iterator[Log]:
-    from potok.log.open import open_broker
+def opened_log(context: typer.Context, broker: str | None, *, create: bool = False) -> Iterator[Log]:
+    """The log in force. Whoever only looks leaves no directory behind where there is none."""
+    from potok.connectors.where import Where
+    from potok.log.open import NoLogThere, log_exists, open_broker
 
-    log = open_broker(settings_of(context, broker).broker)
+    settings = settings_of(context, broker)
+    url = settings.broker
+    if settings.state:
+        # A password may stand there, which whoever reads tables needs too.
+        Where.of(settings.state)
+    if not create and not log_exists(url):
+        raise NoLogThere(url)
+    log = open_broker(url, settings)
     try:
         yield log
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,11 @@ def note(text: str) -> None:
     console(stderr=True).print(text, markup=False)
 
 
+def warn(text: str) -> None:
+    """Something that is probably not what was meant."""
+    console(stderr=True).print(f"[bold yellow]warning:[/] {escape(text)}")
+
+
 def print_json(value: Any) -> None:
     """One line, so that a stream of them can be read line by line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
@@ -51,8 +57,26 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     console().print(table)
 
 
+def print_paragraph(heading: str, lines: Iterable[str]) -> None:
+    """A heading with lines below it; on a terminal, long ones are folded under their beginning."""
+    out = console()
+    out.print(f"[bold]{escape(heading)}[/]")
+    for line in lines:
+        text = "  " + line
+        if out.is_terminal:
+            text = textwrap.fill(line, out.width, initial_indent="  ", subsequent_indent="    ")
+        out.print(text, markup=False)
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """2 and "record" is "2 records"."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def show_bytes(size: int) -> str:
-    """1536 is "1.5 KB"."""
+    """1536 is "1.5 KB"; a negative size is not known."""
+    if size < 0:
+        return "-"
     number = float(size)
     for unit in ("B", "KB", "MB", "GB"):
         if number < 1024:

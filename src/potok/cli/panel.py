@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from potok.cli.diff import print_changes
-from potok.cli.output import note, print_json, show_bytes
+from potok.cli.output import counted, note, print_json, show_bytes
 
 if TYPE_CHECKING:
     from potok.topology.compare import Change
@@ -147,8 +147,8 @@ def _grid(snapshot: Snapshot) -> Table:
     grid.add_column(style="dim")
     grid.add_column(justify="right")
     grid.add_column()
-    grid.add_row("in", f"{snapshot['rate_in']:,.0f}/s", f"{snapshot['total_in']:,} in all")
-    grid.add_row("out", f"{snapshot['rate_out']:,.0f}/s", f"{snapshot['total_out']:,} in all")
+    grid.add_row("in", show_rate(snapshot["rate_in"]), f"{snapshot['total_in']:,} in all")
+    grid.add_row("out", show_rate(snapshot["rate_out"]), f"{snapshot['total_out']:,} in all")
     grid.add_row("lag", f"{snapshot['lag']:,}", "records not yet read")
     grid.add_row("batch", f"{snapshot['batch_ms']:,} ms", f"number {snapshot['batch']:,}")
     grid.add_row("state", show_bytes(snapshot["state_bytes"]), escape(_keys(snapshot)))
@@ -169,7 +169,8 @@ def _reasons(snapshot: Snapshot) -> str:
 def as_line(snapshot: Snapshot) -> str:
     letters = counted(snapshot["dead_letters"], "dead letter")
     return (
-        f"batch {snapshot['batch']}: in {snapshot['rate_in']:,.0f}/s, out {snapshot['rate_out']:,.0f}/s, "
+        f"batch {snapshot['batch']}: in {snapshot['total_in']:,} ({show_rate(snapshot['rate_in'])}), "
+        f"out {snapshot['total_out']:,} ({show_rate(snapshot['rate_out'])}), "
         f"lag {snapshot['lag']:,}, {snapshot['batch_ms']:,} ms, state {show_bytes(snapshot['state_bytes'])}, "
         + (f"{letters} ({_reasons(snapshot)})" if snapshot["dead_letters"] else letters)
     )
@@ -186,8 +187,11 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     )
 
 
-def counted(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+def show_rate(rate: float) -> str:
+    """Few records a second are not none: 0.4 is "0.4/s"."""
+    if 0 < rate < 0.1:
+        return "<0.1/s"
+    return f"{rate:,.1f}/s" if 0 < rate < 9.95 else f"{rate:,.0f}/s"
 
 
 def show_time(ms: int) -> str:

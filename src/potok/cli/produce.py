@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import select
@@ -11,14 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import note, print_json
+from potok.cli.output import note, print_json, warn
 from potok.errors import Location, PotokError
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
 
 app = command_app()
 
@@ -27,6 +31,10 @@ _ENOUGH_BYTES = 4 << 20
 
 class BadLine(PotokError):
     """A line that does not have the form that the options ask for."""
+
+
+class NoSuchTopic(PotokError):
+    """A topic that does not exist, and must not be created."""
 
 
 @app.command()
@@ -47,6 +55,7 @@ def produce(
         str | None, typer.Option(metavar="TEXT", help="A value that is just this is null: a table deletes the key.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
+    no_create: Annotated[bool, typer.Option("--no-create", help="Refuse a topic that does not exist.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -58,10 +67,8 @@ def produce(
         headers=tuple(_header(text) for text in header or ()),
         null=None if null is None else null.encode(),
     )
-    with opened_log(context, broker) as log, _opened(file) as descriptor:
-        if not log.has_topic(topic):
-            log.create_topic(topic, exist_ok=True)
-            note(f'created topic "{topic}" with one partition')
+    with opened_log(context, broker, create=not no_create) as log, _opened(file) as descriptor:
+        _make_sure_of(topic, log, create=not no_create)
         count = 0
         try:
             for batch in record_batches(descriptor, form, "stdin" if file == "-" else file):
@@ -72,6 +79,20 @@ def produce(
                 print_json({"topic": topic, "records": count})
             else:
                 note(f'appended {count:,} record{"" if count == 1 else "s"} to "{topic}"')
+
+
+def _make_sure_of(topic: str, log: Log, *, create: bool) -> None:
+    """Create the topic if need be. A name that is nearly that of another topic is probably a slip, and is told."""
+    if log.has_topic(topic):
+        return
+    close = difflib.get_close_matches(topic, log.topics(), n=1, cutoff=0.75)
+    if not create:
+        hint = f'did you mean "{close[0]}"?' if close else f"potok topics create {topic}"
+        raise NoSuchTopic(f'there is no topic "{topic}"', hint=hint)
+    log.create_topic(topic, exist_ok=True)
+    note(f'created topic "{topic}" with one partition')
+    if close:
+        warn(f'did you mean "{close[0]}"? potok topics delete {topic} removes the new one')
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from potok.cli.freshness import tell_freshness
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
 from potok.cli.rows import first_rows, rows_of_key
@@ -24,6 +25,9 @@ app = command_app(no_args_is_help=True, help="List and read the tables of querie
 QueryOption = Annotated[
     str | None, typer.Option("--query", metavar="NAME", help="The query; may be left out if there is only one.")
 ]
+
+
+NOT_YET = "potok run shop.py starts one; a program that was started just now takes a few seconds"
 
 
 class WhichQuery(QueryError):
@@ -53,6 +57,8 @@ def list_tables(
     with opened_log(context, broker) as log:
         queries = [chosen_query(log, query)] if query else known_queries(log)
         found = [row for name in queries for row in _tables_of(log, name)]
+        for name in queries:
+            tell_freshness(log, name)
     if as_json:
         for row in found:
             print_json(row)
@@ -86,6 +92,7 @@ def get(
         if at_ms is not None and not windowed:
             raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
         rows = rows_of_key(tables, table, key, at_ms)
+        tell_freshness(log, tables.query)
     if not rows:
         raise NoSuchRow(table, key, at)
     if as_json:
@@ -113,6 +120,7 @@ def scan(
         tables = _opened(log, table, query)
         windowed = tables[table].windowed
         rows = first_rows(tables, table, limit + 1, low, high)
+        tell_freshness(log, tables.query)
     if as_json:
         for key, value in rows[:limit]:
             print_json(as_object(key, value))
@@ -137,7 +145,7 @@ def chosen_query(log: Log, given: str | None, table: str = "") -> str:
         raise WhichQuery(known)
     name = given or (known[0] if known else "")
     if name not in known:
-        raise NoSuchQuery(name, known) if name else QueryError("no query has run here yet", hint="potok run shop.py")
+        raise NoSuchQuery(name, known) if name else QueryError("no query has run here yet", hint=NOT_YET)
     return name
 
 

@@ -1,23 +1,32 @@
-"""`potok topics`: list, create, describe, delete."""
+"""`potok topics`: list, create, describe, compact, archive, delete."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import note, print_json, print_table, show_bytes
-from potok.duration import show_ms, to_ms
+from potok.cli.output import note, print_json
+from potok.cli.topic_display import (
+    archived_file,
+    compaction,
+    description,
+    print_archived,
+    print_compaction,
+    print_description,
+    print_list,
+    summary,
+)
+from potok.duration import to_ms
 from potok.errors import PotokError
 
-if TYPE_CHECKING:
-    from potok.log.broker import TopicDescription
-
-app = command_app(no_args_is_help=True, help="List, create, describe and delete topics.")
+app = command_app(no_args_is_help=True, help="List, create, describe, compact, archive and delete topics.")
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+Seal = Annotated[
+    bool, typer.Option("--seal", help="Close the segment that is being written first, so that it takes part.")
+]
 
 
 @app.command("list")
@@ -27,12 +36,11 @@ def list_topics(context: typer.Context, broker: Broker = None, as_json: Json = F
         found = [log.describe_topic(name) for name in sorted(log.topics())]
     if as_json:
         for topic in found:
-            print_json(_summary(topic))
+            print_json(summary(topic))
     elif not found:
         note("no topics; make one: potok topics create orders --partitions 4")
     else:
-        rows = [(t.name, len(t.partitions), t.records, show_bytes(_size(t)), _instant(t.created_at_ms)) for t in found]
-        print_table(("topic", "partitions", "records", "size", "created (UTC)"), rows)
+        print_list(found)
 
 
 @app.command()
@@ -44,43 +52,96 @@ def create(
         str | None, typer.Option(help='How long records are kept, as "7 days"; default for ever.')
     ] = None,
     retention_bytes: Annotated[int | None, typer.Option(min=1, help="How large a partition may grow.")] = None,
+    cleanup_policy: Annotated[
+        str, typer.Option(help='"compact" keeps the last record of each key; "delete"; or "compact,delete".')
+    ] = "delete",
+    delete_retention: Annotated[
+        str | None, typer.Option(help="How long compaction keeps a tombstone; default 1 day.")
+    ] = None,
+    min_compaction_lag: Annotated[
+        str | None, typer.Option(help="Records are not compacted before they are so old.")
+    ] = None,
+    archive: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where old segments go instead of being deleted.")
+    ] = None,
     segment_bytes: Annotated[int | None, typer.Option(min=1, help="When a new segment file is begun.")] = None,
     if_missing: Annotated[bool, typer.Option("--if-missing", help="Leave a topic that exists as it is.")] = False,
     broker: Broker = None,
+    as_json: Json = False,
 ) -> None:
     """Create a topic."""
-    config: dict[str, Any] = {"retention_bytes": retention_bytes}
-    if retention is not None:
-        config["retention_ms"] = to_ms(retention)
-    if segment_bytes is not None:
-        config["segment_bytes"] = segment_bytes
-    with opened_log(context, broker) as log:
-        if not if_missing and log.has_topic(topic):
+    config: dict[str, Any] = {
+        "retention_ms": retention and to_ms(retention),
+        "retention_bytes": retention_bytes,
+        "cleanup_policy": cleanup_policy,
+        "delete_retention_ms": delete_retention and to_ms(delete_retention),
+        "min_compaction_lag_ms": min_compaction_lag and to_ms(min_compaction_lag),
+        "archive": archive,
+        "segment_bytes": segment_bytes,
+    }
+    with opened_log(context, broker, create=True) as log:
+        there = log.has_topic(topic)
+        if there and not if_missing:
             raise PotokError(
                 f'topic "{topic}" exists already', hint=f"add --if-missing, or first: potok topics delete {topic}"
             )
-        log.create_topic(topic, partitions, exist_ok=if_missing, **config)
-        there = log.partitions(topic)
-    note(f'topic "{topic}" is there, with {there} partition{"s" if there > 1 else ""}')
+        given = {name: value for name, value in config.items() if value is not None}
+        log.create_topic(topic, partitions, exist_ok=if_missing, **given)
+        found = log.describe_topic(topic)
+    if as_json:
+        print_json(description(found) | {"created": not there})
+        return
+    count = len(found.partitions)
+    note(f'topic "{topic}" is there, with {count} partition{"s" if count > 1 else ""}')
 
 
 @app.command()
 def describe(context: typer.Context, topic: Name, broker: Broker = None, as_json: Json = False) -> None:
-    """Show a topic's partitions and how long it keeps its records."""
+    """Show a topic's partitions, how long it keeps its records, and what is left to compact."""
     with opened_log(context, broker) as log:
         found = log.describe_topic(topic)
     if as_json:
-        print_json(_summary(found) | {"config": _config(found), "partition_offsets": _offsets(found)})
-        return
-    kept = "for ever" if found.config.retention_ms is None else show_ms(found.config.retention_ms)
-    print_table(
-        ("topic", "records", "size", "kept", "created (UTC)"),
-        [(found.name, found.records, show_bytes(_size(found)), kept, _instant(found.created_at_ms))],
-    )
-    print_table(
-        ("partition", "first offset", "next offset", "size", "segments"),
-        [(p.partition, p.start_offset, p.end_offset, show_bytes(p.bytes), p.segments) for p in found.partitions],
-    )
+        print_json(description(found))
+    else:
+        print_description(found)
+
+
+app.command("show", hidden=True)(describe)
+
+
+@app.command()
+def compact(
+    context: typer.Context, topic: Name, seal: Seal = False, broker: Broker = None, as_json: Json = False
+) -> None:
+    """Keep the last record of each key, now. A running query does it by itself when enough has changed."""
+    with opened_log(context, broker) as log:
+        done = log.compact_topic(topic, seal=seal)
+        found = log.describe_topic(topic)
+    if as_json:
+        for partition in done:
+            print_json(compaction(topic, partition))
+    else:
+        print_compaction(found, done, sealed=seal)
+
+
+@app.command()
+def archive(
+    context: typer.Context,
+    topic: Name,
+    to: Annotated[str | None, typer.Option(metavar="DIR", help="Where to; default the topic's own archive.")] = None,
+    older_than: Annotated[str, typer.Option(help='Only segments this old, as "7d"; default all that are full.')] = "0s",
+    seal: Seal = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Move old segments to Parquet files. Whoever reads the topic from there on still gets their records."""
+    with opened_log(context, broker) as log:
+        files = log.archive_topic(topic, to, to_ms(older_than), seal=seal)
+    if as_json:
+        for file in files:
+            print_json(archived_file(topic, file))
+    else:
+        print_archived(topic, files, sealed=seal)
 
 
 @app.command()
@@ -89,44 +150,15 @@ def delete(
     topic: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     broker: Broker = None,
+    as_json: Json = False,
 ) -> None:
-    """Delete a topic and all its records."""
+    """Delete a topic and all its records. What lies in its archive stays there, as files."""
     with opened_log(context, broker) as log:
         records = log.describe_topic(topic).records
         if not yes and not typer.confirm(f'delete topic "{topic}" and its {records:,} records?', err=True):
             raise typer.Exit(1)
         log.delete_topic(topic)
-    note(f'topic "{topic}" is deleted')
-
-
-def _summary(topic: TopicDescription) -> dict[str, object]:
-    return {
-        "topic": topic.name,
-        "partitions": len(topic.partitions),
-        "records": topic.records,
-        "bytes": _size(topic),
-        "created_at_ms": topic.created_at_ms,
-    }
-
-
-def _config(topic: TopicDescription) -> dict[str, object]:
-    return {
-        "segment_bytes": topic.config.segment_bytes,
-        "retention_ms": topic.config.retention_ms,
-        "retention_bytes": topic.config.retention_bytes,
-    }
-
-
-def _offsets(topic: TopicDescription) -> list[dict[str, int]]:
-    return [
-        {"partition": p.partition, "start_offset": p.start_offset, "end_offset": p.end_offset, "bytes": p.bytes}
-        for p in topic.partitions
-    ]
-
-
-def _size(topic: TopicDescription) -> int:
-    return sum(part.bytes for part in topic.partitions)
-
-
-def _instant(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if as_json:
+        print_json({"topic": topic, "records": records, "deleted": True})
+    else:
+        note(f'topic "{topic}" is deleted')

@@ -53,7 +53,7 @@ def _label(step: Mapping[str, Any]) -> str:
 def _what(step: Mapping[str, Any]) -> str:
     if step["role"] == "source":
         return "topic as a table" if step["kind"] == "table_source" else "topic"
-    if step["role"] == "sink":
+    if step["role"] == "sink" and step["topic"]:
         return "topic"
     detail: str = step["detail"] or ", ".join(step["expressions"])
     if step["kind"] == "aggregate":

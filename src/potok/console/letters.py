@@ -1,12 +1,13 @@
-"""The latest dead letters of a query, a few of every reason."""
+"""The latest open dead letters of a query, a few of every reason, and how many there are."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 from potok.log.broker import Broker
+from potok.views.dead_letters import DeadLetter, Fate, read_letters
+from potok.views.letter_box import LetterBox
 
 PER_REASON = 12
 SHOWN_CHARS = 200
@@ -15,47 +16,61 @@ TAIL = 200
 
 
 class RecentLetters:
-    """Follows the dead-letter topic. Each reason keeps its own latest, so that a flood of one hides no other."""
+    """Follows the dead letters. Each reason keeps its own latest, so that a flood of one hides no other."""
 
-    def __init__(self, broker: Broker, topic: str) -> None:
+    def __init__(self, broker: Broker, query: str) -> None:
         self._broker = broker
-        self._topic = topic
+        self._query = query
+        self._box: LetterBox | None = None
         self._read_to: dict[int, int] = {}
-        self._by_reason: dict[str, deque[dict[str, Any]]] = {}
+        self._by_reason: dict[str, deque[DeadLetter]] = {}
 
     def latest(self) -> list[dict[str, Any]]:
-        """What is known now, the newest first."""
-        if self._broker.has_topic(self._topic):
-            starts = self._broker.start_offsets(self._topic)
-            for partition, end in self._broker.end_offsets(self._topic).items():
-                start = max(self._read_to.get(partition, 0), starts.get(partition, 0), end - TAIL)
-                self._read(partition, start, end)
-        letters = [letter for kept in self._by_reason.values() for letter in kept]
-        return sorted(letters, key=lambda letter: (letter["at"], letter["offset"]), reverse=True)
+        """What is open now, the newest first."""
+        box = self._opened()
+        if box is None:
+            return []
+        self._follow(box.topic)
+        kept = [letter for some in self._by_reason.values() for letter in some]
+        fates = zip(kept, box.fates(kept), strict=True)
+        letters = [letter for letter, fate in fates if fate is Fate.OPEN]
+        letters.sort(key=lambda letter: (letter.set_aside_at_ms, letter.offset), reverse=True)
+        return [_as_object(letter) for letter in letters]
 
-    def _read(self, partition: int, start: int, end: int) -> None:
-        if start >= end:
-            return
-        for batch in self._broker.read(self._topic, partition, start, end):
-            for row in batch.to_pylist():
-                letter = _letter(row)
-                kept = self._by_reason.setdefault(letter["reason"], deque(maxlen=PER_REASON))
-                kept.append(letter)
-        self._read_to[partition] = end
+    def open(self) -> int:
+        """How many are open."""
+        box = self._opened()
+        return 0 if box is None else box.count()
+
+    def _opened(self) -> LetterBox | None:
+        """The letters of a query that has started: until then it has no topic for them."""
+        if self._box is None:
+            box = LetterBox(self._broker, self._query)
+            self._box = box if self._broker.has_topic(box.topic) else None
+        return self._box
+
+    def _follow(self, topic: str) -> None:
+        starts = self._broker.start_offsets(topic)
+        for partition, end in self._broker.end_offsets(topic).items():
+            start = max(self._read_to.get(partition, 0), starts.get(partition, 0), end - TAIL)
+            if start < end:
+                for letter in read_letters(self._broker, topic, partition, [(start, end)]):
+                    self._by_reason.setdefault(letter.reason, deque(maxlen=PER_REASON)).append(letter)
+                self._read_to[partition] = end
 
 
-def _letter(row: Mapping[str, Any]) -> dict[str, Any]:
-    headers = {header["name"]: shown(header["value"]) for header in row["headers"] or ()}
+def _as_object(letter: DeadLetter) -> dict[str, Any]:
     return {
-        "at": row["ingested"],
-        "reason": headers.get("potok.reason", ""),
-        "step": headers.get("potok.step", ""),
-        "error": headers.get("potok.error", ""),
-        "key": shown(row["key"]),
-        "value": shown(row["value"]),
-        "topic": headers.get("potok.topic", ""),
-        "partition": _number(headers.get("potok.partition", "")),
-        "offset": _number(headers.get("potok.offset", "")),
+        "at": letter.set_aside_at_ms,
+        "reason": letter.reason,
+        "step": letter.step,
+        "error": shown(letter.error.encode()),
+        "key": shown(letter.key),
+        "value": shown(letter.value),
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "replays": letter.replays,
     }
 
 
@@ -65,7 +80,3 @@ def shown(data: bytes | None) -> str:
         return ""
     text = data[: SHOWN_CHARS * 4].decode("utf-8", errors="backslashreplace")
     return text if len(text) <= SHOWN_CHARS and len(data) <= SHOWN_CHARS * 4 else text[: SHOWN_CHARS - 1] + "…"
-
-
-def _number(text: str) -> int:
-    return int(text) if text.lstrip("-").isdigit() else -1

@@ -50,7 +50,7 @@ class QueryFeed:
         self._panels = tuple(panels)
         self._clock = clock
         self._rates = Rates()
-        self._letters = RecentLetters(broker, f"{query}-dead-letters")
+        self._letters = RecentLetters(broker, query)
         self._filled: list[dict[str, Any] | None] = [None] * len(self._panels)
         self._filled_at: tuple[int, int] | None = None
         self._next_fill_ms = 0
@@ -88,6 +88,7 @@ class QueryFeed:
             "total_out": progress.total_out,
             "dead_letters": progress.dead_letters,
             "dead_letters_by_reason": dict(progress.dead_letters_by_reason),
+            "open_dead_letters": self._letters.open(),
             "recent_dead_letters": self._letters.latest(),
             "state_bytes": progress.state_bytes,
             "state_keys": sum(progress.state_keys.values()),
@@ -110,6 +111,9 @@ class QueryFeed:
     def _measure(self, progress: Progress, now: int) -> dict[str, float]:
         totals = {"in": progress.total_in, "out": progress.total_out}
         totals |= {f"step {name}": counts["out"] for name, counts in progress.steps.items()}
+        # How many records of the last batch each step sent is not written down.
+        began = {"in": progress.total_in - progress.records_in, "out": progress.total_out - progress.records_out}
+        self._rates.begin(progress.committed_at_ms - max(progress.batch_ms, 1), totals | began)
         self._rates.record(progress.committed_at_ms, totals)
         if progress.state != "running":
             return {}

@@ -21,6 +21,13 @@ class Rates:
     def __init__(self, span_ms: int = SPAN_MS) -> None:
         self._span_ms = span_ms
         self._commits: deque[tuple[int, dict[str, int]]] = deque()
+        self._began: tuple[int, dict[str, int]] | None = None
+
+    def begin(self, began_ms: int, totals: Mapping[str, int]) -> None:
+        """Take note of the totals before the first commit that is seen: as long as it is the only one, it gives the
+        rate."""
+        if not self._commits:
+            self._began = (began_ms, dict(totals))
 
     def record(self, committed_at_ms: int, totals: Mapping[str, int]) -> None:
         """Take note of the totals as of a commit. The same commit may be told any number of times."""
@@ -34,10 +41,13 @@ class Rates:
 
     def at(self, now_ms: int) -> dict[str, float]:
         """The rate of each total, seen at `now_ms`."""
-        if len(self._commits) < 2:
+        commits = list(self._commits)
+        if len(commits) == 1 and self._began is not None:
+            commits.insert(0, self._began)
+        if len(commits) < 2:
             return {}
-        (began, first), (ended, last) = self._commits[0], self._commits[-1]
-        longest = max(later - sooner for (sooner, _), (later, _) in itertools.pairwise(self._commits))
+        (began, first), (ended, last) = commits[0], commits[-1]
+        longest = max(later - sooner for (sooner, _), (later, _) in itertools.pairwise(commits))
         silence = max(0, now_ms - ended - 2 * longest)
         if silence > self._span_ms:
             return dict.fromkeys(last, 0.0)

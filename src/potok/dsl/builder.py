@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from potok.dsl.forgotten import expect_use, used
 from potok.dsl.global_table import GlobalTable
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.lifetimes import lifetime_of
@@ -36,6 +37,7 @@ class StreamsBuilder(Spelling):
         """
         self.name = name
         self._graph = GraphBuilder(name)
+        expect_use(self, name, calling_location())
 
     def stream(
         self,
@@ -138,6 +140,7 @@ class StreamsBuilder(Spelling):
 
     def build(self) -> Topology:
         """Check everything that can be checked without running, and return the topology."""
+        used(self)
         topology = self._graph.topology()
         validate(topology)
         infer(topology)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 from potok.errors import Location
 from potok.topology.graph import Topology
 from potok.topology.nodes import Node
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OWN = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("dsl", "topology", "expressions", "records"))
 
 
 class GraphBuilder:
@@ -45,11 +39,4 @@ class GraphBuilder:
         return Topology(self.name, tuple(self._nodes))
 
 
-def calling_location() -> Location | None:
-    """The file and line of the user's program that called into Potok."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not os.path.abspath(frame.f_code.co_filename).startswith(_OWN):
-            return Location(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+calling_location = Location.of_caller

@@ -12,6 +12,8 @@ from potok.dsl.table import Table
 from potok.expressions.function import Function
 from potok.topology.nodes import Aggregation, TableAggregate, TableGroup
 
+_REDUCER = "write lambda total, v: ..."
+
 
 class GroupedTable(Handle):
     """The rows of a table by group. A row that changes its group leaves the old one, and a group without rows is
@@ -75,8 +77,8 @@ class GroupedTable(Handle):
             name: The table's name.
         """
         schema = schema_of(value, calling_location())
-        aggregation = Aggregation("reduce", Function.of(adder, (2,)), schema=schema)
-        return self._aggregate(aggregation, name, "reduce", Function.of(subtractor, (2,)))
+        aggregation = Aggregation("reduce", Function.of(adder, (2,), _REDUCER), schema=schema)
+        return self._aggregate(aggregation, name, "reduce", Function.of(subtractor, (2,), _REDUCER))
 
     def aggregate(
         self,

@@ -13,7 +13,7 @@ from potok.dsl.serdes import schema_of
 from potok.dsl.table import Table
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
-from potok.expressions.function import Function
+from potok.expressions.function import JOINER, Function
 from potok.records.schema import Schema
 from potok.topology.nodes import HistoryLookup, JoinKind, JoinWindow, LookupKey, Node, StreamJoin, TableLookup
 
@@ -225,7 +225,7 @@ def _joiner(functions: tuple[Both, ...], at: Location | None) -> Function | None
     if len(functions) > 1 or isinstance(functions[0], str):
         hint = "pass lambda left, right: ...; the key to look up in a table is on="
         raise TopologyError("a join takes one joiner, a function of both values", hint=hint, at=at)
-    return Function.of(functions[0], (2, 3))
+    return Function.of(functions[0], (2, 3), JOINER)
 
 
 def _window(options: _Options) -> JoinWindow:

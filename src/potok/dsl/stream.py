@@ -9,13 +9,17 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.handle import Selector, selector
 from potok.dsl.joining import Joining
+from potok.dsl.kept import topic_kept
 from potok.dsl.lifetimes import lifetime_of
+from potok.dsl.outlets import Outlets, guarantee_of
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
+from potok.dsl.spelling import AGGREGATES
 from potok.dsl.table import Table
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function
+from potok.sinks.guarantee import Guarantee
 from potok.topology.nodes import (
     Arm,
     Branch,
@@ -35,8 +39,10 @@ from potok.topology.nodes import (
 )
 
 
-class Stream(Processing, Joining):
+class Stream(Processing, Joining, Outlets):
     """Records, one after the other, each independent of the others."""
+
+    _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")
 
     def _add(self, node: Node) -> Stream:
         self._graph.add(node)
@@ -158,8 +164,18 @@ class Stream(Processing, Joining):
         """Bring each record to the shard of its key, so that heavy steps after it are spread by key."""
         return self._add(Repartition(self._name(name, "repartition"), calling_location(), self._node))
 
-    def to(self, topic: str, *, key_format: str = "", value_format: str = "", partitions: int | None = None) -> None:
-        """Write to a topic, exactly once.
+    def to(
+        self,
+        topic: str,
+        *,
+        key_format: str = "",
+        value_format: str = "",
+        partitions: int | None = None,
+        retention: Duration | None = None,
+        cleanup_policy: str = "delete",
+        guarantee: str = Guarantee.EXACTLY_ONCE,
+    ) -> None:
+        """Write to a topic.
 
         Args:
             topic: Created if it does not exist.
@@ -167,18 +183,24 @@ class Stream(Processing, Joining):
                 keys of windowed tables as Kafka Streams does.
             value_format: How values are written: `json` unless you say `delimited`, `text`, `int64`, `float64`, `raw`.
             partitions: How many partitions the topic gets when it is created.
+            retention: How long it keeps its records, if it is created; for ever if left out.
+            cleanup_policy: `compact` keeps the last record of each key, if it is created: what the changes of a table
+                want. A record without a key is a dead letter then. `compact,delete` keeps to `retention` as well.
+            guarantee: `exactly_once`; or `at_least_once` or `at_most_once`, which are written beside the commit of a
+                batch: just before it, or just after it.
         """
         at = calling_location()
+        promised = guarantee_of(guarantee, at)
         check_format(key_format, at)
         check_format(value_format, at)
         step = self._graph.step_name("", f"{self._node.name}.to.{topic}")
-        self._graph.add(Sink(step, at, self._node, topic, key_format, value_format, partitions))
+        kept = topic_kept(topic, retention, cleanup_policy, at)
+        formats = key_format, value_format
+        self._graph.add(Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, **kept))
 
-    def through(
-        self, topic: str, *, key_format: str = "", value_format: str = "", partitions: int | None = None
-    ) -> Stream:
-        """Write to a topic and go on with the same records."""
-        self.to(topic, key_format=key_format, value_format=value_format, partitions=partitions)
+    def through(self, topic: str, **options: Any) -> Stream:
+        """Write to a topic, with the options of `to`, and go on with the same records."""
+        self.to(topic, **options)
         return self
 
     def to_table(

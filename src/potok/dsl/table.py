@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.serdes import schema_of
+from potok.dsl.spelling import AGGREGATES
 from potok.dsl.table_joining import TableJoining
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
@@ -23,6 +24,11 @@ def until_window_closes() -> None:
 
 class Table(TableJoining):
     """One value per key, or per key and window. While its query runs, and after, it can be read by name."""
+
+    _elsewhere = {
+        **dict.fromkeys(AGGREGATES, "group its rows first: .group_by(...)"),
+        **dict.fromkeys(("to", "through"), "make a stream of its changes first: .to_stream()"),
+    }
 
     @property
     def name(self) -> str:

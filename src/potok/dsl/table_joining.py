@@ -9,7 +9,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle, Selector, selector
 from potok.dsl.serdes import schema_of
 from potok.errors import TopologyError
-from potok.expressions.function import Function
+from potok.expressions.function import JOINER, Function
 from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, Node, TableGroup, TableJoin
 from potok.topology.nodes.joins import JoinKind
 
@@ -83,7 +83,7 @@ class TableJoining(Handle):
             raise TopologyError(f"a table is joined to tables, not to {other!r}", hint=hint, at=at)
         if other._graph is not self._graph:
             raise TopologyError("cannot join tables of two builders", hint="use one StreamsBuilder", at=at)
-        function = None if joiner is None else Function.of(joiner, (2, 3))
+        function = None if joiner is None else Function.of(joiner, (2, 3), JOINER)
         schema = schema_of(value, at)
         step = self._state_name(name, verb)
         if on is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,10 @@ from typing import TYPE_CHECKING
 import cloudpickle
 
 from potok.engine.batch_spec import BatchSpec, Range
+from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, windowed_steps
+from potok.engine.connector import Connector
+from potok.engine.deliver import Deliveries
 from potok.engine.job import run_job
 from potok.engine.ledger import Ledger
 from potok.engine.pace import Pace
@@ -22,9 +24,12 @@ from potok.engine.progress import Pulse
 from potok.engine.report import Report
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
+from potok.kernels.pre_aggregate import AggregateOverflow
 from potok.log.broker import Broker
 from potok.state.entry import Entry, mark_of
 from potok.state.offsets import Offsets
+from potok.state.place import Place
+from potok.topology.nodes import Aggregate, Node, Session
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -34,6 +39,11 @@ log = logging.getLogger(__name__)
 JUMPED = (
     'topic "%s": %d record(s) moved the clock of a partition by more than a day, so that what comes after may be late; '
     'max_jump="1 hour" on the stream bounds how far one record may move it'
+)
+
+OVERFLOWED = (
+    'a sum of step "%s" no longer fits into 64 bits: it takes its records one by one from here on, and those that '
+    "overflow are dead letters; sum a float instead"
 )
 
 SMALL_BATCH = 10_000
@@ -51,14 +61,20 @@ class BatchRunner:
     directory: Path
     pulse: Pulse
     parallelism: int
+    state: Place
     pace: Pace | None = None
-    small_batch: int = SMALL_BATCH
+    small_batch: int = field(default_factory=lambda: SMALL_BATCH)
+    connector: Connector | None = None
+    one_machine: bool = True
     _plan_bytes: bytes = b""
     _steps: Mapping[str, set[str]] = field(default_factory=dict)
+    _careful: frozenset[str] = frozenset()
+    _deliveries: Deliveries = field(init=False)
 
     def __post_init__(self) -> None:
         self._plan_bytes = cloudpickle.dumps(self.plan)
         self._steps = windowed_steps(self.plan.topology)
+        self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
 
     def run(self, end: Offsets) -> Report | None:
         """Run the batch that ends at `end`, unless it has been committed before."""
@@ -67,17 +83,43 @@ class BatchRunner:
         if entry.offsets.reached(end) and entry.offsets.idle == end.idle:
             return None
         began = time.monotonic()
-        spec = self._spec(entry, end)
-        report = run_job(self.context, self._plan_bytes, spec, self.plan.depth)
-        records = sum(len(part) for task in spec.tasks for part in task)
-        self._commit(entry, end, spec, report, records, int((time.monotonic() - began) * 1000))
-        shutil.rmtree(spec.staging, ignore_errors=True)
+        topology = self.plan.topology
+        check_topics(self.broker, topology.name, topology.source_topics, entry)
+        spec, report = self._attempt(end)
+        self._deliveries.before_commit(spec, report)
+        self._commit(self.ledger.entry, end, spec, report, spec.records, int((time.monotonic() - began) * 1000))
+        # Too late for the progress of this batch: they are told with the next.
+        self.pulse.totals.dead_letters += self._deliveries.after_commit(spec, report)
+        spec.clear_staging()
         return report
+
+    def close(self) -> None:
+        """Close the sinks; the next start opens them again."""
+        self._deliveries.close()
+
+    def _attempt(self, end: Offsets) -> tuple[BatchSpec, Report]:
+        """Run the batch. If a sum overflows, the attempt is void, and the next one has that step take record by record,
+        so that it can set aside those which overflow; as they may go on doing so, it stays at that."""
+        while True:
+            spec = self._spec(self.ledger.entry, end)
+            try:
+                return spec, run_job(self.context, self._plan_bytes, spec, self.plan.depth, self._connector(spec))
+            except AggregateOverflow as error:
+                if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
+                    raise
+                log.warning(OVERFLOWED, error.step)
+                self._careful |= {error.step}
+                spec.clear_staging()
+                self.ledger.begin_epoch({})
+
+    def _connector(self, spec: BatchSpec) -> Connector | None:
+        """What reads the batch in the JVM; a small one is read where it is decoded."""
+        return self.connector if spec.records > self.small_batch else None
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
         """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
         topics = {
-            topic: {part: max(offset, end.topics.get(topic, {}).get(part, offset)) for part, offset in parts.items()}
+            topic: {**end.topics.get(topic, {}), **_furthest(parts, end.topics.get(topic, {}))}
             for topic, parts in entry.offsets.topics.items()
         }
         return replace(end, topics=topics)
@@ -96,7 +138,7 @@ class BatchRunner:
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
         return BatchSpec(
             entry.fence,
-            self.broker.url,
+            self.broker,
             self.directory,
             lanes,
             share_out(ranges, 1 if small else self.parallelism),
@@ -104,6 +146,11 @@ class BatchRunner:
             clocks,
             end.at_ms or int(time.time() * 1000),
             sinks,
+            self.plan.topology.name,
+            self.state,
+            self._careful,
+            self.one_machine,
+            entry.cells,
         )
 
     def _stream_time(self, entry: Entry, lane: Lane, clocks: Mapping[str, int]) -> int:
@@ -128,15 +175,18 @@ class BatchRunner:
             next_ends=report.next_ends if self.plan.depth else {},
             next_alarms=report.next_alarms,
             clocks=spec.clocks,
+            cells=spec.fence.attempt if self.plan.depth else entry.cells,
         )
         pulse = self.pulse
         pulse.state, pulse.batch, pulse.batch_ms = "running", after.batch, batch_ms
-        pulse.records_in, pulse.records_out = records, report.written
+        # Fewer than there are offsets where the log has gaps.
+        read = sum(report.records_in[source.name] for source in self.plan.topology.sources)
+        pulse.records_in, pulse.records_out = read, report.written
         pulse.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
         pulse.state_bytes |= report.state_bytes
         pulse.state_keys = report.state_keys
         pulse.offsets, pulse.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
-        pulse.totals.add(report, records)
+        pulse.totals.add(report, read)
         for topic, count in report.jumps.items():
             log.warning(JUMPED, topic, count)
         name = self.plan.topology.name
@@ -144,6 +194,15 @@ class BatchRunner:
         if self.pace is not None:
             marks[mark_of(name, "pace")] = str(self.pace.learn(records, batch_ms)).encode()
         self.ledger.commit(after, report.staged, marks)
+
+
+def _takes_singly(node: Node) -> bool:
+    """Whether the records that make a sum overflow can be told apart: those of a session decide what it is."""
+    return isinstance(node, Aggregate) and not isinstance(node.window, Session)
+
+
+def _furthest(parts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    return {part: max(offset, ends.get(part, offset)) for part, offset in parts.items()}
 
 
 def share_out(ranges: list[Range], tasks: int) -> list[list[Range]]:

@@ -3,11 +3,15 @@ clock."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from potok.kernels.dead_letters import Lane
-from potok.state.fence import Fence
+from potok.log.broker import Broker
+from potok.state.fence import Attempt, Fence
+from potok.state.place import Place
+from potok.state.store import Store, check_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """One attempt at one batch."""
+    """One attempt at one batch. The sums of the `careful` steps have overflowed: they take record by record."""
 
     fence: Fence
-    broker_url: str
+    broker: Broker
     directory: Path
     lanes: list[Lane]
     tasks: list[list[Range]]
@@ -36,10 +40,32 @@ class BatchSpec:
     clocks: dict[str, int]
     processing_time_ms: int
     partitions: dict[str, int]
+    query: str
+    state: Place
+    careful: frozenset[str] = frozenset()
+    one_machine: bool = True
+    """Whether the driver sees the files that tasks write."""
+    cells: Attempt | None = None
+    """The last committed attempt, which every shard must have seen."""
 
     @property
-    def staging(self) -> Path:
+    def records(self) -> int:
+        """How many records there are to read; fewer where the log has gaps."""
+        return sum(len(part) for task in self.tasks for part in task)
+
+    @property
+    def staging(self) -> Path | None:
+        """Where tasks put output that is too large to be handed back; None where the driver would not find it."""
+        return self._staging if self.one_machine else None
+
+    @property
+    def _staging(self) -> Path:
         return self.directory / "staging" / f"{self.fence.attempt.epoch}-{self.fence.attempt.batch}"
 
-    def state_of(self, shard: int) -> Path:
-        return self.directory / "state" / str(shard)
+    def clear_staging(self) -> None:
+        shutil.rmtree(self._staging, ignore_errors=True)
+
+    def state_of(self, shard: int) -> Store:
+        store = self.state.store(shard)
+        check_kept(store, self.cells)
+        return store

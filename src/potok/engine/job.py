@@ -15,14 +15,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import pyarrow as pa
 
 from potok.engine.batch_spec import BatchSpec
+from potok.engine.connector import Connector, Pieces
 from potok.engine.plan import Plan
 from potok.engine.report import Report
 from potok.engine.stage import Stage
 from potok.errors import PotokError
 from potok.kernels.outbox import Parcel
-from potok.log.open import open_broker
 from potok.records.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -31,15 +32,19 @@ if TYPE_CHECKING:
 Item = tuple[int, bytes]
 """What travels: the task to go to, and a pickled parcel or report."""
 
+ITEMS = "task int, data binary"
+_ITEMS = pa.schema([("task", pa.int32()), ("data", pa.binary())])
 
-def run_job(context: SparkContext, plan: bytes, spec: BatchSpec, depth: int) -> Report:
+
+def run_job(
+    context: SparkContext, plan: bytes, spec: BatchSpec, depth: int, connector: Connector | None = None
+) -> Report:
     """Run one attempt at a batch and add up what its tasks report."""
     job = Job(plan, cloudpickle.dumps(spec), depth)
-    if spec.shard_tasks == 1 and len(spec.tasks) <= 1:
+    if connector is None and spec.shard_tasks == 1 and len(spec.tasks) <= 1:
         rdd = context.parallelize([0], 1).mapPartitions(job.whole)
     else:
-        count = max(len(spec.tasks), 1)
-        rdd = context.parallelize(range(count), count).mapPartitionsWithIndex(job.first)
+        rdd = _read(context, job, spec, connector)
         for level in range(1, depth + 1):
             rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(job.level(level))
     total = Report()
@@ -49,6 +54,13 @@ def run_job(context: SparkContext, plan: bytes, spec: BatchSpec, depth: int) -> 
             raise found
         total.add(found)
     return total
+
+
+def _read(context: SparkContext, job: Job, spec: BatchSpec, connector: Connector | None) -> Any:
+    if connector is not None:
+        return connector.read(spec).mapInArrow(job.decode, ITEMS).rdd
+    count = max(len(spec.tasks), 1)
+    return context.parallelize(range(count), count).mapPartitionsWithIndex(job.first)
 
 
 def _same(key: int) -> int:
@@ -87,6 +99,23 @@ class Job:
             return
         yield from self._send(parcels, report, index)
 
+    def decode(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Level 0 on what the connector read."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        index = context.partitionId()
+        try:
+            parcels, report = self._take(index, batches)
+            items = self._send(parcels, report, index)
+        except PotokError as error:
+            items = iter([self._give_up(error)])
+        for task, data in items:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([task], pa.int32()), pa.array([data], pa.binary())], schema=_ITEMS
+            )
+
     def level(self, level: int) -> Any:
         def run(index: int, items: Iterable[Item]) -> Iterator[Item]:
             parcels, reports = self._open(items)
@@ -122,9 +151,18 @@ class Job:
 
     def _read(self, index: int) -> tuple[list[Parcel], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
-        stage = Stage(plan, spec, 0, index, open_broker(spec.broker_url), None)
+        stage = Stage(plan, spec, 0, index, spec.broker, None)
         with collector_paused():
             stage.read(spec.tasks[index] if spec.tasks else [])
+            stage.finish()
+        return stage.outbox.parcels, stage.report
+
+    def _take(self, index: int, batches: Iterator[pa.RecordBatch]) -> tuple[list[Parcel], Report]:
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        stage = Stage(plan, spec, 0, index, spec.broker, None)
+        with collector_paused():
+            for lane, batch in Pieces(spec).of(batches):
+                stage.take(lane, batch)
             stage.finish()
         return stage.outbox.parcels, stage.report
 
@@ -137,7 +175,7 @@ class Job:
         sent: list[Parcel] = []
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
-            stage = Stage(plan, spec, level, shard, open_broker(spec.broker_url), shard)
+            stage = Stage(plan, spec, level, shard, spec.broker, shard)
             with collector_paused():
                 stage.receive(by_shard[shard])
                 stage.finish()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from potok.log.broker import Broker, Staged
+from potok.log.broker import Broker, PublishedBatch, Staged
 from potok.log.failpoint import failpoint
 from potok.state.entry import Entry, mark_of
 
@@ -42,6 +43,10 @@ class Ledger:
         }
         self._set(replace(entry, stream_times=times), {})
 
+    def replace(self, entry: Entry, marks: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
+        """Say that a stopped query stands elsewhere."""
+        self._set(entry, marks)
+
     def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
         """Say that nothing is left half done."""
         self._set(replace(self.entry, clean=True), marks)
@@ -50,7 +55,8 @@ class Ledger:
         """The commit point of a batch: its output, its marks and the ledger in one transaction."""
         data = entry.to_bytes()
         failpoint("ledger.before")
-        self._broker.publish(staged, {**marks, self._mark: data}, {self._mark: self._data})
+        batch = PublishedBatch(self._query, entry.batch, entry.offsets.topics)
+        self._broker.publish(staged, {**marks, self._mark: data}, {self._mark: self._data}, batch)
         failpoint("ledger.committed")
         self._data, self.entry = data, entry
 

@@ -39,4 +39,20 @@ class QueryLock:
         self._file.flush()
 
     def release(self) -> None:
-        self._file.close()
+        if not self._file.closed:
+            self._file.truncate(0)
+            self._file.close()
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a query runs, told without touching its lock: whoever tries to take it keeps others from doing so. A
+    process on another machine is believed to be there."""
+    try:
+        _, pid, _, host = (directory / "lock").read_text().split()
+        if host == socket.gethostname():
+            os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, tick_due
 from potok.engine.gates import held_at_gates, load_gates
 from potok.log.broker import Broker
@@ -21,7 +22,8 @@ class Planner:
     `target` makes it stop there: the run is over when the target is reached and no tick is due. Then the partitions
     that never had a record do not hold the clock back, and of what waits for a processing time, only what was due when
     the run began comes to pass: something that comes again and again would keep it from its end. `ahead_ms` is how
-    far processing time is ahead of the clock of this machine: for tests.
+    far processing time is ahead of the clock of this machine: for tests. `leader` is a query that this one must not
+    pass.
     """
 
     broker: Broker
@@ -32,13 +34,17 @@ class Planner:
     max_records: int
     target: Ends | None = None
     ahead_ms: int = 0
+    leader: str = ""
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
     _began_ms: int = field(default_factory=lambda: _now_ms())
 
     def next(self, limit: int | None = None) -> Offsets:
         """The offsets of the next batch; those of the last one if there is nothing to do."""
         entry = read_entry(self.broker, self.query) or Entry()
-        ends = self.target or self.broker.end_offsets_of(self.topics)
+        ends = self.target or self._ends()
+        shrunk = _shrunk(entry.offsets.topics, ends)
+        if shrunk:
+            check_topics(self.broker, self.query, shrunk, entry)
         reachable = held_at_gates(load_gates(self.broker, self.query), entry.offsets, ends)
         further = entry.offsets.advance(reachable, limit or self._limit())
         quiet = self._quiet(entry, ends)
@@ -51,6 +57,16 @@ class Planner:
             return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms() + self.ahead_ms)
         return entry.offsets
 
+    def _ends(self) -> Ends:
+        ends = self.broker.end_offsets_of(self.topics)
+        if not self.leader:
+            return ends
+        ahead = (read_entry(self.broker, self.leader) or Entry()).offsets.topics
+        return {
+            topic: {part: min(end, ahead.get(topic, {}).get(part, 0)) for part, end in parts.items()}
+            for topic, parts in ends.items()
+        }
+
     def _alarm_due(self, entry: Entry) -> bool:
         """Whether the processing time has come that some step waits for."""
         now = self.ahead_ms + (_now_ms() if self.target is None else self._began_ms)
@@ -61,9 +77,9 @@ class Planner:
         if self.target is not None:
             return
         end = time.monotonic() + seconds
-        before = self.broker.end_offsets_of(self.topics)
-        while time.monotonic() < end and self.broker.end_offsets_of(self.topics) == before:
-            time.sleep(0.002)
+        before = self._ends()
+        while time.monotonic() < end and self._ends() == before:
+            time.sleep(self.broker.poll_interval_s)
 
     def _limit(self) -> int:
         pace = self.broker.mark(mark_of(self.query, "pace"))
@@ -82,7 +98,8 @@ class Planner:
                     continue
                 since = self._quiet_since.setdefault(place, now)
                 never = partition not in entry.stream_times.get(topic, {})
-                if (now - since) * 1000 >= self.idle_after_ms or (never and self.target is not None):
+                at_the_end = never and self.target is not None and not self.leader
+                if (now - since) * 1000 >= self.idle_after_ms or at_the_end:
                     quiet.add(place)
         return quiet
 
@@ -90,6 +107,15 @@ class Planner:
 def _now_ms() -> int:
     """The processing time of a batch: it goes into the offset, so that a replay has the same."""
     return int(time.time() * 1000)
+
+
+def _shrunk(offsets: Ends, ends: Ends) -> list[str]:
+    """The topics that end before what has been read of them."""
+    return [
+        topic
+        for topic, parts in ends.items()
+        if any(end < offsets.get(topic, {}).get(part, 0) for part, end in parts.items())
+    ]
 
 
 def _moved(before: Offsets, after: Offsets) -> set[tuple[str, int]]:

@@ -8,10 +8,13 @@ import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import cloudpickle
 
+from potok.engine.beginning import OnLost, Places, begin_at, check_topics, protect
+from potok.engine.checkpoint import check_checkpoint
 from potok.engine.gates import gate_mark, gates_of
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
@@ -23,13 +26,16 @@ from potok.log.failpoint import failpoint
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
-from potok.state.store import ShardStore
+from potok.state.place import Place
+from potok.state.store import StateMissing
 from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import Node, Process, Sink
+from potok.views.cells import cells_of
 from potok.views.layout import layouts_of
+from potok.views.state_of import chosen_state, written_place
 
 MOST_SHARDS = 8
 """More are for clusters, and for those who ask."""
@@ -39,16 +45,6 @@ class Buildable(Protocol):
     """A builder of the DSL, or anything that gives a topology."""
 
     def build(self) -> Topology: ...
-
-
-class TopicReplaced(QueryError):
-    """A topic that was deleted and created again since the query last ran."""
-
-    def __init__(self, query: str, topic: str) -> None:
-        super().__init__(
-            f'topic "{topic}" was deleted and created again since query "{query}" read it',
-            hint="its offsets mean other records now; give the query another name to start over",
-        )
 
 
 @dataclass(slots=True)
@@ -62,6 +58,7 @@ class Prepared:
     lock: QueryLock
     pulse: Pulse
     changes: list[Change]
+    state: Place
 
     def release(self) -> None:
         self.lock.release()
@@ -75,7 +72,7 @@ def query_directory(broker: Broker, query: str) -> Path:
     root = getattr(broker, "directory", None)
     if root is None:
         raise QueryError(f'the state of query "{query}" needs a directory', hint='run with broker="file:./data"')
-    return Path(root) / "queries" / query
+    return Path(root) / "queries" / cells_of(broker, query)
 
 
 def changes_of(topology: Topology, broker: Broker) -> list[Change]:
@@ -84,28 +81,36 @@ def changes_of(topology: Topology, broker: Broker) -> list[Change]:
     return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
 
 
-def prepare(program: Buildable | Topology, broker: Broker, settings: Settings) -> Prepared:
+def prepare(
+    program: Buildable | Topology, broker: Broker, settings: Settings, *, begin: Places = MappingProxyType({})
+) -> Prepared:
+    """Take the lock and the next epoch of a query; a new one begins at `begin`, or with the first records there are."""
     topology = topology_of(program)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
     try:
+        check_checkpoint(topology.name, directory / "checkpoint")
         changes = changes_of(topology, broker)
         misfits = [change for change in changes if not change.fits]
         if misfits:
             raise StateDoesNotFit(topology.name, misfits)
+        state = chosen_state(broker, topology.name, settings.state)
         make_topics(topology, broker)
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
-        _check_topics(topology, broker, ledger)
+        check_topics(broker, topology.name, topology.source_topics, ledger.entry)
         pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
-        _begin(plan, broker, ledger, pulse)
-        _drop_orphans(plan, directory)
+        known = ledger.entry.offsets.topics
+        on_lost = OnLost(settings.on_lost)
+        places = begin_at(broker, topology.source_topics, known, begin, on_lost, topology.name)
+        _begin(plan, broker, ledger, pulse, places, state)
+        _drop_orphans(plan, state)
         # Output that a killed process staged and never published; nobody else will remove it.
         shutil.rmtree(directory / "staging", ignore_errors=True)
     except BaseException:
         lock.release()
         raise
-    return Prepared(plan, broker, ledger, directory, lock, pulse, changes)
+    return Prepared(plan, broker, ledger, directory, lock, pulse, changes, state)
 
 
 def make_topics(topology: Topology, broker: Broker) -> None:
@@ -115,27 +120,23 @@ def make_topics(topology: Topology, broker: Broker) -> None:
     for sink in topology.of_type(Sink):
         if not broker.has_topic(sink.topic):
             feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))
-            broker.create_topic(sink.topic, sink.partitions or feeding, exist_ok=True)
+            kept: dict[str, Any] = {"retention_ms": sink.retention_ms, "cleanup_policy": sink.cleanup_policy}
+            broker.create_topic(sink.topic, sink.partitions or feeding, exist_ok=True, **kept)
     broker.create_topic(topology.dead_letter_topic, 1, exist_ok=True)
 
 
-def _check_topics(topology: Topology, broker: Broker, ledger: Ledger) -> None:
-    for topic in topology.source_topics:
-        known = ledger.entry.topic_ids.get(topic)
-        if known is not None and known != broker.describe_topic(topic).topic_id:
-            raise TopicReplaced(topology.name, topic)
-
-
-def _drop_orphans(plan: Plan, directory: Path) -> None:
+def _drop_orphans(plan: Plan, state: Place) -> None:
     """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
     kept = {node.name for node in plan.topology.keepers}
     stores = {node.name: dict(node.stores) for node in plan.topology.of_type(Process)}
     for shard in range(plan.shards):
-        path = directory / "state" / str(shard)
-        if (path / "data.mdb").exists():
-            store = ShardStore(path)
-            store.drop_tables_except(kept, stores)
-            store.close()
+        try:
+            state.store(shard, create=False).close()
+        except StateMissing:
+            continue
+        store = state.store(shard)
+        store.drop_tables_except(kept, stores)
+        store.close()
 
 
 class NotPicklable(TopologyError):
@@ -159,26 +160,28 @@ def check_picklable(topology: Topology) -> None:
                 raise NotPicklable(node, str(error)) from error
 
 
-def _begin(plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse) -> None:
+def _begin(
+    plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse, places: dict[str, dict[int, int]], state: Place
+) -> None:
     topology = plan.topology
     check_picklable(topology)
-    topic_ids = {topic: broker.describe_topic(topic).topic_id for topic in topology.source_topics}
+    topic_ids = broker.topic_ids(topology.source_topics)
     offsets = ledger.entry.offsets
-    topics = {topic: offsets.topics.get(topic) or broker.start_offsets(topic) for topic in topology.source_topics}
-    for topic, parts in topics.items():
-        topics[topic] = {**broker.start_offsets(topic), **parts}
     marks: dict[str, bytes | None] = {
         mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
         mark_of(topology.name, "progress"): pulse.to_bytes(),
+        mark_of(topology.name, "state"): written_place(broker, state.where),
         gate_mark(topology.name): gates_of(topology, broker),
     }
     changes: dict[str, Any] = {
         "shards": plan.shards,
         "topic_ids": topic_ids,
-        "offsets": Offsets(topics, offsets.tick, offsets.idle),
+        "offsets": Offsets(places, offsets.tick, offsets.idle),
     }
     failpoint("epoch.before")
+    # Before the first batch: one that is cut short is read again, and must find the same records.
+    protect(broker, topology.name, places)
     ledger.begin_epoch(marks, **changes)
     failpoint("epoch.begun")

@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch import BatchRunner
+from potok.engine.beginning import protect
 from potok.engine.clock import windowed_steps
+from potok.engine.connector import connector_of
 from potok.engine.pace import FIRST, Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
+from potok.engine.reach import check_reach, on_one_machine
 from potok.engine.signals import held_signals
+from potok.engine.upkeep import Upkeep
 from potok.errors import PotokError, QueryError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
 from potok.state.entry import mark_of
-from potok.state.offsets import Offsets
+from potok.state.offsets import Ends, Offsets
 from potok.views.table_view import TableView
 from potok.views.tables import Tables
 
@@ -47,26 +51,47 @@ class QueryFailed(QueryError):
 class Query:
     """A topology at work, in the background of this process."""
 
-    def __init__(self, prepared: Prepared, spark: SparkSession, settings: Settings, *, until_end: bool) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        spark: SparkSession,
+        settings: Settings,
+        *,
+        target: Ends | None = None,
+        leader: str = "",
+    ) -> None:
+        """`target` makes it stop there; `leader` is a query that it must not pass."""
         self._prepared, self._spark, self._settings = prepared, spark, settings
         self.name = prepared.plan.topology.name
         broker, topology = prepared.broker, prepared.plan.topology
-        target = broker.end_offsets_of(topology.source_topics) if until_end else None
+        master = str(spark.sparkContext.master)
+        check_reach(master, broker, prepared.plan, prepared.state)
         steps = windowed_steps(topology)
         self._planner = Planner(
             broker, self.name, topology.source_topics, steps, settings.idle_after_ms, settings.max_batch_records, target
         )
+        self._planner.leader = leader
         parallelism = spark.sparkContext.defaultParallelism
         self._runner = BatchRunner(
-            spark.sparkContext, broker, prepared.plan, prepared.ledger, prepared.directory, prepared.pulse, parallelism
+            spark.sparkContext,
+            broker,
+            prepared.plan,
+            prepared.ledger,
+            prepared.directory,
+            prepared.pulse,
+            parallelism,
+            prepared.state,
         )
         self._runner.pace = self._pace(broker, settings)
+        self._runner.connector = connector_of(spark, broker, self.name)
+        self._runner.one_machine = on_one_machine(master)
         self._lock = threading.Lock()
         self._stopping = False
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._query: StreamingQuery | None = None
         self._protected_at = 0.0
+        self._upkeep = Upkeep(broker)
 
     def _pace(self, broker: Broker, settings: Settings) -> Pace:
         """Goes on with what the last run has learnt."""
@@ -84,11 +109,13 @@ class Query:
         from potok.engine.source import polled
 
         with held_signals():
-            stream = polled(self._spark, self._planner).writeStream.queryName(self.name).foreachBatch(self._on_batch)
+            source = polled(self._spark, self._planner, self._prepared.directory / "planner")
+            stream = source.writeStream.queryName(self.name).foreachBatch(self._on_batch)
         try:
             with held_signals():
                 self._query = stream.option("checkpointLocation", self.checkpoint.as_uri()).start()
                 threading.Thread(target=self._watch, name=f"potok-{self.name}", daemon=True).start()
+                self._upkeep.start()
         except BaseException:
             if self._query is not None:
                 self.stop()
@@ -110,12 +137,10 @@ class Query:
         failpoint("commit_log.before")
 
     def _protect(self) -> None:
-        """Keep retention from deleting what has not been read; now and then is enough, for it only moves forward."""
+        """Let go of what has been read; now and then is enough, for it only moves forward."""
         if time.monotonic() - self._protected_at > PROTECT_EVERY_S:
             self._protected_at = time.monotonic()
-            topics = self._runner.ledger.entry.offsets.topics
-            places = {(topic, part): offset for topic, parts in topics.items() for part, offset in parts.items()}
-            self._prepared.broker.set_protected(mark_of(self.name, ""), places)
+            protect(self._prepared.broker, self.name, self._runner.ledger.entry.offsets.topics)
 
     def _watch(self) -> None:
         """Wait for the end of Spark's query or of the input, and close the books."""
@@ -150,6 +175,7 @@ class Query:
         self._query.stop()
 
     def _close(self) -> None:
+        self._upkeep.stop()
         pulse = self._prepared.pulse
         failure = self._failure()
         pulse.state, pulse.error = ("failed", str(failure)) if failure else ("stopped", "")
@@ -160,6 +186,7 @@ class Query:
             else:
                 self._prepared.broker.set_marks(marks)
         finally:
+            self._runner.close()
             self._prepared.release()
 
     def _failure(self) -> PotokError | None:

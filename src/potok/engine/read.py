@@ -39,12 +39,15 @@ class SourceReader(Operator):
         self.stream_times: dict[int, int] = {}
 
     def read(self, part: Range, partition: int) -> None:
-        clock = part.stream_time_ms
+        self.stream_times[part.lane] = part.stream_time_ms
         for batch in self._broker.read(self._node.topic, partition, part.start, part.end):
-            chunk, clock = self._chunk(batch, part.lane, clock)
-            self.task.records_in[self.name] += batch.num_rows
-            self.emit(chunk)
-        self.stream_times[part.lane] = clock
+            self.take(batch, part.lane, part.stream_time_ms)
+
+    def take(self, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+        """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
+        chunk, self.stream_times[lane] = self._chunk(batch, lane, self.stream_times.get(lane, began_ms))
+        self.task.records_in[self.name] += batch.num_rows
+        self.emit(chunk)
 
     def _chunk(self, batch: pa.RecordBatch, lane: int, clock: int) -> tuple[Chunk, int]:
         count = batch.num_rows

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from potok.engine.outgoing import Outgoing
 from potok.log.broker import Staged
+from potok.sinks.guarantee import Guarantee
 
 
 @dataclass(slots=True)
@@ -13,6 +16,8 @@ class Report:
     """The report of one task, and, added up, of the whole batch."""
 
     staged: list[Staged] = field(default_factory=list)
+    unfenced: dict[Guarantee, list[Staged]] = field(default_factory=dict)
+    outgoing: list[Outgoing] = field(default_factory=list)
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -25,8 +30,18 @@ class Report:
     state_bytes: dict[int, int] = field(default_factory=dict)
     written: int = 0
 
+    def stage(self, guarantee: Guarantee, staged: Sequence[Staged]) -> None:
+        """Keep output for the commit, or for before or after it."""
+        if guarantee is Guarantee.EXACTLY_ONCE:
+            self.staged += staged
+        else:
+            self.unfenced.setdefault(guarantee, []).extend(staged)
+
     def add(self, other: Report) -> None:
         self.staged += other.staged
+        for guarantee, staged in other.unfenced.items():
+            self.stage(guarantee, staged)
+        self.outgoing += other.outgoing
         self.records_in += other.records_in
         self.records_out += other.records_out
         self.reasons += other.reasons

@@ -28,10 +28,11 @@ def start(
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
-    prepared = prepare(program, open_broker(chosen.broker), chosen)
+    log = open_broker(chosen.broker, chosen)
+    prepared = prepare(program, log, chosen)
     try:
-        query = Query(prepared, spark_session(chosen), chosen, until_end=until_end)
-        return query.start()
+        target = log.end_offsets_of(prepared.plan.topology.source_topics) if until_end else None
+        return Query(prepared, spark_session(chosen), chosen, target=target).start()
     except BaseException:
         prepared.release()
         raise

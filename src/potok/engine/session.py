@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from potok.engine.java import find_java, java_home_for_spark
 from potok.engine.signals import held_signals
 from potok.errors import SetupError
+from potok.java import find_java, java_home_for_spark
 from potok.settings import Settings
 
 if TYPE_CHECKING:
@@ -109,11 +109,26 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     }
     if settings.master.startswith("local"):
         conf |= _LOCAL_CONF
+    if settings.broker.startswith("kafka:"):
+        conf |= _connector_conf(settings)
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
     options = [*_logging_options(settings.log_level), *_lean_options(settings.master, given), given]
     conf["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return conf
+
+
+def _connector_conf(settings: Settings) -> dict[str, str]:
+    """Spark's connector to Kafka, fetched on first use. Without it batches are read by the client in Python."""
+    from potok.log.kafka.errors import JarsNotFound
+    from potok.log.kafka.jars import connector_jars
+
+    try:
+        jars = connector_jars(settings.cache_path)
+    except JarsNotFound as error:
+        log.warning("reading Kafka in Python, which is slower: %s", error)
+        return {}
+    return {"spark.jars": ",".join(map(str, jars)), "spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 
 
 def _lean_options(master: str, given: str) -> list[str]:

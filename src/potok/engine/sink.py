@@ -9,14 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.engine.report import Report
-from potok.kernels.chunk import Chunk, Column, Ints, order_of
+from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Task
+from potok.kernels.operator import Operator, Task, all_but
+from potok.kernels.places import by_position, sorted_rows
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.partition import partitions_of
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Encoded, format_named
 from potok.records.schema import Schema
+from potok.sinks.guarantee import Guarantee
 
 
 class SinkWriter(Operator):
@@ -31,17 +33,18 @@ class SinkWriter(Operator):
         formats: tuple[str, str],
         source_format: str,
         broker: Broker,
-        staging: Path,
+        staging: Path | None,
         report: Report,
+        guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
     ) -> None:
         super().__init__(name, task)
         self._topic, self._partitions, self._broker = topic, partitions, broker
         self._key_format, self._value_format = formats
         self._source_format = source_format
-        self._staging, self._report = staging, report
+        self._staging, self._report, self._guarantee = staging, report, guarantee
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
-        self._positions: list[tuple[Ints, Ints, Ints]] = []
+        self._places: list[tuple[Ints | None, Ints, Ints]] = []
 
     def process(self, chunk: Chunk) -> None:
         keys = encode_keys(chunk.key, self._key_format)
@@ -57,16 +60,16 @@ class SinkWriter(Operator):
             ],
             schema=LOG_SCHEMA,
         )
+        refused = {row: why for row, why in self._broker.unfit(self._topic, batch).items() if row not in errors}
         homes = self._home(keys.values, chunk)
-        if errors:
+        if errors or refused:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ENCODE)
-            good = np.ones(len(chunk), np.bool_)
-            good[list(errors)] = False
-            batch, homes = batch.filter(pa.array(good)), homes[good]
+            self.task.dead_letters.add(chunk, refused, self.name, Reason.REFUSED)
+            good = all_but({**errors, **refused}, len(chunk))
+            batch, homes, chunk = batch.filter(pa.array(good)), homes[good], chunk.where(good)
         self._rows.append(batch)
         self._homes.append(homes)
-        places = order_of(chunk), chunk.lane, chunk.offset
-        self._positions.append(places if not errors else (places[0][good], places[1][good], places[2][good]))
+        self._places.append((chunk.order, chunk.lane, chunk.offset))
         self.task.records_out[self.name] += batch.num_rows
 
     def _values(self, chunk: Chunk) -> Encoded:
@@ -88,8 +91,7 @@ class SinkWriter(Operator):
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
         homes = np.concatenate(self._homes)
-        numbers, lanes, offsets = (np.concatenate(part) for part in zip(*self._positions, strict=True))
-        order = np.lexsort((offsets, lanes, numbers) if numbers.any() else (offsets, lanes))
+        order = self._order()
         if np.any(order[1:] < order[:-1]):
             # Records of several branches: in a partition they stand in the order of what they came from.
             table, homes = table.take(pa.array(order)), homes[order]
@@ -98,8 +100,16 @@ class SinkWriter(Operator):
             rows = np.flatnonzero(homes == partition)
             part = table if len(rows) == len(homes) else table.take(pa.array(rows))
             for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
-                self._report.staged.append(self._broker.stage(self._staging, self._topic, int(partition), batch))
-        self._rows, self._homes, self._positions = [], [], []
+                staged = self._broker.stage(self._staging, self._topic, int(partition), batch)
+                self._report.stage(self._guarantee, [staged])
+        self._rows, self._homes, self._places = [], [], []
+
+    def _order(self) -> npt.NDArray[np.intp]:
+        lanes, offsets = (np.concatenate([place[part] for place in self._places]) for part in (1, 2))
+        if all(order is None for order, _, _ in self._places):
+            return sorted_rows(None, lanes, offsets)
+        places = [by_position(lane, offset) if order is None else order for order, lane, offset in self._places]
+        return sorted_rows(np.concatenate(places), lanes, offsets)
 
 
 def encode(column: Column, format_name: str) -> Encoded:

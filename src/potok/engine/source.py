@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from potok.engine.hang_up import hush
 from potok.engine.planner import Planner
-from potok.log.open import open_broker
 from potok.state.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class OffsetSource(DataSource):
 
     def streamReader(self, schema: Any) -> OffsetReader:  # noqa: N802 - Spark's spelling
         hush()
-        return OffsetReader(planner_of(json.loads(self.options["plan"])))
+        return OffsetReader(pickle.loads(Path(self.options["planner"]).read_bytes()))
 
 
 class OffsetReader(DataSourceStreamReader):
@@ -74,8 +74,8 @@ class OffsetReader(DataSourceStreamReader):
         return iter(())
 
 
-def polled(spark: SparkSession, planner: Planner) -> DataFrame:
-    """The stream of a planner's decisions.
+def polled(spark: SparkSession, planner: Planner, file: Path) -> DataFrame:
+    """The stream of a planner's decisions. The planner travels in a file: it may hold the password of a broker.
 
     Spark asks for all Python sources there are when the first one is registered, in a worker that knows nothing of ours
     and would print a traceback when Spark hangs up on it, a minute later or at the end. So that worker is not kept; nor
@@ -83,43 +83,17 @@ def polled(spark: SparkSession, planner: Planner) -> DataFrame:
     A filter that nothing passes takes the source out of the plan of a batch: Spark would start one more process, and
     ask for the partitions of every batch, to read no rows.
     """
+    file.touch(mode=0o600)
+    file.write_bytes(pickle.dumps(planner))
     conf = spark.sparkContext._conf
     reuse = conf.get(REUSE, "true")
     conf.set(REUSE, "false")
     try:
         spark.dataSource.register(OffsetSource)
-        stream = spark.readStream.format(FORMAT).option("plan", planner_options(planner)).load()
+        stream = spark.readStream.format(FORMAT).option("planner", str(file)).load()
     finally:
         conf.set(REUSE, reuse)
     return stream.where("false")
-
-
-def planner_options(planner: Planner) -> str:
-    """A planner as text, for the process of the source."""
-    return json.dumps(
-        {
-            "broker": planner.broker.url,
-            "query": planner.query,
-            "topics": planner.topics,
-            "steps": {step: sorted(topics) for step, topics in planner.steps.items()},
-            "idle_after_ms": planner.idle_after_ms,
-            "max_records": planner.max_records,
-            "target": planner.target,
-        }
-    )
-
-
-def planner_of(options: dict[str, Any]) -> Planner:
-    target = options["target"]
-    return Planner(
-        open_broker(options["broker"]),
-        options["query"],
-        options["topics"],
-        {step: set(topics) for step, topics in options["steps"].items()},
-        options["idle_after_ms"],
-        options["max_records"],
-        target and {topic: {int(p): end for p, end in parts.items()} for topic, parts in target.items()},
-    )
 
 
 def offsets_of_batch(checkpoint: Path, batch_id: int) -> Offsets:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 import potok.engine.operators  # noqa: F401 - says how each operator is made
 from potok.engine.batch_spec import BatchSpec, Range
+from potok.engine.letters import stage_letters
+from potok.engine.original import originals
 from potok.engine.plan import Plan
 from potok.engine.read import SourceReader
 from potok.engine.report import Report
@@ -18,11 +23,9 @@ from potok.kernels.outbox import Outbox, Parcel
 from potok.kernels.process import ProcessRecords
 from potok.kernels.stateless import Branch
 from potok.kernels.tables import Keep, Receive
-from potok.log.broker import LOG_SCHEMA, Broker
-from potok.log.errors import OffsetOutOfRange
+from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
-from potok.state.store import ShardStore
 from potok.topology.nodes import (
     Aggregate,
     Arm,
@@ -45,10 +48,11 @@ class Stage:
         self._shard = shard
         self.report = Report()
         self.outbox = Outbox(task)
-        dead_letters = DeadLetters(spec.lanes, self._fetch, spec.processing_time_ms)
+        dead_letters = DeadLetters(spec.lanes, partial(originals, broker), spec.processing_time_ms)
         self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
-        self._session = None if shard is None else StateSession(ShardStore(spec.state_of(shard)), spec.fence)
+        self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
         self._readers: dict[str, SourceReader] = {}
+        self._began = {part.lane: part.stream_time_ms for task_ in spec.tasks for part in task_}
         self._receivers: dict[str, Any] = {}
         self._tails: dict[Node, Operator] = {}
         self._order: list[Operator] = []
@@ -119,18 +123,14 @@ class Stage:
         else:
             tail.downstream.append(operator)
 
-    def _fetch(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
-        try:
-            for batch in self._broker.read(topic, partition, offset, offset + 1):
-                return batch.column("key")[0].as_py(), batch.column("value")[0].as_py()
-        except OffsetOutOfRange:
-            pass  # a record that waited may have outlived its place in the log
-        return None
-
     def read(self, ranges: list[Range]) -> None:
         for part in ranges:
             lane = self._spec.lanes[part.lane]
             self._readers[lane.topic].read(part, lane.partition)
+
+    def take(self, lane: int, batch: pa.RecordBatch) -> None:
+        """Records that somebody else has read, in the order of their partition."""
+        self._readers[self._spec.lanes[lane].topic].take(batch, lane, self._began[lane])
 
     def receive(self, parcels: list[Parcel]) -> None:
         for parcel in sorted(parcels, key=lambda parcel: (parcel.task, parcel.sequence)):
@@ -157,8 +157,7 @@ class Stage:
         letters = self._task.dead_letters
         if len(letters):
             topic = self._plan.topology.dead_letter_topic
-            batch = letters.batch(LOG_SCHEMA)
-            self.report.staged.append(self._broker.stage(self._spec.staging, topic, 0, batch))
+            self.report.staged += stage_letters(self._broker, self._spec.staging, topic, letters)
 
     def _commit(self, session: StateSession) -> None:
         session.sweep(sorted({table for operator in self._order for table in operator.state_tables}))

@@ -88,7 +88,7 @@ class Workshop:
         if type(node) in _SENDERS:
             return _SENDERS[type(node)](node, self, index, name)
         windowed = self.step(node).window is not None
-        return Exchange(name, self.task, self.outbox, self.level(node), self.shards, windowed)
+        return Exchange(name, self.task, self.outbox, self.level(node), self.shards, windowed, node.step)
 
     def step(self, node: Node) -> Step:
         """What is known of a step: its types and its traced functions."""

@@ -19,21 +19,29 @@ from potok.expressions.source import source_of
 class WrongArity(TopologyError):
     """A function does not take the number of arguments that it would be called with."""
 
-    def __init__(self, name: str, found: str, allowed: tuple[int, ...], at: Location | None = None) -> None:
+    def __init__(self, name: str, found: str, allowed: tuple[int, ...], hint: str, at: Location | None = None) -> None:
         wanted = " or ".join(str(count) for count in allowed)
-        super().__init__(
-            f'"{name}" takes {found} arguments, but it is called with {wanted}',
-            hint=_ARITY_HINTS.get(allowed, f"write a lambda of {wanted} arguments"),
-            at=at,
-        )
+        noun = "argument" if found == "1" else "arguments"
+        super().__init__(f'"{name}" takes {found} {noun}, but it is called with {wanted}', hint=hint, at=at)
 
+
+AGGREGATOR = "write lambda v, agg: ... or lambda k, v, agg: ..."
+JOINER = "write lambda left, right: ... or lambda key, left, right: ..."
+PROCESSOR = "write def process(key, value, ctx): ..., or pass a potok.Processor"
+ON_TIMER = "write def on_timer(key, at, ctx): ..."
 
 _ARITY_HINTS = {
+    (0,): "write lambda: ...",
     (1,): "write lambda v: ...",
     (1, 2): "write lambda v: ... or lambda k, v: ...",
     (2,): "write lambda v1, v2: ...",
-    (2, 3): "write lambda v, agg: ... or lambda k, v, agg: ...",
+    (2, 3): AGGREGATOR,
 }
+
+
+def _hint(allowed: tuple[int, ...], given: str) -> str:
+    wanted = " or ".join(str(count) for count in allowed)
+    return given or _ARITY_HINTS.get(allowed, f"write a function of {wanted} arguments")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +54,15 @@ class Function:
     location: Location | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, function: Callable[..., Any], allowed: tuple[int, ...]) -> Function:
-        """Check that `function` takes one of the `allowed` numbers of arguments, and fix what it closes over."""
+    def of(cls, function: Callable[..., Any], allowed: tuple[int, ...], hint: str = "") -> Function:
+        """Check that `function` takes one of the `allowed` numbers of arguments, and fix what it closes over.
+
+        `hint` is what to write instead, where the numbers alone do not tell.
+        """
         code = _code_of(function)
         location = None if code is None else Location(code.co_filename, code.co_firstlineno)
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        arity = _arity(function, name, allowed, location)
+        arity = _arity(function, name, allowed, _hint(allowed, hint), location)
         return cls(_with_fixed_closure(function), arity, name=name, location=location)
 
     def __call__(self, *args: Any) -> Any:
@@ -78,10 +89,10 @@ def _code_of(function: object) -> CodeType | None:
     return target.__code__ if isinstance(target, FunctionType) else None
 
 
-def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], at: Location | None) -> int:
+def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], hint: str, at: Location | None) -> int:
     """Required arguments decide; `lambda v, limit=5` takes one. Where they leave a choice, as many as it can take."""
     if not callable(function):
-        raise TopologyError(f"{function!r} is not a function", hint=_ARITY_HINTS.get(allowed, "write a lambda"), at=at)
+        raise TopologyError(f"{function!r} is not a function", hint=hint, at=Location.of_caller())
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -94,7 +105,7 @@ def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], at
     fitting = [count for count in allowed if least <= count <= most]
     if not fitting or named:
         found = f"{least} to {most}" if least < most < sys.maxsize else str(least)
-        raise WrongArity(name, found + (f" and {', '.join(named)}" if named else ""), allowed, at)
+        raise WrongArity(name, found + (f" and {', '.join(named)}" if named else ""), allowed, hint, at)
     return least if least in fitting else max(fitting)
 
 

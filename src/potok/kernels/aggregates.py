@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.kernels.chunk import NO_LANE, Chunk, Column, from_ipc
+from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, from_ipc
 from potok.kernels.expiry import Expiry
 from potok.kernels.hops import by_window
 from potok.kernels.operator import Operator, Task
@@ -27,6 +27,8 @@ Mask = npt.NDArray[np.bool_]
 class Aggregate(Operator):
     """One value per key, or per key and window, from slots that merge."""
 
+    checked = True
+
     def __init__(
         self,
         name: str,
@@ -43,6 +45,7 @@ class Aggregate(Operator):
         self._partials: list[pa.Table] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
         self._table = self._expiry.cells if self._expiry else name
+        self._written: tuple[list[bytes], Array | None] = [], None
 
     def receive(self, payload: bytes) -> None:
         self._partials.append(pa.Table.from_batches([from_ipc(payload)]))
@@ -56,15 +59,17 @@ class Aggregate(Operator):
 
     def finish(self) -> None:
         if self._partials:
-            table = merge_partials(self._partials, self._plan, self.name)
-            if isinstance(self._window, Hopping):
-                table = by_window(table, self._plan, self._window, self.name)
-            self._merge(table)
+            self._merge(self._merged())
             self._partials = []
         if self._expiry is not None:
             if self.downstream and self._expiry.moves:
                 self._tell_closed(self._expiry)
             self._expiry.settle()
+
+    def _merged(self) -> pa.Table:
+        """What the batch brings to each cell."""
+        table = merge_partials(self._partials, self._plan, self.name)
+        return by_window(table, self._plan, self._window, self.name) if isinstance(self._window, Hopping) else table
 
     def _merge(self, table: pa.Table) -> None:
         # In the order of their keys, cells that are close to each other are read and written one after the other.
@@ -76,8 +81,9 @@ class Aggregate(Operator):
             starts = table.column("start").to_numpy()
             cell_keys = list(map(bytes.__add__, time_bytes(starts), cell_keys))
         old, existed = self._session.read_fixed(self._table, cell_keys, self._cells.dtype)
-        new = self._cells.merge(old, existed, table, self.name)
+        new = self._cells.merge(old, existed, table, self.name if self.checked else None)
         self._session.write_fixed(self._table, cell_keys, new, old, existed)
+        self._written = cell_keys, new
         self.emit(
             change(
                 self.keys(keys, starts),
@@ -90,7 +96,7 @@ class Aggregate(Operator):
 
     def _tell_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
-        cell_keys, old = expiry.closed_fixed(self._cells.dtype)
+        cell_keys, old = expiry.closed_fixed(*self._written, self._cells.dtype)
         if not cell_keys:
             return
         starts = times_of([key[:8] for key in cell_keys])
@@ -127,7 +133,14 @@ def table_keys(
     return pa.StructArray.from_arrays([column, pa.array(starts), pa.array(ends)], names)
 
 
-def change(keys: Column, after: Column, before: Column | None, timestamps: Array, stream_times: Array) -> Chunk:
+def change(
+    keys: Column,
+    after: Column,
+    before: Column | None,
+    timestamps: Array,
+    stream_times: Array,
+    cause: Ints | None = None,
+) -> Chunk:
     """Changes of a table: no input record stands for them, so they are numbered in the order of their keys."""
     count = len(timestamps)
     return Chunk(
@@ -138,6 +151,7 @@ def change(keys: Column, after: Column, before: Column | None, timestamps: Array
         np.full(count, NO_LANE, np.int64),
         np.arange(count, dtype=np.int64),
         before,
+        cause=cause,
     )
 
 
@@ -150,7 +164,7 @@ class Cells:
         slots = [(f"s{index}", format_) for index, format_ in enumerate(formats)]
         self.dtype = np.dtype([("timestamp", "<i8"), ("valid", "<u8"), *slots])
 
-    def merge(self, old: Array, existed: Mask, partial: pa.Table, step: str) -> Array:
+    def merge(self, old: Array, existed: Mask, partial: pa.Table, step: str | None) -> Array:
         new = np.zeros(len(old), self.dtype)
         times = partial.column("timestamp").to_numpy()
         new["timestamp"] = np.where(existed, np.maximum(old["timestamp"], times), times)
@@ -189,13 +203,14 @@ class Cells:
         return pa.array(np.ascontiguousarray(cells[f"s{index}"]), slot.type, mask=absent)
 
 
-def merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str) -> Array:
-    """A slot of many cells after more values; `had` and `has_new` say which of both are there."""
+def merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str | None) -> Array:
+    """A slot of many cells after more values; `had` and `has_new` say which of both are there. Without a step, a sum
+    may wrap around."""
     if slot.op in ("count", "sum"):
         left, right = np.where(had, base, 0), np.where(has_new, values, 0)
         if slot.type == pa.int64():
             total = left + right
-            if np.any(((left ^ total) & (right ^ total)) < 0):
+            if step is not None and np.any(((left ^ total) & (right ^ total)) < 0):
                 raise AggregateOverflow(step)
             return total
         return np.asarray(left + right)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.errors import Location
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
@@ -45,8 +51,32 @@ def python_rows(column: Column, function: Function | None = None) -> list[Any]:
 
 
 def describe_error(error: BaseException) -> str:
+    """What was raised, and the line of the user's program that did."""
     text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return said + _raised_at(error)
+
+
+def _raised_at(error: BaseException) -> str:
+    """The innermost line that belongs neither to Potok nor to what is installed."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        place = _line_of_user(trace.tb_frame.f_code.co_filename, trace.tb_lineno) or place
+        trace = trace.tb_next
+    return place
+
+
+_INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+_NOT_THE_USERS = tuple(os.path.realpath(place) + os.sep for place in (str(Path(__file__).parents[1]), *_INSTALLED))
+
+
+@lru_cache(maxsize=1_000)
+def _line_of_user(file: str, number: int) -> str:
+    """A line of a program as text; "" if it is not the user's. Many records may fail at one line."""
+    if os.path.realpath(file).startswith(_NOT_THE_USERS):
+        return ""
+    line = linecache.getline(file, number).strip()
+    return f", at {Location(file, number)}" + (f": {line}" if line else "")
 
 
 def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | None = None) -> tuple[list[Any], Errors]:
@@ -95,11 +125,26 @@ def plain(value: Any) -> Any:
         return value
     if type(value) is Value:
         return dict(value)
-    if isinstance(value, Record):
-        return value.asdict()
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
+        return _fields(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _fields(value: Any) -> Any:
+    """A dataclass or a `Record` as a dict. One that holds what cannot be copied is no data, and stays what it is for
+    the next step to find."""
+    try:
+        return value.asdict() if isinstance(value, Record) else asdict(value)
+    except Exception:  # noqa: BLE001 - copying an object may run code of the user's
+        return value
+
+
+def must_fit(value: Any, type_: pa.DataType) -> None:
+    """Raise if a result has not the type of its step: a sum of integers may have outgrown 64 bits."""
+    try:
+        pa.scalar(plain(value), type_)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"the result {value!r} does not fit the type {type_} of this step") from error
 
 
 def plain_all(values: list[Any]) -> list[Any]:

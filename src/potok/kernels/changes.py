@@ -50,6 +50,20 @@ def place(column: Column, rows: Rows, count: int) -> Column:
     return column.take(pa.array(places, mask=places < 0))
 
 
+def present(column: Column) -> npt.NDArray[np.bool_]:
+    if isinstance(column, list):
+        return np.fromiter((item is not None for item in column), np.bool_, len(column))
+    return ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def blank(column: Column, keep: npt.NDArray[np.bool_]) -> Column:
+    """The column with nothing where `keep` is false."""
+    if isinstance(column, list):
+        return [item if kept else None for item, kept in zip(column, keep, strict=True)]
+    rows = np.where(keep, np.arange(len(column)), -1)
+    return column.take(pa.array(rows, mask=~keep))
+
+
 def same(left: Any, right: Any) -> bool:
     """Whether two values are the same data: equal, and 1, 1.0 and True are three different things."""
     if left is right:
@@ -60,4 +74,7 @@ def same(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
-    return bool(left == right)
+    try:
+        return bool(left == right)
+    except Exception:  # noqa: BLE001 - an object of the user's own may answer anything
+        return False

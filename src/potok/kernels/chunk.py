@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.kernels.places import WIDTH, by_position, sorted_rows
 from potok.records.rows import rows_of
 
 Column: TypeAlias = pa.Array | list[Any]
@@ -33,8 +34,9 @@ class Chunk:
     A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
     is there for the changes of a table only; `home` is the key to go back to, while records look something up under
     another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
-    are at hand; `intact` says that the value still means those bytes. `order` numbers records whose order is not
-    that of their positions.
+    are at hand; `intact` says that the value still means those bytes. `order` holds the places (`kernels/places.py`) of
+    records whose order is not that of their positions. `cause` is there for changes that one record made: its position,
+    as pairs of lane and offset.
     """
 
     key: Column
@@ -51,6 +53,7 @@ class Chunk:
     expired: bool = False
     home: Column | None = None
     order: Ints | None = None
+    cause: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)
@@ -76,6 +79,7 @@ class Chunk:
             self.expired,
             None if self.home is None else pick(self.home),
             None if self.order is None else self.order[rows],
+            None if self.cause is None else self.cause[rows],
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Chunk:
@@ -126,6 +130,7 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         intact=intact,
         home=None if chunks[0].home is None else concat_columns([_home(chunk) for chunk in chunks]),
         order=None if all(c.order is None for c in chunks) else np.concatenate([order_of(chunk) for chunk in chunks]),
+        cause=None if all(c.cause is None for c in chunks) else np.concatenate([cause_of(chunk) for chunk in chunks]),
     )
 
 
@@ -148,8 +153,17 @@ def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
 
 
 def order_of(chunk: Chunk) -> Ints:
-    """The numbers that go before the position; zeros where the position alone counts."""
-    return np.zeros(len(chunk), np.int64) if chunk.order is None else chunk.order
+    """The places of records."""
+    return by_position(chunk.lane, chunk.offset) if chunk.order is None else chunk.order
+
+
+def cause_of(chunk: Chunk) -> Ints:
+    """The positions of the records that made changes; no lane where none did alone."""
+    return np.full((len(chunk), 2), NO_LANE, np.int64) if chunk.cause is None else chunk.cause
+
+
+def positions_of(chunk: Chunk) -> Ints:
+    return np.stack([chunk.lane, chunk.offset], axis=1)
 
 
 def gathered(chunks: Sequence[Chunk]) -> Chunk:
@@ -168,9 +182,8 @@ def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
 
 
 def in_order(chunk: Chunk) -> Chunk:
-    """The records by their own order, or by position; those of one position stay in the order they came."""
-    position = chunk.offset, chunk.lane
-    order = np.lexsort(position if chunk.order is None else (*position, chunk.order))
+    """The records by their places, or by position; those of one position stay in the order they came."""
+    order = sorted_rows(chunk.order, chunk.lane, chunk.offset)
     return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
 
 
@@ -194,7 +207,9 @@ def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
     if chunk.order is not None:
-        arrays["order"] = pa.array(chunk.order)
+        arrays["order"] = pa.FixedSizeListArray.from_arrays(pa.array(chunk.order.ravel()), WIDTH)
+    if chunk.cause is not None:
+        arrays["cause"] = pa.FixedSizeListArray.from_arrays(pa.array(chunk.cause.ravel()), 2)
     if chunk.intact and chunk.raw_value is not None:
         arrays["raw_value"] = chunk.raw_value
     batch = pa.RecordBatch.from_pydict(arrays)
@@ -224,7 +239,8 @@ def from_wire(data: bytes) -> Chunk:
         intact="raw_value" in names,
         expired=expired,
         home=column("home"),
-        order=batch.column("order").to_numpy() if "order" in names else None,
+        order=batch.column("order").flatten().to_numpy().reshape(-1, WIDTH) if "order" in names else None,
+        cause=batch.column("cause").flatten().to_numpy().reshape(-1, 2) if "cause" in names else None,
     )
 
 

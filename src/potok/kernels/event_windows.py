@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.errors import StateError
 from potok.kernels.aggregates import change
-from potok.kernels.call import Errors, describe_error, plain_all, python_rows
+from potok.kernels.call import plain_all, python_rows
 from potok.kernels.chunk import NO_LANE, Chunk, Column, concat, from_wire
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import index_of
 from potok.kernels.frame_fold import Failures, FrameFold
 from potok.kernels.keyed_windows import Keeper, KeyedWindows, Revised
+from potok.kernels.not_data import not_data
 from potok.kernels.on_time import EventWindow
 from potok.kernels.open_windows import open_table, spanned_keys, timers_of
 from potok.kernels.operator import Operator, Task, all_but
@@ -25,7 +25,7 @@ from potok.kernels.shards import key_column
 from potok.kernels.wake_index import WakeIndex
 from potok.kernels.windowers import Bounds, Event
 from potok.kernels.windows import time_bytes, time_of
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import load_own_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Session
 
@@ -93,7 +93,7 @@ class FoldWindows(Operator):
         keys = chunk.key
         values = chunk.value if isinstance(chunk.value, list) else python_rows(chunk.value)
         values = plain_all(values)
-        errors = _not_data(values)
+        errors = not_data(values)
         if errors:
             shown = chunk.with_key(key_column(keys, self._key_type))
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
@@ -119,8 +119,8 @@ class FoldWindows(Operator):
             for events in self._portions(fresh.get(key, [])):
                 changes, failures = self._keeper.take(held, events, told)
                 revised += [(key, row) for row in changes]
-                if failures:
-                    self._set_aside(told, failures)
+                self._set_aside(told, failures)
+            self._set_aside(told, self._keeper.settle(held, self._clock_ms))
             closed += [(key, *row) for row in self._keeper.close(held, self._clock_ms, woken=key in woken)]
             self._set_timer(key, held, woken=key in woken)
             new = held.dump()
@@ -146,6 +146,8 @@ class FoldWindows(Operator):
 
     def _set_aside(self, key: Any, failures: Failures) -> None:
         """Records may have come with an earlier batch, and their partition may have another number by now."""
+        if not failures:
+            return
         events = list(failures)
         lanes = {(lane.topic, lane.partition): number for number, lane in enumerate(self._lanes)}
         reach = np.array([event.reach for event in events], np.int64)
@@ -228,17 +230,3 @@ class FoldWindows(Operator):
     def _keys(self, keys: list[bytes], bounds: list[Bounds]) -> Column:
         starts, ends = (np.array([both[side] for both in bounds], np.int64) for side in (0, 1))
         return spanned_keys(pa.array(keys, pa.binary()), starts, ends, self._key_type)
-
-
-def _not_data(values: list[Any]) -> Errors:
-    """The values that cannot be kept, with the reason."""
-    errors: Errors = {}
-    try:
-        dump_state(values)
-    except (StateError, TypeError, ValueError, RecursionError):
-        for row, value in enumerate(values):
-            try:
-                dump_state(value)
-            except (StateError, TypeError, ValueError, RecursionError) as error:
-                errors[row] = describe_error(error)
-    return errors

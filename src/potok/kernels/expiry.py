@@ -7,6 +7,8 @@ horizon that passed them is committed: no attempt asks for them again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,13 +57,25 @@ class Expiry:
     def moves(self) -> bool:
         return self._bound_ms > self._passed_ms
 
-    def closed(self) -> list[tuple[bytes, bytes]]:
-        """The keys and values of the windows that this batch drops."""
-        return self._session.rows_between(self.cells, [self._span])[0]
+    def closed(self, written: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """The keys and values of the windows that this batch drops, those that it has written itself among them: what
+        comes from a step that closes something may be behind the clock by then."""
+        first, stop = self._span
+        rows = dict(self._session.rows_between(self.cells, [(first, stop)])[0])
+        return [*(rows | {key: data for key, data in written.items() if first <= key < stop}).items()]
 
-    def closed_fixed(self, payload: np.dtype[Any]) -> tuple[list[bytes], npt.NDArray[Any]]:
-        """The same, of cells of fixed width."""
-        return self._session.range_fixed(self.cells, *self._span, payload)
+    def closed_fixed(
+        self, written: Sequence[bytes], values: npt.NDArray[Any] | None, payload: np.dtype[Any]
+    ) -> tuple[list[bytes], npt.NDArray[Any]]:
+        """The same, of cells of fixed width; those that were written are in order."""
+        first, stop = self._span
+        keys, before = self._session.range_fixed(self.cells, first, stop, payload)
+        low, high = bisect_left(written, first), bisect_left(written, stop)
+        if values is None or low == high:
+            return keys, before
+        anew = set(written[low:high])
+        rest = [row for row, key in enumerate(keys) if key not in anew]
+        return [*(keys[row] for row in rest), *written[low:high]], np.concatenate([before[rest], values[low:high]])
 
     @property
     def _span(self) -> tuple[bytes, bytes]:

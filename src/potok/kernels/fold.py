@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.errors import StateError
 from potok.kernels.aggregates import change, table_keys
-from potok.kernels.call import Errors, describe_error, plain, python_rows
+from potok.kernels.call import Errors, describe_error, must_fit, plain, python_rows
 from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry
@@ -56,6 +56,7 @@ class FoldRecords(Operator):
         self._chunks: list[Chunk] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
         self._table = self._expiry.cells if self._expiry else name
+        self._written: dict[bytes, bytes] = {}
 
     def receive(self, payload: bytes) -> None:
         self._chunks.append(from_wire(payload))
@@ -84,7 +85,9 @@ class FoldRecords(Operator):
         old_times = np.array([time for time, _ in found], np.int64)
         states = [state for _, state in found]
         records = self._records(chunk, cell_keys)
-        folding = Folding(self._folder, ids.tolist(), *records, before, each_record=self._each_record)
+        folding = Folding(
+            self._folder, ids.tolist(), *records, before, each_record=self._each_record, check=self._check
+        )
         errors = folding.run(states)
         good = all_but(errors, len(ids))
         times = np.maximum(old_times, greatest_of(ids[good], chunk.timestamp[good], len(cell_keys)))
@@ -95,6 +98,7 @@ class FoldRecords(Operator):
                 errors = {row: errors[row] for row in {int(origins[row]): row for row in sorted(errors)}.values()}
             self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
         self._session.write(self._table, [(cell_keys[i], data, before[i]) for i, data in rows])
+        self._written = {} if self._expiry is None else {cell_keys[i]: data for i, data in rows}
         touched = [i for i, _ in rows]
         self.task.records_out[self.name] += 0 if self.downstream else len(touched)
         if not touched:
@@ -185,9 +189,13 @@ class FoldRecords(Operator):
 
     def _data(self, state: tuple[int, Any]) -> bytes:
         """A state as bytes, if it is data and has the declared type."""
-        if self._declared and self._result_type is not None:
-            pa.scalar(plain(self._folder.result(state[1])), self._result_type)
+        self._check(state[1])
         return dump_state((state[0], self._folder.kept(state[1])))
+
+    def _check(self, state: Any) -> None:
+        """Raise if a state has not the declared type."""
+        if self._declared and self._result_type is not None:
+            must_fit(self._folder.result(state), self._result_type)
 
     def _carefully(
         self, chunk: Chunk, rows: list[int], cell_key: bytes, before: bytes | None, errors: Errors
@@ -231,7 +239,7 @@ class FoldRecords(Operator):
 
     def _tell_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
-        rows = expiry.closed()
+        rows = expiry.closed(self._written)
         if not rows:
             return
         gone, states = [key for key, _ in rows], [load_own_state(data) for _, data in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from potok.kernels.call import Errors, describe_error
@@ -31,11 +31,12 @@ class Folding:
         before: Sequence[bytes | None],
         *,
         each_record: bool = False,
+        check: Callable[[Any], None] | None = None,
     ) -> None:
         self._folder, self._ids, self._before = folder, ids, before
         self._keys, self._values, self._ranks = keys, values, ranks
         self._errors: Errors = {}
-        self._each_record = each_record
+        self._each_record, self._check = each_record, check
         self.steps: list[tuple[int, bytes]] = []
         """For each record that went well its number and, if asked for, what the folder kept after it."""
 
@@ -72,9 +73,12 @@ class Folding:
                 # What failed once may fail again: its state is put away before each further try.
                 fragile[i] = None if states[i] is UNTOUCHED else dump_state((0, folder.kept(states[i])))
             try:
-                states[i] = self._add(states[i], row)
+                made = self._add(states[i], row)
                 if self._each_record:
-                    self.steps.append((row, dump_state(folder.kept(states[i]))))
+                    if self._check is not None:
+                        self._check(made)
+                    self.steps.append((row, dump_state(folder.kept(made))))
+                states[i] = made
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._errors[row] = describe_error(error)
                 if folder.mutable:

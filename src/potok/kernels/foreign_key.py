@@ -14,14 +14,15 @@ from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import same, settle
-from potok.kernels.chunk import Chunk, concat
+from potok.kernels.chunk import Chunk, cause_of, concat
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
+from potok.kernels.not_data import data_changes, only_data
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.shards import key_column
 from potok.kernels.table_groups import GroupChanges
 from potok.kernels.table_join import SideInput
-from potok.kernels.table_joiner import TableJoiner
+from potok.kernels.table_joiner import TableJoiner, with_rows
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
@@ -57,6 +58,10 @@ class Row(NamedTuple):
 NOTHING = Row(NEVER, None)
 
 
+Cause = tuple[int, int]
+"""The position of the record that made a change: lane and offset."""
+
+
 @dataclass(slots=True)
 class Reference:
     """One row and the one it refers to, before and after this batch."""
@@ -67,6 +72,16 @@ class Reference:
     new_left: Row
     new_right: Row
     stream_time: int
+    cause: Cause
+
+
+class Touched(NamedTuple):
+    """A reference that this batch may have changed: the key referred to, the row's own key, and what changed it."""
+
+    key: bytes
+    home: bytes
+    stream_time: int
+    cause: Cause
 
 
 @dataclass(slots=True)
@@ -117,14 +132,15 @@ class MatchRows(Operator):
         if not lefts and not rights:
             return
         right_keys, right_chunk = settle(rights) if rights else ([], None)
-        left_chunk = concat(lefts) if lefts else None
+        right_chunk = None if right_chunk is None else data_changes(self, right_chunk)
+        left_chunk = data_changes(self, concat(lefts)) if lefts else None
         foreign: list[bytes | None] = left_chunk.key.to_pylist() if left_chunk is not None else []  # type: ignore[union-attr]
         held = self._read_rights(right_keys, foreign)
         if right_chunk is not None:
             for key, row in zip(right_keys, _rows(right_chunk), strict=True):
                 held.after[key] = row
-        reached = _reached(right_keys, right_chunk)
-        references = list(self._references(left_chunk, foreign, held, reached))
+        told = {} if right_chunk is None else dict(zip(right_keys, _told(right_chunk), strict=True))
+        references = list(self._references(left_chunk, foreign, held, told))
         self._session.write(self._rights, held.writes())
         self._tell(references)
 
@@ -133,48 +149,45 @@ class MatchRows(Operator):
         return Held(dict(zip(keys, self._session.read(self._rights, keys), strict=True)))
 
     def _references(
-        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, reached: dict[bytes, int]
+        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause]]
     ) -> Iterable[Reference]:
         """All that this batch may have changed: rows that changed themselves, and those that refer to one that did."""
         index = Held()
-        prefixes = {key: _prefix(key) for key in reached}
+        prefixes = {key: _prefix(key) for key in told}
         scanned = self._session.rows_below(self._by_key, list(prefixes.values()))
-        found: dict[bytes, tuple[bytes, bytes, int]] = {}
+        found: dict[bytes, Touched] = {}
         for key, cells in zip(prefixes, scanned, strict=True):
             for cell_key, data in cells:
                 index.before[cell_key] = data
-                found[cell_key] = key, cell_key[len(prefixes[key]) :], reached[key]
+                found[cell_key] = Touched(key, cell_key[len(prefixes[key]) :], *told[key])
         if chunk is not None:
-            yield from self._changed(chunk, foreign, rights, index, found)
-        for cell_key, (key, home, stream_time) in sorted(found.items()):
+            yield from self._changed(chunk, foreign, index, found)
+        for cell_key, touched in sorted(found.items()):
+            key = touched.key
             sides = index.old(cell_key), rights.old(key), index.new(cell_key), rights.new(key)
-            yield Reference(home, *sides, stream_time)
+            yield Reference(touched.home, *sides, touched.stream_time, touched.cause)
         self._session.write(self._by_key, index.writes())
 
     def _changed(
-        self,
-        chunk: Chunk,
-        foreign: list[bytes | None],
-        rights: Held,
-        index: Held,
-        found: dict[bytes, tuple[bytes, bytes, int]],
+        self, chunk: Chunk, foreign: list[bytes | None], index: Held, found: dict[bytes, Touched]
     ) -> Iterable[Reference]:
         """Put the rows that changed into the index; those that refer to nothing are not in it."""
         assert chunk.home is not None
         assert chunk.before is not None
         homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
-        olds = [plain(value) for value in python_rows(chunk.before)]
+        olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
         places: list[bytes] = []
-        for row, (key, home, new) in enumerate(zip(foreign, homes, _rows(chunk), strict=True)):
-            stream_time = int(chunk.stream_time[row])
+        for key, home, new, was, (stream_time, cause) in zip(
+            foreign, homes, _rows(chunk), olds, _told(chunk), strict=True
+        ):
             if key is None:
-                old = NOTHING if olds[row] is None else Row(new.time, olds[row])
-                yield Reference(home, old, NOTHING, new, NOTHING, stream_time)
+                old = NOTHING if was is None else Row(new.time, was)
+                yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause)
                 continue
             place = _prefix(key) + home
             index.after[place] = new
-            earlier = found[place][2] if place in found else NEVER
-            found[place] = key, home, max(stream_time, earlier)
+            earlier = found[place].stream_time if place in found else NEVER
+            found[place] = Touched(key, home, max(stream_time, earlier), cause)
             places.append(place)
         missing = [place for place in places if place not in index.before]
         index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
@@ -190,12 +203,14 @@ class MatchRows(Operator):
         )
         times = np.array([max(r.new_left.time, r.new_right.time) for r in references], np.int64)
         reached = np.array([r.stream_time for r in references], np.int64)
+        cause = np.array([r.cause for r in references], np.int64).reshape(-1, 2)
         if errors:
             pairs = [{"left": r.new_left.value, "right": r.new_right.value} for r in references]
-            self.task.dead_letters.add(change(homes, pairs, None, times, reached), errors, self.name, Reason.ERROR)
+            failed = change(homes, pairs, None, times, reached, cause)
+            self.task.dead_letters.add(failed, with_rows(errors, pairs), self.step, Reason.ERROR)
         rows = np.array([row for row in range(len(references)) if not same(before[row], after[row])], np.intp)
         if len(rows):
-            told = change(homes, self._joiner.column(after), self._joiner.column(before), times, reached)
+            told = change(homes, self._joiner.column(after), self._joiner.column(before), times, reached, cause)
             self.emit(told.take(rows))
 
 
@@ -209,5 +224,7 @@ def _rows(chunk: Chunk) -> list[Row]:
     return [Row(time, value) for time, value in zip(chunk.timestamp.tolist(), values, strict=True)]
 
 
-def _reached(keys: list[bytes], chunk: Chunk | None) -> dict[bytes, int]:
-    return {} if chunk is None else dict(zip(keys, chunk.stream_time.tolist(), strict=True))
+def _told(chunk: Chunk) -> list[tuple[int, Cause]]:
+    """The stream time of each change, and the record that made it."""
+    causes: list[list[int]] = cause_of(chunk).tolist()
+    return [(time, (lane, offset)) for time, (lane, offset) in zip(chunk.stream_time.tolist(), causes, strict=True)]

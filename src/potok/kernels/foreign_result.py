@@ -51,7 +51,8 @@ class SettleRows(Operator):
             after, before = [values[came] for _, came, *_ in settled], [olds[left] for _, _, left, _ in settled]
             times = chunk.timestamp[[came for _, came, *_ in settled]]
             reached = np.array([stream_time for *_, stream_time in settled], np.int64)
-            self.emit(change(shown, self._column(after), self._column(before), times, reached))
+            cause = None if chunk.cause is None else chunk.cause[[came for _, came, *_ in settled]]
+            self.emit(change(shown, self._column(after), self._column(before), times, reached, cause))
 
     def _column(self, values: list[object]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)

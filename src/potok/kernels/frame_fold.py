@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.kernels.call import describe_error, plain
+from potok.kernels.call import describe_error, must_fit, plain
 from potok.kernels.folders import Folder, Rank, folder_of
 from potok.kernels.lookups import only_looks_up
 from potok.kernels.windowers import Event
@@ -50,11 +50,18 @@ class FrameFold:
         values, ranks = self._values(events), self._ranks(events)
         for event, value, rank in zip(events, values, ranks, strict=True):
             try:
-                state = self._folder.start() if data is None else load_own_state(data)[1]
-                data = self._data(event.time, self._folder.add(state, key, value, rank))
+                data = self._added(data, key, event.time, value, rank)
             except Exception as error:  # noqa: BLE001
                 failures[event] = describe_error(error)
         return data or b"", failures
+
+    def add(self, data: bytes | None, key: Any, event: Event) -> bytes:
+        """The cell with one more record, which is the last by time; raises whatever the user's function raises."""
+        return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
+
+    def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
+        state = self._folder.start() if data is None else load_own_state(data)[1]
+        return self._data(time, self._folder.add(state, key, value, rank))
 
     def _values(self, events: list[Event]) -> list[Any]:
         values = [event.value for event in events]
@@ -69,7 +76,7 @@ class FrameFold:
 
     def _data(self, time: int, state: Any) -> bytes:
         if self._type is not None:
-            pa.scalar(plain(self._folder.result(state)), self._type)
+            must_fit(self._folder.result(state), self._type)
         return dump_state((time, self._folder.kept(state)))
 
     def result(self, data: bytes | None) -> Any:

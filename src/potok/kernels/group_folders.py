@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -145,13 +146,24 @@ class CollectList(Bag):
 
 
 def identity(value: Any) -> bytes:
-    """What a value is told apart by; also one that cannot be a key, or is no number for JSON, has some text."""
+    """What a value is told apart by; also one that cannot be a key, or is no number for JSON, has some text. Where in
+    memory an object lies says nothing: what leaves a group is made anew."""
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value).encode()
     try:
         return encode_key(plain(value), None) or b""
     except UnusableKeyError:
-        return repr(value).encode(errors="replace")
+        return _ADDRESS.sub("", _text(value)).encode(errors="replace")
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's own may raise anything
+        return type(value).__qualname__
 
 
 def in_order(values: list[Any]) -> list[Any]:

@@ -13,16 +13,14 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
-from potok.kernels.call import Errors, call_python, call_traced, describe_error, plain, plain_all, python_rows
-from potok.kernels.changes import same
+from potok.kernels.call import Errors, call_python, call_traced, describe_error, must_fit, plain, plain_all, python_rows
+from potok.kernels.changes import present, same
 from potok.kernels.chunk import Chunk, Column, concat
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.group_folders import GroupFolder, identity
 from potok.kernels.operator import Operator, Task
-from potok.kernels.pre_aggregate import AggregateOverflow
 from potok.kernels.shards import key_column
-from potok.kernels.tables import present
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
 
@@ -75,10 +73,10 @@ class FoldGroups(Operator):
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
         *,
-        declared: bool,
+        checked: bool,
     ) -> None:
         super().__init__(name, task)
-        self._folder, self._selector, self._session, self._declared = folder, selector, session, declared
+        self._folder, self._selector, self._session, self._checked = folder, selector, session, checked
         self._key_type, self._result_type = types
         self._table = f"{name}/groups"
         self._chunks: list[Chunk] = []
@@ -146,11 +144,11 @@ class FoldGroups(Operator):
         return plain_all(results), errors
 
     def _data(self, group: Group) -> bytes | None:
-        """A group as bytes, if its aggregate is data and has the declared type; nothing if it holds nothing."""
+        """A group as bytes, if its aggregate is data and fits its type; nothing if it holds nothing."""
         if not group.members and not group.refused:
             return None
-        if self._declared and self._result_type is not None and group.members:
-            pa.scalar(plain(self._folder.result(group.state)), self._result_type)
+        if self._checked and self._result_type is not None and group.members:
+            must_fit(self._folder.result(group.state), self._result_type)
         state = self._folder.kept(group.state) if group.members else None
         return dump_state((group.time, group.members, state, group.refused))
 
@@ -169,12 +167,7 @@ class FoldGroups(Operator):
         return plain(self._folder.result(group.state)) if group.members else None
 
     def _column(self, values: list[Any]) -> Column:
-        if self._result_type is None:
-            return values
-        try:
-            return pa.array(values, self._result_type)
-        except (OverflowError, pa.ArrowInvalid) as error:
-            raise AggregateOverflow(self.name) from error
+        return values if self._result_type is None else pa.array(values, self._result_type)
 
 
 class _Turn:

@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from potok.errors import StateError
-from potok.kernels.call import describe_error, plain, python_rows
+from potok.kernels.call import plain, python_rows
+from potok.kernels.changes import blank, present
 from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
 from potok.kernels.history import History, Version
 from potok.kernels.join_rows import Origins, Rows, concat_rows, rows_of_chunk
 from potok.kernels.join_side import JoinSide, kept_values, shown_values
+from potok.kernels.not_data import data_changes, data_records
 from potok.kernels.operator import Task, all_but
 from potok.kernels.pairing import Joiner
 from potok.kernels.ranks import NOWHERE
 from potok.kernels.runs import Runs
 from potok.kernels.shards import key_column
 from potok.kernels.table_lookup import Joining
-from potok.kernels.tables import TableFilter, TableMapValues, blank, present
+from potok.kernels.tables import TableFilter, TableMapValues
 from potok.log.broker import HEADERS
 from potok.records.keys import encode_each_key
-from potok.state.codec import dump_state
 from potok.state.session import StateSession
 from potok.topology.infer_joins import projected
 from potok.topology.nodes.joins import JoinKind
@@ -93,23 +93,15 @@ class HistoryLookup(Joining):
         if self._history_ms is not None:
             # What is too old for the table was set aside there.
             chunk = chunk.where(chunk.timestamp + self._history_ms > chunk.stream_time)
+        chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
         versions: list[tuple[bytes, Version]] = []
-        errors: dict[int, str] = {}
         places = [None if lane == NO_LANE else self._place(lane) for lane in chunk.lane.tolist()]
         columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
         values = [plain(value) for value in python_rows(chunk.value)]
-        dynamic = isinstance(chunk.value, list)
-        rows = zip(*columns, places, chunk.offset.tolist(), values, strict=True)
-        for row, (key, seen, time, place, offset, value) in enumerate(rows):
-            try:
-                if dynamic:
-                    dump_state(value)
-                position = NOWHERE if place is None else (*place, offset)
-                versions.append((key, Version(seen, time, position, value)))
-            except (StateError, TypeError, ValueError, RecursionError) as error:
-                errors[row] = describe_error(error)
-        self.set_aside(chunk, errors)
+        for key, seen, time, place, offset, value in zip(*columns, places, chunk.offset.tolist(), values, strict=True):
+            position = NOWHERE if place is None else (*place, offset)
+            versions.append((key, Version(seen, time, position, value)))
         self._history.add(versions)
 
     def _place(self, lane: int) -> tuple[str, int]:
@@ -142,8 +134,8 @@ class HistoryLookup(Joining):
             rows.keys,
             shown_values(value, self._value_type),
             times.to_numpy(),
-            # The last stream time at which it still waited.
-            rows.times + self._grace_ms if self._waits else rows.stream_times,
+            # The instant that was looked up: the clock of the steps behind is held back by the grace.
+            rows.times if self._waits else rows.stream_times,
             self._origins.lanes(rows.origins),
             rows.offsets,
             headers=None if headers.null_count == len(headers) else headers,
@@ -173,7 +165,8 @@ class HistoryFilter(TableFilter):
 
 
 class HistoryMapValues(TableMapValues):
-    """Values of a table's records replaced; one that raises stands for a delete, and the table has set it aside."""
+    """Values of a table's records replaced; one that raises stands for a delete, and the table has set it aside. What
+    is no data deletes too."""
 
     def process(self, chunk: Chunk) -> None:
-        self.emit(chunk.with_value(self._mapped(chunk, report=False)))
+        self.emit(data_changes(self, chunk.with_value(self._mapped(chunk, report=False))))

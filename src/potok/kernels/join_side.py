@@ -8,17 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.errors import StateError
 from potok.kernels.call import Errors, describe_error, plain
 from potok.kernels.chunk import Chunk, Column, as_objects, to_wire
 from potok.kernels.dead_letters import Reason
+from potok.kernels.not_data import NOT_DATA
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
-from potok.kernels.shards import split
+from potok.kernels.send import Rows, packed
 from potok.records.keys import encode_each_key
 from potok.state.codec import dump_state, load_own_state
-
-_UNFIT = (StateError, TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,13 @@ class SendSide(Operator):
         admitted = self._side.admit(chunk)
         if len(admitted):
             assert isinstance(admitted.key, pa.Array)
-            for shard, rows in split(admitted.key.fill_null(b""), self._shards):
-                part = admitted if len(rows) == len(admitted) else admitted.take(rows)
-                self._outbox.send(self._level, shard, self.name, to_wire(part))
+            keys = admitted.key.fill_null(b"")
+            for shard, payload in packed(self._side.name, self.task, admitted, keys, self._shards, _part):
+                self._outbox.send(self._level, shard, self.name, payload)
+
+
+def _part(chunk: Chunk, rows: Rows) -> bytes:
+    return to_wire(chunk if len(rows) == len(chunk) else chunk.take(rows))
 
 
 class Port:
@@ -133,7 +135,7 @@ def kept_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Erro
     for row, value in enumerate(as_objects(chunk.value)):
         try:
             pickles.append(dump_state(plain(value)))
-        except _UNFIT as error:
+        except NOT_DATA as error:
             errors[row] = describe_error(error)
             pickles.append(b"")
     return pa.array(pickles, pa.binary()), errors

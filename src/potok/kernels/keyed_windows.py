@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from potok.kernels.call import describe_error
 from potok.kernels.expiry import NEVER
 from potok.kernels.frame_fold import Failures, FrameFold
 from potok.kernels.on_time import EventWindow, length_of
-from potok.kernels.windowers import Bounds, Event, Frame, Windower, in_time_order, windower_of
+from potok.kernels.windowers import Bounds, Event, Frame, SessionWindower, Windower, in_time_order, windower_of
 from potok.state.codec import dump_state, load_own_state
 
 
@@ -24,52 +25,100 @@ class Revised(NamedTuple):
 
 @dataclass(slots=True)
 class KeyedWindows:
-    """What the open cell of a key holds: the timer, when windows were closed last, the records, and the windows."""
+    """What the open cell of a key holds: the timer, when windows were closed last, the records, and the windows.
+
+    `failed` are records of sessions that raise, as things stand: others that come before them may change that.
+    """
 
     due: int | None = None
     closed_at: int = NEVER
     events: list[Event] = field(default_factory=list)
     cells: dict[Bounds, bytes] = field(default_factory=dict)
+    failed: Failures = field(default_factory=dict)
 
     @classmethod
     def load(cls, data: bytes | None) -> KeyedWindows:
         if data is None:
             return cls()
-        due, closed_at, events, cells = load_own_state(data)
-        return cls(due, closed_at, [Event(*event) for event in events], dict(cells))
+        due, closed_at, kept, cells, failed = load_own_state(data)
+        events = [Event(*event) for event in kept]
+        return cls(due, closed_at, events, dict(cells), {events[number]: text for number, text in failed})
 
     def dump(self) -> bytes | None:
         if not self.events:
             return None
         events = [event.kept() for event in self.events]
-        return dump_state((self.due, self.closed_at, events, sorted(self.cells.items())))
+        failed = [(number, self.failed[event]) for number, event in enumerate(self.events) if event in self.failed]
+        return dump_state((self.due, self.closed_at, events, sorted(self.cells.items()), failed))
 
 
 class Keeper:
-    """Takes records into the windows of a key, and closes them."""
+    """Takes records into the windows of a key, and closes them. A record that fails leaves no trace in any window.
+
+    Sessions are told from the records in the order of time. Whether one of them fails, and in which session, is certain
+    when no record can come any more that is accepted and lies before it. Until then it is kept like the others.
+    """
 
     def __init__(self, window: EventWindow, fold: FrameFold) -> None:
         self._window, self._fold = window, fold
         self._windower: Windower = windower_of(window)
 
     def take(self, held: KeyedWindows, fresh: Sequence[Event], key: Any) -> tuple[list[Revised], Failures]:
-        """Find the windows of all records and fold those that changed. A record that fails leaves no trace."""
+        """Find the windows of all records and fold those that changed; gives the rows, and who has failed for good."""
         events = in_time_order([*held.events, *fresh])
+        frames, cells, failures = self._formed(held, events, key)
+        revised = self._compared(held, frames, cells, fresh)
+        held.cells = cells
+        if isinstance(self._windower, SessionWindower):
+            held.events, held.failed, failures = events, failures, {}
+        else:
+            held.events = [event for event in events if event not in failures]
+        for event in fresh:
+            event.fresh = False
+        return revised, failures
+
+    def _formed(
+        self, held: KeyedWindows, events: list[Event], key: Any
+    ) -> tuple[list[Frame], dict[Bounds, bytes], Failures]:
         failures: Failures = {}
-        while True:
+        while not held.failed:
             # Without a record that was there before, any window may hold something else.
             anew = any(not event.fresh for event in failures)
             frames = self._windower.frames(events, held.closed_at)
             cells, failed = self._folded(held, frames, key, anew=anew)
-            if not failed:
-                break
             failures |= failed
+            if not failed:
+                return frames, cells, failures
+            if isinstance(self._windower, SessionWindower):
+                break
             events = [event for event in events if event not in failed]
-        revised = self._compared(held, frames, cells, fresh)
-        held.events, held.cells = events, cells
-        for event in fresh:
-            event.fresh = False
-        return revised, failures
+        assert isinstance(self._windower, SessionWindower)
+        return self._one_by_one(self._windower, events, key)
+
+    def _one_by_one(
+        self, windower: SessionWindower, events: list[Event], key: Any
+    ) -> tuple[list[Frame], dict[Bounds, bytes], Failures]:
+        """Each record goes into the session that those before it have left."""
+        frames: list[Frame] = []
+        cells: list[bytes] = []
+        failures: Failures = {}
+        ended = False
+        for event in events:
+            taken = bool(frames) and windower.takes(frames[-1], event, ended=ended)
+            if not taken and not event.opens:
+                continue
+            try:
+                data = self._fold.add(cells[-1] if taken else None, key, event)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                failures[event] = describe_error(error)
+                continue
+            if not taken:
+                frames.append(Frame(event.time, event.time, []))
+                cells.append(data)
+            frames[-1].events.append(event)
+            frames[-1].end, cells[-1] = event.time, data
+            ended = event.closes or (taken and ended)
+        return frames, {frame.bounds: data for frame, data in zip(frames, cells, strict=True)}, failures
 
     def _folded(
         self, held: KeyedWindows, frames: list[Frame], key: Any, *, anew: bool
@@ -118,6 +167,14 @@ class Keeper:
             held.events = self._needed(held, clock_ms)
         return closed
 
+    def settle(self, held: KeyedWindows, clock_ms: int) -> Failures:
+        """Let go of the records that fail whatever comes."""
+        settled = {event: text for event, text in held.failed.items() if self._windower.outlived_at(event) <= clock_ms}
+        if settled:
+            held.events = [event for event in held.events if event not in settled]
+            held.failed = {event: text for event, text in held.failed.items() if event not in settled}
+        return settled
+
     def _needed(self, held: KeyedWindows, clock_ms: int) -> list[Event]:
         """Those from the first open window on, for windows close in the order of time, and those not yet outlived."""
         first = min((start for start, _ in held.cells), default=None)
@@ -128,7 +185,9 @@ class Keeper:
         ]
 
     def next_due(self, held: KeyedWindows) -> int | None:
-        """When something of this key closes next, or when nothing of it is needed any more."""
-        if held.cells:
-            return min(int(self._window.closes_ms(*bounds)) for bounds in held.cells)
+        """When something of this key closes or fails for good next, or when nothing of it is needed any more."""
+        dues = [int(self._window.closes_ms(*bounds)) for bounds in held.cells]
+        dues += [self._windower.outlived_at(event) for event in held.failed]
+        if dues:
+            return min(dues)
         return max((self._windower.outlived_at(event) for event in held.events), default=None)

@@ -14,6 +14,7 @@ from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
 from potok.kernels.folders import Rank
+from potok.kernels.not_data import data_records
 from potok.kernels.operator import Operator, Task
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
@@ -25,7 +26,8 @@ from potok.topology.nodes.lifetime import Lifetime
 
 @dataclass(slots=True)
 class Row:
-    """A row, the event time of its last change, and when its life began again: then, or when that was read.
+    """A row, the event time of its last change, when its life began again (then, or when that was read), and the stream
+    time of that change.
 
     `rank` is there in tables by event time, which also remember deletes, so that older records stay out.
     """
@@ -33,19 +35,20 @@ class Row:
     value: Any
     time: int
     since: int
+    reached: int
     rank: Rank | None = None
 
     @classmethod
     def of(cls, data: bytes | None) -> Row | None:
         if data is None:
             return None
-        time, shown, since, ranked = load_own_state(data)
-        return cls(shown[2], time, since, shown[:2]) if ranked else cls(shown, time, since)
+        time, shown, since, ranked, reached = load_own_state(data)
+        return cls(shown[2], time, since, reached, shown[:2]) if ranked else cls(shown, time, since, reached)
 
     def to_bytes(self) -> bytes | None:
         if self.rank is not None:
-            return dump_state((self.time, (*self.rank, self.value), self.since, True))
-        return None if self.value is None else dump_state((self.time, self.value, self.since, False))
+            return dump_state((self.time, (*self.rank, self.value), self.since, True, self.reached))
+        return None if self.value is None else dump_state((self.time, self.value, self.since, False, self.reached))
 
 
 class KeepForATime(Operator):
@@ -56,6 +59,10 @@ class KeepForATime(Operator):
     the last row of each key, if the last reading of the clock is below its time + ttl, however records fall into
     batches. By event time, what is forgotten with a row that is gone would only have kept out older records, whose
     life is over too.
+
+    A delete tells when the life of the row was over, or its stream time if that was further by then: a row may be over
+    when it comes. So it carries the same times in whatever batch it is made, and none that a clock has passed which
+    closed anything. What processing time deletes stands where the stream is by then.
     """
 
     def __init__(
@@ -75,7 +82,7 @@ class KeepForATime(Operator):
         self._ttl_ms, self._by_wall = lifetime.ttl_ms, lifetime.by_processing_time
         self._session, self._lanes, self._by_time = session, lanes, by_time
         self._key_type, self._value_type = types
-        self._now_ms = task.processing_time_ms if self._by_wall else clock_ms
+        self._now_ms, self._clock_ms = task.processing_time_ms if self._by_wall else clock_ms, clock_ms
         self._timers = Timers(f"{name}/since", session)
         self._chunks: list[Chunk] = []
 
@@ -97,7 +104,7 @@ class KeepForATime(Operator):
         return None if first is None else first + self._ttl_ms
 
     def finish(self) -> None:
-        chunk = in_order(concat(self._chunks)) if self._chunks else None
+        chunk = data_records(self, in_order(concat(self._chunks)), self._key_type) if self._chunks else None
         self._chunks = []
         over = [key for _, key in self._timers.due(self._now_ms - self._ttl_ms)] if self._now_ms > NEVER else []
         came = {} if chunk is None else self._last_rows(chunk)
@@ -114,7 +121,7 @@ class KeepForATime(Operator):
             [(row.since, key) for key, row, cell in zip(keys, new, cells, strict=True) if row is not None and cell],
             [(row.since, key) for key, row in zip(keys, old, strict=True) if row is not None],
         )
-        self._emit_changes(keys, old, new, {} if chunk is None else self._reached(chunk))
+        self._emit_changes(keys, old, new)
 
     def _last_rows(self, chunk: Chunk) -> dict[bytes, Row]:
         """The last record of each key in this batch: by position or by rank."""
@@ -122,8 +129,9 @@ class KeepForATime(Operator):
         values = [plain(value) for value in python_rows(chunk.value)]
         ranks = ranks_of(chunk, self._lanes) if self._by_time else [None] * len(chunk)
         last: dict[bytes, Row] = {}
-        for key, value, time, rank in zip(chunk.key.to_pylist(), values, chunk.timestamp.tolist(), ranks, strict=True):
-            row = Row(value, time, self._now_ms if self._by_wall else time, rank)
+        times = chunk.timestamp.tolist(), chunk.stream_time.tolist()
+        for key, value, time, reached, rank in zip(chunk.key.to_pylist(), values, *times, ranks, strict=True):
+            row = Row(value, time, self._now_ms if self._by_wall else time, reached, rank)
             last[key] = self._later(last.get(key), row)
         return last
 
@@ -136,23 +144,21 @@ class KeepForATime(Operator):
     def _is_over(self, row: Row) -> bool:
         return row.since + self._ttl_ms <= self._now_ms
 
-    def _reached(self, chunk: Chunk) -> dict[bytes, int]:
-        assert isinstance(chunk.key, pa.Array)
-        return dict(zip(chunk.key.to_pylist(), chunk.stream_time.tolist(), strict=True))
+    def _end_of(self, row: Row) -> tuple[int, int]:
+        """The event time and the stream time at which a row is deleted."""
+        if self._by_wall:
+            return row.time, max(row.reached, self._clock_ms)
+        return row.time + self._ttl_ms, max(row.reached, row.time + self._ttl_ms)
 
-    def _emit_changes(
-        self, keys: list[bytes], old: list[Row | None], new: list[Row | None], reached: dict[bytes, int]
-    ) -> None:
-        """A row whose time is over is deleted at that time, in event time."""
+    def _emit_changes(self, keys: list[bytes], old: list[Row | None], new: list[Row | None]) -> None:
         rows: list[tuple[bytes, Any, Any, int, int]] = []
         for key, was, row in zip(keys, old, new, strict=True):
             assert row is not None
             earlier = None if was is None else was.value
             if self._is_over(row):
-                end = row.time if self._by_wall else row.time + self._ttl_ms
-                rows.append((key, None, earlier, end, end))
+                rows.append((key, None, earlier, *self._end_of(row)))
             elif row is not was:
-                rows.append((key, row.value, earlier, row.time, reached[key]))
+                rows.append((key, row.value, earlier, row.time, row.reached))
         rows = [row for row in rows if row[1] is not None or row[2] is not None]
         if rows:
             shown = key_column(pa.array([row[0] for row in rows], pa.binary()), self._key_type)

@@ -41,13 +41,14 @@ class Task:
 class Operator:
     """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk.
 
-    What is only a part of a step, or the way to it, is not `counted`.
+    What is only a part of a step, or the way to it, is not `counted`. `step` is what dead letters name: for a part that
+    has a name of its own, the step as the user knows it.
     """
 
     counted = True
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name = name
+        self.name = self.step = name
         self.task = task
         self.downstream: list[Receiver] = []
 
@@ -87,7 +88,7 @@ class Operator:
         """Make dead letters of the records that failed, by index; returns the others."""
         if not errors:
             return chunk
-        self.task.dead_letters.add(chunk, errors, self.name, reason)
+        self.task.dead_letters.add(chunk, errors, self.step, reason)
         return chunk.where(all_but(errors, len(chunk)))
 
     def emit(self, chunk: Chunk) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from potok.errors import StateError
 from potok.kernels.call import describe_error
 from potok.kernels.chunk import NO_LANE, Chunk, concat, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER
+from potok.kernels.not_data import NOT_DATA
 from potok.kernels.operator import Operator, Task
+from potok.kernels.places import by_time
 from potok.kernels.waiting import Waiting, pack, unpack
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.session import StateSession
@@ -105,12 +106,12 @@ class OrderRecords(Operator):
         """The records as a cell; those that hold what is no data are set aside."""
         try:
             return Waiting(int(run.timestamp[0]), pack(run, self._lanes))
-        except StateError:
+        except NOT_DATA:
             errors: dict[int, str] = {}
             for row in range(len(run)):
                 try:
                     pack(run.take(np.array([row])), self._lanes)
-                except StateError as error:
+                except NOT_DATA as error:
                     errors[row] = describe_error(error)
             rest = self.set_aside(run, errors)
             return Waiting(int(rest.timestamp[0]), pack(rest, self._lanes)) if len(rest) else None
@@ -120,7 +121,8 @@ class OrderRecords(Operator):
         offsets = np.where(chunk.lane == NO_LANE, 0, chunk.offset)
         result = chunk.take(np.lexsort((offsets, chunk.lane, chunk.timestamp)))
         result.stream_time = result.timestamp
-        result.order = np.arange(len(result), dtype=np.int64)
+        numbers = np.where(result.lane == NO_LANE, np.arange(len(result)), result.offset)
+        result.order = by_time(result.timestamp, result.lane, numbers)
         return result
 
 

@@ -34,10 +34,14 @@ class AggregateOverflow(QueryError):
     """A sum of integers that 64 bits cannot hold."""
 
     def __init__(self, step: str) -> None:
+        self.step = step
         super().__init__(
             f'the sum of step "{step}" no longer fits into 64 bits',
             hint='sum a float instead: lambda v: v["amount"] * 1.0',
         )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return AggregateOverflow, (self.step,)
 
 
 class GroupRecords(Operator):
@@ -117,11 +121,15 @@ class PreAggregate(GroupRecords):
                 arrays[f"s{index}"] = column
                 errors.update(failed)
         arrays["timestamp"], arrays["stream_time"] = pa.array(chunk.timestamp), pa.array(chunk.stream_time)
-        table = pa.table(arrays)
+        table = pa.table(arrays | self.positions(chunk))
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
             table = table.filter(pa.array(all_but(errors, len(chunk))))
         self._hold(self._group(table))
+
+    def positions(self, chunk: Chunk) -> dict[str, pa.Array]:
+        """Where the records were read, for those who tell one from another; a partial result stands for many."""
+        return {}
 
     def _group(self, table: pa.Table) -> pa.Table:
         by = [name for name in ("key", "start", "last") if name in table.column_names]
@@ -145,10 +153,13 @@ class PreAggregate(GroupRecords):
             self._partials = [merge_partials(self._partials, self._plan, self.name)]
             self._held = len(self._partials[0])
 
+    def _merged(self) -> pa.Table:
+        return merge_partials(self._partials, self._plan, self.name)
+
     def finish(self) -> None:
         if not self._partials:
             return
-        table = merge_partials(self._partials, self._plan, self.name)
+        table = self._merged()
         keys = encode_keys(table.column("key").combine_chunks())
         table = table.set_column(0, "key", keys)
         for shard, rows in split(keys, self._shards):
@@ -189,11 +200,11 @@ def _slot_values(slot: Slot, chunk: Chunk) -> tuple[pa.Array, Errors]:
     return column, {**misfits, **errors}
 
 
-def check_overflow(slot: Slot, table: pa.Table, name: str, by: list[str], step: str) -> None:
+def check_overflow(slot: Slot, table: pa.Table, name: str, by: list[str], step: str | None) -> None:
     """Arrow's sums wrap around in silence. Where one could, Python adds up each group, and a sum that does is
-    refused."""
+    refused; without a step it may."""
     column = table.column(name)
-    if slot.op != "sum" or not pa.types.is_integer(column.type) or not len(column):
+    if step is None or slot.op != "sum" or not pa.types.is_integer(column.type) or not len(column):
         return
     bounds = pc.min_max(column)
     low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
@@ -215,7 +226,7 @@ def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> 
     return partials[0] if len(partials) == 1 else group_partials(pa.concat_tables(partials), plan, step)
 
 
-def group_partials(table: pa.Table, plan: AggregatePlan, step: str) -> pa.Table:
+def group_partials(table: pa.Table, plan: AggregatePlan, step: str | None) -> pa.Table:
     by = [name for name in ("key", "start", "last") if name in table.column_names]
     names = ["timestamp", "stream_time", *(f"s{index}" for index in range(len(plan.slots)))]
     aggregates = [("timestamp", "max"), ("stream_time", "max")]

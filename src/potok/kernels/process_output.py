@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from potok.kernels.aggregates import change
 from potok.kernels.call import python_rows
-from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints
+from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, order_of
+from potok.kernels.places import WIDTH, of_turns
 from potok.kernels.process_context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.kernels.process_key import Outcome, Work
 from potok.records.rows import column_of
@@ -90,8 +91,16 @@ class Output:
             np.array([sent.stream_time for _, sent in items], np.int64),
             *self._positions(rows),
             headers=self._headers(rows),
-            order=np.arange(len(items), dtype=np.int64),
+            order=self._places(items, rows == NO_ROW),
         )
+
+    def _places(self, items: list[Item], timed: npt.NDArray[np.bool_]) -> Ints | None:
+        """None where all was made of records that stand by their positions, as what is made of them does then."""
+        if self._chunk is not None and self._chunk.order is None and not timed.any():
+            return None
+        turns, stream_times = (np.array(part, np.int64) for part in zip(*map(_turn, items), strict=True))
+        places = np.empty((0, WIDTH), np.int64) if self._chunk is None else order_of(self._chunk)
+        return of_turns(places, turns, stream_times, timed)
 
     def _key_column(self, items: list[Item]) -> Column:
         if not self._declared and all(sent.key is SAME_KEY for _, sent in items):
@@ -122,6 +131,10 @@ class Output:
         if self._chunk is None or self._chunk.headers is None:
             return None
         return self._chunk.headers.take(pa.array(rows, mask=rows == NO_ROW))
+
+
+def _turn(item: Item) -> tuple[int, int]:
+    return item[1].turn, item[1].stream_time
 
 
 def _loaded(data: bytes | None) -> Any:

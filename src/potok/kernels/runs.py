@@ -122,6 +122,11 @@ class Runs:
     def mark(self, run: Run, numbers: Numbers) -> None:
         self._marks(run)[0][numbers] = True
 
+    def everything(self) -> Iterator[tuple[Rows, npt.NDArray[np.bool_]]]:
+        """The rows of each run, and which of them are marked."""
+        for run in self._runs:
+            yield self._whole(run, -FOREVER)
+
     def close(self, clock_ms: int) -> list[Rows]:
         """Forget what is due; gives the rows that were never marked and were not due before."""
         due: list[Rows] = []

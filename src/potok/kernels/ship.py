@@ -16,7 +16,8 @@ from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.pre_aggregate import GroupRecords
-from potok.kernels.shards import key_column, split
+from potok.kernels.send import Rows, packed
+from potok.kernels.shards import key_column
 from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.nodes import FixedWindow
 
@@ -51,8 +52,12 @@ class ShipRecords(GroupRecords):
         keyed = replace(chunk, key=keys, raw_key=None, raw_value=None, intact=False)
         if self._fields is not None and isinstance(chunk.value, list):
             keyed.value = only_fields(chunk.value, self._fields)
-        for shard, rows in split(keys, self._shards):
-            self._outbox.send(self._level, shard, self.name, to_wire(keyed.take(rows), as_read=as_read))
+
+        def pack(chunk: Chunk, rows: Rows) -> bytes:
+            return to_wire(chunk.take(rows), as_read=as_read)
+
+        for shard, payload in packed(self.name, self.task, keyed, keys, self._shards, pack, chunk):
+            self._outbox.send(self._level, shard, self.name, payload)
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
         """The canonical bytes are not what a function of key and value expects."""
@@ -97,9 +102,15 @@ class Exchange(Operator):
 
     counted = False
 
-    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shards: int, windowed: bool = False) -> None:
+    def __init__(
+        self, name: str, task: Task, outbox: Outbox, level: int, shards: int, windowed: bool = False, step: str = ""
+    ) -> None:
+        """Args:
+        step: The step for which records are sent, under which those that cannot be are set aside.
+        """
         super().__init__(name, task)
         self._outbox, self._level, self._shards, self._windowed = outbox, level, shards, windowed
+        self.step = step or name
 
     def process(self, chunk: Chunk) -> None:
         encoded = encode_each_key(grouped_keys(chunk.key) if self._windowed else chunk.key)
@@ -107,5 +118,9 @@ class Exchange(Operator):
         if encoded.errors:
             keys = keys.filter(pa.array(all_but(encoded.errors, len(chunk))))
             chunk = self.set_aside(chunk, encoded.errors)
-        for shard, rows in split(keys, self._shards):
-            self._outbox.send(self._level, shard, self.name, to_wire(chunk.take(rows)))
+        for shard, payload in packed(self.step, self.task, chunk, keys, self._shards, _part):
+            self._outbox.send(self._level, shard, self.name, payload)
+
+
+def _part(chunk: Chunk, rows: Rows) -> bytes:
+    return to_wire(chunk.take(rows))

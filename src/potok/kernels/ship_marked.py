@@ -17,7 +17,8 @@ from potok.kernels.dead_letters import Reason
 from potok.kernels.on_time import EventWindow, on_time
 from potok.kernels.operator import Task, all_but
 from potok.kernels.outbox import Outbox
-from potok.kernels.shards import key_column, split
+from potok.kernels.send import Rows, packed
+from potok.kernels.shards import key_column
 from potok.kernels.ship import ShipRecords, only_fields
 from potok.records.keys import encode_keys
 
@@ -88,6 +89,9 @@ class ShipMarked(ShipRecords):
     def _send(self, chunk: Chunk, marks: npt.NDArray[np.uint8]) -> None:
         if self._fields is not None and isinstance(chunk.value, list):
             chunk.value = only_fields(chunk.value, self._fields)
-        for shard, rows in split(chunk.key, self._shards):
-            payload = pickle.dumps((marks[rows].tobytes(), to_wire(chunk.take(rows))), protocol=5)
+
+        def pack(chunk: Chunk, rows: Rows) -> bytes:
+            return pickle.dumps((marks[rows].tobytes(), to_wire(chunk.take(rows))), protocol=5)
+
+        for shard, payload in packed(self.name, self.task, chunk, chunk.key, self._shards, pack):
             self._outbox.send(self._level, shard, self.name, payload)

@@ -23,7 +23,11 @@ SIDES = ("left", "right")
 
 
 class StreamJoin(Operator):
-    """One pair for each two records that meet; what met nobody comes out when it closes, if the join wants it."""
+    """One pair for each two records that meet; what met nobody comes out when it closes, if the join wants it.
+
+    If it does, the clock of the steps behind is held back, so that what comes out has a stream time no further than its
+    own time.
+    """
 
     def __init__(
         self,
@@ -42,6 +46,7 @@ class StreamJoin(Operator):
         super().__init__(name, task)
         self._joiner, self._key_type, self._types = joiner, key_type, value_types
         self._window, self._clock_ms, self._origins = window, clock_ms, Origins(lanes)
+        self._lets_wait = how is not JoinKind.INNER
         wanted = {JoinKind.INNER: (False, False), JoinKind.LEFT: (True, False), JoinKind.OUTER: (True, True)}[how]
         self._sides = [
             _Side(index, Port(self, side), Runs(f"{name}/{word}", session, window.keep_ms, marked=alone), alone)
@@ -128,11 +133,13 @@ class StreamJoin(Operator):
         """Emit pairs by their time; the left record stands for a pair, and for one without it the right."""
         rows = left if left is not None else right
         assert rows is not None
-        times, stream_times = rows.times, rows.times + self._window.keep_ms - 1
+        times = stream_times = rows.times
         order = np.lexsort((rows.offsets, rows.origins, times))
         if left is not None and right is not None:
             times = np.maximum(left.times, right.times)
             stream_times = np.maximum(left.stream_times, right.stream_times)
+            if self._lets_wait:
+                stream_times = np.minimum(stream_times, times)
             order = np.lexsort((right.offsets, right.origins, left.offsets, left.origins, times))
         left, right, rows = (None if part is None else part.take(order) for part in (left, right, rows))
         assert rows is not None

@@ -11,6 +11,7 @@ import pyarrow as pa
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
 from potok.kernels.chunk import Chunk, Column, Ints
+from potok.kernels.not_data import data_changes
 from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
@@ -84,12 +85,11 @@ class Suppress(Operator):
 
     def _hold(self, chunk: Chunk, keys: list[bytes], rows: dict[bytes, Row]) -> None:
         dues = self._dues(chunk).tolist()
-        values = python_rows(chunk.value)
+        values = python_rows(data_changes(self, chunk).value)
         for key, value, due, at in zip(keys, values, dues, chunk.timestamp.tolist(), strict=True):
             row = rows[key]
             row.held, row.timestamp = plain(value), at
-            if row.due is None:
-                row.due = due
+            row.due = due if row.due is None else min(row.due, due)
             if row.held is None and row.through is None:
                 row.due = None  # came and went while it was held
 
@@ -107,8 +107,8 @@ class Suppress(Operator):
     def _let_through(self, rows: dict[bytes, Row], gone: set[bytes]) -> None:
         """Emit what is due, in the order of the times; a row that is dropped lets through what it holds.
 
-        It carries the last stream time at which it was not due: no clock that closed anything had got further, so a
-        window downstream that ends together with this one still takes it.
+        The clock of the steps behind is held back by the longest that something is held. So the result of a window
+        carries its own time as stream time, and a change that was held for a while the stream time since which it was.
         """
         due = [
             (row.due, key)
@@ -121,7 +121,7 @@ class Suppress(Operator):
             after, earlier = ([getattr(row, name) for _, row, _ in changed] for name in ("held", "through"))
             times, reached = (
                 np.array(part, np.int64)
-                for part in ([row.timestamp for _, row, _ in changed], [at - 1 for *_, at in changed])
+                for part in ([row.timestamp for _, row, _ in changed], [self._reached(*one[1:]) for one in changed])
             )
             shown = key_column(pa.array([key for key, *_ in changed], pa.binary()), self._key_type)
             self.emit(change(shown, self._column(after), self._column(earlier), times, reached))
@@ -132,6 +132,9 @@ class Suppress(Operator):
         if self._every_ms is None:
             for _, row, _ in changed:
                 row.through = None  # a window closes once: nothing of it needs to be remembered
+
+    def _reached(self, row: Row, due: int) -> int:
+        return row.timestamp if self._every_ms is None else due - self._every_ms
 
     def _column(self, values: list[Any]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)

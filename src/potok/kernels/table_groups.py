@@ -12,12 +12,11 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import Errors, call_python, call_traced, plain_all
-from potok.kernels.changes import pick, place, settle
+from potok.kernels.changes import blank, pick, place, present, settle
 from potok.kernels.chunk import Chunk, Column
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.stateless import pairs_of
-from potok.kernels.tables import blank, present
 from potok.records.keys import encode_each_key
 from potok.records.rows import column_of
 from potok.records.schema import Schema
@@ -90,7 +89,7 @@ class GroupChanges(Operator):
         errors = {**encoded.errors, **errors}
         canonical: list[bytes | None] = encoded.values.to_pylist()
         if report and errors:
-            self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
+            self.task.dead_letters.add(part, errors, self.step, Reason.ERROR)
         missing = [row for row, key in enumerate(canonical) if key is None and row not in errors]
         out = dict.fromkeys(errors) | dict.fromkeys(self.without_key(part, missing, report=report))
         there = np.zeros(count, np.bool_)
@@ -104,7 +103,7 @@ class GroupChanges(Operator):
         """Which rows go no further of those whose function returned None: here, all of them."""
         if rows and report:
             errors = dict.fromkeys(rows, "the row has no group")
-            self.task.dead_letters.add(part, errors, self.name, Reason.NO_KEY)
+            self.task.dead_letters.add(part, errors, self.step, Reason.NO_KEY)
         return rows
 
     def _call(self, part: Chunk) -> tuple[Column, Column, Errors]:

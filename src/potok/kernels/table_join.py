@@ -11,12 +11,13 @@ import pyarrow as pa
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import same, settle
-from potok.kernels.chunk import Chunk
+from potok.kernels.chunk import NO_LANE, Chunk, cause_of
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
+from potok.kernels.not_data import data_changes
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.shards import key_column
-from potok.kernels.table_joiner import TableJoiner
+from potok.kernels.table_joiner import TableJoiner, with_rows
 from potok.kernels.timers import Timers
 from potok.records.keys import encode_keys
 from potok.state.codec import dump_state, load_own_state
@@ -26,24 +27,26 @@ from potok.topology.nodes import Window
 
 @dataclass(slots=True)
 class Sides:
-    """The two rows of one key, and when each of them changed last."""
+    """The two rows of one key, and when each of them changed last; the last change of this batch came from the record
+    at `cause`."""
 
     left: Any = None
     right: Any = None
     left_time: int = NEVER
     right_time: int = NEVER
     stream_time: int = NEVER
+    cause: tuple[int, int] = (NO_LANE, -1)
 
     @classmethod
     def of(cls, data: bytes | None) -> Sides:
         return cls() if data is None else cls(*load_own_state(data))
 
-    def put(self, side: int, value: Any, time: int, stream_time: int) -> None:
+    def put(self, side: int, value: Any, time: int, stream_time: int, cause: tuple[int, int]) -> None:
         if side == 0:
             self.left, self.left_time = value, time
         else:
             self.right, self.right_time = value, time
-        self.stream_time = max(self.stream_time, stream_time)
+        self.stream_time, self.cause = max(self.stream_time, stream_time), cause
 
     def to_bytes(self) -> bytes | None:
         if self.left is None and self.right is None:
@@ -147,11 +150,12 @@ class JoinTables(Operator):
             if not chunks:
                 continue
             keys, chunk = settle(chunks)
-            rows = zip(python_rows(chunk.value), chunk.timestamp.tolist(), chunk.stream_time.tolist(), strict=True)
-            for key, row in zip(keys, rows, strict=True):
+            chunk = data_changes(self, chunk)
+            times, causes = (chunk.timestamp.tolist(), chunk.stream_time.tolist()), map(tuple, cause_of(chunk).tolist())
+            for key, value, *rest in zip(keys, python_rows(chunk.value), *times, causes, strict=True):
                 sides = held[key]
                 old.setdefault(key, (sides.left, sides.right))
-                sides.put(number, plain(row[0]), row[1], row[2])
+                sides.put(number, plain(value), *rest)
         if old:
             touched = sorted(old)
             self._emit_changes(touched, [old[key] for key in touched], [held[key] for key in touched], expired=False)
@@ -163,11 +167,14 @@ class JoinTables(Operator):
         after, errors = self._joiner.rows(shown, [sides.left for sides in new], [sides.right for sides in new])
         times = np.array([max(sides.left_time, sides.right_time) for sides in new], np.int64)
         reached = np.array([sides.stream_time for sides in new], np.int64)
+        cause = np.array([sides.cause for sides in new], np.int64).reshape(-1, 2)
         if errors:
             pairs = [{"left": sides.left, "right": sides.right} for sides in new]
-            self.task.dead_letters.add(change(column, pairs, None, times, reached), errors, self.name, Reason.ERROR)
+            failed = change(column, pairs, None, times, reached, cause)
+            self.task.dead_letters.add(failed, with_rows(errors, pairs), self.name, Reason.ERROR)
         rows = np.array([row for row in range(len(keys)) if not same(before[row], after[row])], np.intp)
         if len(rows):
-            made = change(column, self._joiner.column(after), self._joiner.column(before), times, reached).take(rows)
+            columns = self._joiner.column(after), self._joiner.column(before)
+            made = change(column, *columns, times, reached, cause).take(rows)
             made.offset, made.expired = np.arange(len(rows), dtype=np.int64), expired
             self.emit(made)

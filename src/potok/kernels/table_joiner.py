@@ -16,6 +16,8 @@ from potok.records.schema import Schema
 from potok.records.value import wrap
 from potok.topology.nodes.joins import JoinKind
 
+_SHOWN_CHARS = 300
+
 
 class TableJoiner:
     """Calls the joiner for pairs of rows, where the kind of the join wants them; without a joiner, both stand side
@@ -55,3 +57,17 @@ class TableJoiner:
 
     def column(self, rows: list[Any]) -> Column:
         return rows if self._type is None else pa.array(rows, self._type)
+
+
+def with_rows(errors: Errors, pairs: list[dict[str, Any]]) -> Errors:
+    """What was raised, with the two rows it was raised at: the record that brought one of them does not show the
+    other."""
+    return {
+        row: f"{text}; left is {_short(pairs[row]['left'])}, right {_short(pairs[row]['right'])}"
+        for row, text in errors.items()
+    }
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"

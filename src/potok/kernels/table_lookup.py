@@ -14,15 +14,15 @@ import pyarrow.compute as pc
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import plain, python_rows
-from potok.kernels.changes import pick
+from potok.kernels.changes import pick, present
 from potok.kernels.chunk import Chunk, Column, concat, concat_columns
 from potok.kernels.dead_letters import Reason
 from potok.kernels.join_side import JoinSide, Port, project
+from potok.kernels.not_data import data_changes
 from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.pairing import Joiner
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
-from potok.kernels.tables import present
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
@@ -119,6 +119,7 @@ class TableLookup(Joining):
     def finish(self) -> None:
         changes, chunk = self.taken(1), self.taken(0)
         if changes is not None and self._table is None:
+            changes = data_changes(self, changes)
             self._copy(changes)
         if chunk is not None:
             rows, found = self._look_up(chunk, changes)

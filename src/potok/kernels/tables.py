@@ -12,10 +12,12 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
-from potok.kernels.call import Errors, describe_error, plain, python_rows, truth
-from potok.kernels.chunk import Chunk, Column, as_objects, from_wire, gathered
+from potok.kernels.call import plain, python_rows, truth
+from potok.kernels.changes import blank, present
+from potok.kernels.chunk import Chunk, Column, as_objects, from_wire, gathered, positions_of
 from potok.kernels.dead_letters import Reason
-from potok.kernels.fold import UNFIT, FoldRecords
+from potok.kernels.fold import FoldRecords
+from potok.kernels.not_data import NOT_DATA, data_changes, data_records, only_data
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
@@ -41,36 +43,32 @@ class KeepByPosition(FoldRecords):
         times = latest.timestamp.tolist()
         try:
             new = [None if v is None else dump_state((t, v)) for t, v in zip(times, values, strict=True)]
-        except UNFIT:
-            self._without_unfit(chunk)
+        except NOT_DATA:
+            rest = data_records(self, chunk, self._key_type)
+            if len(rest):
+                self._fold(rest)
             return
         changed = [row for row, old in enumerate(before) if new[row] is not None or old is not None]
         self._session.write(self.name, [(keys[row], new[row], before[row]) for row in changed])
         picked = latest.take(np.array(changed, np.intp))
         previous = [_value(before[row]) for row in changed]
         old: Column = previous if self._result_type is None else pa.array(previous, self._result_type)
-        self.emit(
-            change(key_column(picked.key, self._key_type), picked.value, old, picked.timestamp, picked.stream_time)
-        )
-
-    def _without_unfit(self, chunk: Chunk) -> None:
-        """Set aside the records whose values are no data, and take the others."""
-        errors: Errors = {}
-        for row, value in enumerate(python_rows(chunk.value)):
-            try:
-                dump_state(plain(value))
-            except UNFIT as error:
-                errors[row] = describe_error(error)
-        self.task.dead_letters.add(
-            chunk.with_key(key_column(chunk.key, self._key_type)), errors, self.name, Reason.ERROR
-        )
-        rest = chunk.where(all_but(errors, len(chunk)))
-        if len(rest):
-            self._fold(rest)
+        keys_shown, cause = key_column(picked.key, self._key_type), positions_of(picked)
+        self.emit(change(keys_shown, picked.value, old, picked.timestamp, picked.stream_time, cause))
 
 
 def _value(data: bytes | None) -> Any:
     return None if data is None else load_own_state(data)[1]
+
+
+def _cells(chunk: Chunk) -> list[bytes | None]:
+    rows = zip(chunk.timestamp.tolist(), python_rows(chunk.value), strict=True)
+    return [None if value is None else dump_state((time, plain(value))) for time, value in rows]
+
+
+def _real(chunk: Chunk) -> Chunk:
+    """The changes that have a row before or after them."""
+    return chunk if chunk.before is None else chunk.where(present(chunk.value) | present(chunk.before))
 
 
 class Keep(Operator):
@@ -87,13 +85,33 @@ class Keep(Operator):
     def process(self, chunk: Chunk) -> None:
         keys = self._cell_keys(chunk.key)
         before = self._session.read(self.name, keys)
-        times = chunk.timestamp.tolist()
-        for key, time, value, old in zip(keys, times, python_rows(chunk.value), before, strict=True):
-            new = None if value is None else dump_state((time, plain(value)))
+        shown = self._shown(chunk, keys, before)
+        try:
+            cells = _cells(shown)
+        except NOT_DATA:
+            shown = data_changes(self, shown)
+            cells = _cells(shown)
+        for key, new, old in zip(keys, cells, before, strict=True):
             # A row that this batch brought may be gone with this batch, too.
             if new is not None or old is not None or key in self._rows:
                 self._rows[key] = (new, old)
-        self.emit(chunk)
+        self.emit(chunk if shown is chunk else _real(shown))
+
+    def _shown(self, chunk: Chunk, keys: list[bytes], before: list[bytes | None]) -> Chunk:
+        """What was no data when it came was never a row of this table, so it is none that goes. Rows that have a cell
+        need not be asked."""
+        if not isinstance(chunk.before, list):
+            return chunk
+        unknown = [
+            row
+            for row, (key, old, value) in enumerate(zip(keys, before, chunk.before, strict=True))
+            if value is not None and self._rows.get(key, (old,))[0] is None
+        ]
+        if not unknown:
+            return chunk
+        _, errors = only_data([chunk.before[row] for row in unknown])
+        never = {unknown[number]: text for number, text in errors.items()}
+        return replace(chunk, before=blank(chunk.before, all_but(never, len(chunk)))) if never else chunk
 
     @property
     def state_tables(self) -> list[str]:
@@ -115,20 +133,6 @@ class Keep(Operator):
     def finish(self) -> None:
         self._session.write(self.name, [(key, new, old) for key, (new, old) in self._rows.items()])
         self._rows = {}
-
-
-def present(column: Column) -> npt.NDArray[np.bool_]:
-    if isinstance(column, list):
-        return np.fromiter((item is not None for item in column), np.bool_, len(column))
-    return ~np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def blank(column: Column, keep: npt.NDArray[np.bool_]) -> Column:
-    """The column with nothing where `keep` is false."""
-    if isinstance(column, list):
-        return [item if kept else None for item, kept in zip(column, keep, strict=True)]
-    rows = np.where(keep, np.arange(len(column)), -1)
-    return column.take(pa.array(rows, mask=~keep))
 
 
 class TableFilter(Operator):

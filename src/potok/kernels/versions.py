@@ -13,6 +13,7 @@ from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.folders import Rank
+from potok.kernels.not_data import data_records
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
@@ -84,6 +85,7 @@ class KeepVersions(Operator):
 
     def finish(self) -> None:
         chunk = self._admitted(in_order(concat(self._chunks))) if self._chunks else None
+        chunk = None if chunk is None else data_records(self, chunk, self._key_type)
         self._chunks = []
         came = {} if chunk is None else self._versions(chunk)
         due = self._timers.due(self._horizon_ms)

@@ -81,7 +81,7 @@ class SessionWindower(Windower):
         current: Frame | None = None
         ended = False
         for event in events:
-            if current is not None and self._takes(current, event, ended):
+            if current is not None and self.takes(current, event, ended=ended):
                 current.events.append(event)
                 current.end = event.time
             elif event.opens:
@@ -92,7 +92,8 @@ class SessionWindower(Windower):
             ended = ended or (current is not None and event.closes)
         return found
 
-    def _takes(self, session: Frame, event: Event, ended: bool) -> bool:
+    def takes(self, session: Frame, event: Event, *, ended: bool) -> bool:
+        """Whether a record that comes next is of a session; `ended` says that one of its records closes it."""
         if ended:
             # A row is told by its times, so what happened at the same instant is of the same session.
             return event.time == session.end

@@ -10,9 +10,12 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
-from potok.log.consumer import ConsumedRecord, Consumer
+from potok.log.consumed_record import ConsumedRecord
+from potok.log.consumer import Consumer
+from potok.log.delivery import Delivery
 from potok.log.open import open_broker
 from potok.log.producer import Producer
+from potok.log.queue import Queue
 
 __all__ = [
     "LOG_SCHEMA",
@@ -21,8 +24,10 @@ __all__ = [
     "Broker",
     "ConsumedRecord",
     "Consumer",
+    "Delivery",
     "PartitionDescription",
     "Producer",
+    "Queue",
     "Staged",
     "TopicConfig",
     "TopicDescription",

@@ -9,6 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from potok.log.membership import (
+    DEFAULT_LEASE_MS,
+    DEFAULT_MAX_PAUSE_MS,
+    GroupDescription,
+    Membership,
+    PartitionListener,
+)
+from potok.log.upkeep import COMPACT, DAY_MS, DELETE, ArchivedFile, Compaction, DoneByTheServer
 from potok.records.log_record import LogRecord
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
@@ -31,25 +39,55 @@ DEFAULT_SEGMENT_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """How a topic's segments are cut and how long they are kept (None: for ever)."""
+    """How a topic's segments are cut and how long they are kept (None: for ever). See `Broker.create_topic`."""
 
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     retention_ms: int | None = None
     retention_bytes: int | None = None
+    cleanup_policy: str = DELETE
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    archive: str | None = None
+
+    @property
+    def compacted(self) -> bool:
+        return COMPACT in self.cleanup_policy
+
+    @property
+    def expires(self) -> bool:
+        """Whether whole segments go when they are too old or too many."""
+        has_limit = self.retention_ms is not None or self.retention_bytes is not None
+        return has_limit and DELETE in self.cleanup_policy
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
+    """`bytes` and `segments` are -1 where the log does not tell."""
+
     partition: int
     start_offset: int
     end_offset: int
     bytes: int
     segments: int
+    removed: int = 0
+    """Records between the offsets that compaction has removed."""
+    sealed_bytes: int = 0
+    dirty_bytes: int = 0
+    """Of the sealed segments, what compaction has not been over yet."""
+    earliest_offset: int | None = None
+    """Where the archive begins; None where there is none."""
+
+    @property
+    def records(self) -> int:
+        return self.end_offset - self.start_offset - self.removed
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`topic_id` is new each time a topic is created, so that a topic deleted and created again is noticed."""
+    """`topic_id` is new each time a topic is created, so that a topic deleted and created again is noticed.
+
+    `created_at_ms` is -1 where the log does not tell.
+    """
 
     name: str
     topic_id: str
@@ -59,7 +97,13 @@ class TopicDescription:
 
     @property
     def records(self) -> int:
-        return sum(part.end_offset - part.start_offset for part in self.partitions)
+        return sum(part.records for part in self.partitions)
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The part of the sealed bytes that compaction has not been over yet."""
+        sealed = sum(part.sealed_bytes for part in self.partitions)
+        return sum(part.dirty_bytes for part in self.partitions) / sealed if sealed else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +125,26 @@ class Staged:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedBatch:
+    """Which batch of which query `Broker.publish` makes visible, and up to where in its sources it has read."""
+
+    query: str
+    number: int
+    offsets: Mapping[str, Mapping[int, int]]
+
+
 class Broker(ABC):
     """A log. Every method may be called from any thread; a broker can be pickled and opens itself again."""
 
     url: str
     max_record_bytes: int
+    poll_interval_s: float
+    """How long whoever waits for records should sleep between two looks at the ends."""
+
+    def connector_options(self) -> dict[str, str]:
+        """What Spark's own connector to this log is told; empty where it has none."""
+        return {}
 
     @abstractmethod
     def topics(self) -> list[str]: ...
@@ -102,6 +161,10 @@ class Broker(ABC):
         segment_bytes: int = DEFAULT_SEGMENT_BYTES,
         retention_ms: int | None = None,
         retention_bytes: int | None = None,
+        cleanup_policy: str = DELETE,
+        delete_retention_ms: int = DAY_MS,
+        min_compaction_lag_ms: int = 0,
+        archive: str | Path | None = None,
         exist_ok: bool = False,
     ) -> None:
         """Create a topic.
@@ -110,6 +173,11 @@ class Broker(ABC):
             segment_bytes: A segment that has reached this size is closed and a new one begun.
             retention_ms: Segments whose last record was ingested longer ago are deleted.
             retention_bytes: The oldest segments of a partition over this size are deleted.
+            cleanup_policy: `delete` keeps to the two limits above; `compact` keeps the last record of each key, for
+                ever, and takes no record without a key; `compact,delete` does both.
+            delete_retention_ms: How long compaction keeps a tombstone (a null value) after it has first seen it.
+            min_compaction_lag_ms: Records are not compacted before they are so old.
+            archive: A directory to which old segments are moved, instead of being deleted.
             exist_ok: Leave a topic that exists already as it is.
         """
 
@@ -120,10 +188,18 @@ class Broker(ABC):
     def describe_topic(self, name: str) -> TopicDescription: ...
 
     @abstractmethod
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The `topic_id` of each topic; cheap enough to ask before every batch."""
+
+    @abstractmethod
     def partitions(self, topic: str) -> int: ...
 
     @abstractmethod
     def start_offsets(self, topic: str) -> dict[int, int]: ...
+
+    def earliest_offsets(self, topic: str) -> dict[int, int]:
+        """From where on `read` has the records: the archive's start, or the log's where nothing is archived."""
+        return self.start_offsets(topic)
 
     @abstractmethod
     def end_offsets(self, topic: str) -> dict[int, int]: ...
@@ -134,7 +210,10 @@ class Broker(ABC):
 
     @abstractmethod
     def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
-        """The first offset whose timestamp is at or after `timestamp_ms`; the end offset where there is none."""
+        """The first offset whose timestamp is at or after `timestamp_ms`; the end offset where there is none.
+
+        The archive is not looked at.
+        """
 
     @abstractmethod
     def append(
@@ -149,15 +228,29 @@ class Broker(ABC):
 
     @abstractmethod
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The records of offsets `start` to `end` (not included) as batches of READ_SCHEMA, in order."""
+        """The records of offsets `start` to `end` (not included) as batches of READ_SCHEMA, in order.
+
+        The range may begin in the archive. Offsets whose records compaction has removed are left out, so that fewer
+        records than offsets may come, or none.
+        """
 
     @abstractmethod
-    def stage(self, directory: Path, topic: str, partition: int, batch: pa.RecordBatch) -> Staged:
-        """Encode output for `publish`, in any process. What is large is written to a file in `directory`."""
+    def stage(self, directory: Path | None, topic: str, partition: int, batch: pa.RecordBatch) -> Staged:
+        """Encode output for `publish`, in any process. What is large is written to a file in `directory`, if one is
+        given: whoever publishes must see it."""
+
+    @abstractmethod
+    def unfit(self, topic: str, batch: pa.RecordBatch) -> dict[int, str]:
+        """The rows of a batch of LOG_SCHEMA that the topic would refuse, each with the reason; cheap where there are
+        none. Whoever cannot do without the others asks before `stage`, which takes all of a batch or nothing."""
 
     @abstractmethod
     def publish(
-        self, staged: Sequence[Staged], marks: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}
+        self,
+        staged: Sequence[Staged],
+        marks: Mapping[str, bytes | None],
+        expect: Mapping[str, bytes | None] = {},
+        batch: PublishedBatch | None = None,
     ) -> None:
         """The commit point: append all of `staged`, in order, and set `marks`, in one transaction.
 
@@ -165,6 +258,15 @@ class Broker(ABC):
             marks: New values; None deletes a mark.
             expect: What these marks must hold now (None: be absent); otherwise `MarkChanged` is raised
                 and nothing is visible.
+            batch: What is published. A log that keeps its marks elsewhere needs it to notice, after a crash between
+                the two, that this output is visible already.
+        """
+
+    @abstractmethod
+    def append_staged(self, staged: Sequence[Staged]) -> None:
+        """Append what was staged, in order, in no transaction with any mark; durable when it returns.
+
+        For output that may come twice, or not at all, when the process dies beside the commit point.
         """
 
     @abstractmethod
@@ -182,7 +284,35 @@ class Broker(ABC):
         """The offsets that a consumer group goes on from; empty where it has committed none."""
 
     @abstractmethod
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None: ...
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Set offsets of a group from outside; `GroupHasMembers` while it has living members, who commit themselves."""
+
+    @abstractmethod
+    def join_group(
+        self,
+        group: str,
+        topics: Sequence[str],
+        listener: PartitionListener,
+        *,
+        lease_ms: int = DEFAULT_LEASE_MS,
+        max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
+    ) -> Membership:
+        """Become a member: every partition of `topics` belongs to exactly one living member of the group.
+
+        The listener hears of the first partitions in the first `Membership.refresh`.
+
+        Args:
+            lease_ms: A member that died without a word keeps its partitions for so long.
+            max_pause_ms: A member that lives but does not ask for records for so long loses its partitions.
+        """
+
+    @abstractmethod
+    def groups(self) -> list[str]:
+        """The groups that have members or have committed something."""
+
+    @abstractmethod
+    def describe_group(self, group: str) -> GroupDescription:
+        """Members and offsets of a group; nothing in it for one that nobody has heard of."""
 
     @abstractmethod
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -192,7 +322,48 @@ class Broker(ABC):
     def enforce_retention(
         self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
     ) -> dict[tuple[str, int], int]:
-        """Delete whole old segments of a topic, or of all; returns the new start offsets of partitions that shrank."""
+        """Delete whole old segments of a topic, or of all; returns the new start offsets of partitions that shrank.
+
+        Those of a topic with an archive are moved there.
+        """
+
+    def compact_topic(self, topic: str, *, seal: bool = False) -> list[Compaction]:
+        """Keep the last record of each key in the sealed segments of a topic; offsets stay as they are.
+
+        Args:
+            seal: Close the segment that is being written first, so that its records take part.
+        """
+        raise DoneByTheServer("compact a topic", self.url)
+
+    def archive_topic(
+        self, topic: str, directory: str | Path | None = None, older_than_ms: int = 0, *, seal: bool = False
+    ) -> list[ArchivedFile]:
+        """Move sealed segments to Parquet files, from where `read` still gives their records.
+
+        Args:
+            directory: The topic's own `archive` if left out.
+            older_than_ms: Only segments whose last record was ingested so long ago.
+            seal: Close the segment that is being written first, so that its records take part.
+        """
+        raise DoneByTheServer("archive a topic", self.url)
+
+    @abstractmethod
+    def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
+        """Remove the records of some offsets, as far as the log can and nobody may still need them.
+
+        Args:
+            ranges: From the first offset to the second (not included), in order, apart from each other.
+
+        Returns:
+            How many records were removed.
+        """
+
+    def maintain(self) -> None:
+        """Retention, archive and compaction of all topics, where they are due; cheap where nothing is.
+
+        Whoever runs a query calls this now and then: a log that is a library has nobody else.
+        """
+        self.enforce_retention()
 
     @abstractmethod
     def close(self) -> None: ...

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import BrokerNotSupported
+from potok.settings import Settings
 
 
-def open_broker(url: str | Path) -> Broker:
-    """The broker at a URL: `file:./data`, or a plain path. The same one each time within a process.
+class NoLogThere(LogError):
+    """A directory in which nothing was ever written."""
+
+    def __init__(self, url: str | Path) -> None:
+        super().__init__(
+            f"there is no log in {_directory(url)}",
+            hint="potok run and potok produce make one; --broker names another directory, and so does POTOK_BROKER",
+        )
+
+
+def log_exists(url: str | Path) -> bool:
+    """Whether there is a log to read. Who only wants to read makes none; a server is asked when it is opened."""
+    if "://" in str(url) and not str(url).startswith("file:"):
+        return True
+    return (_directory(url) / "log" / "meta").exists()
+
+
+def open_broker(url: str | Path, settings: Settings | None = None) -> Broker:
+    """The broker at a URL: `file:./data`, a plain path, or `kafka://host:9092`. The same one each time in a process.
+
+    Kafka keeps no marks, so the ledgers of queries lie where their state does: in the directory `./data`, in another or
+    on a server by the setting `state`, or by the URL: `kafka://host:9092?home=redis://host:6379/0`.
 
     >>> broker = open_broker("file:./data")
     """
+    if isinstance(url, str) and url.partition(":")[0] == "kafka":
+        from potok.log.kafka.kafka_broker import KafkaBroker
+
+        return KafkaBroker.at(url, settings)
     return EmbeddedBroker.shared(_directory(url))
 
 
@@ -25,7 +51,4 @@ def _directory(url: str | Path) -> Path:
         return Path(url).resolve()
     if scheme == "file" and rest:
         return Path("/" + rest.lstrip("/") if rest.startswith("///") else rest).expanduser().resolve()
-    hint = 'use a directory, for example "file:./data"'
-    if scheme == "kafka":
-        hint = f"Kafka is not supported yet; {hint}"
-    raise BrokerNotSupported(url, hint)
+    raise BrokerNotSupported(url, 'use a directory, for example "file:./data", or "kafka://localhost:9092"')

@@ -13,7 +13,7 @@ from typing import Self
 from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.encoding import to_bytes
-from potok.log.errors import BrokerClosed, RecordTooLarge, TopicNotFound
+from potok.log.errors import BrokerClosed, KeylessRecord, RecordTooLarge, TopicNotFound
 from potok.log.open import open_broker
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
@@ -66,6 +66,7 @@ class Producer:
         self._closed = False
         self._lingers = False
         self._partitions: dict[str, int] = {}
+        self._keyed: set[str] = set()
 
     def send(
         self,
@@ -88,6 +89,8 @@ class Producer:
             raise RecordTooLarge(size, self.broker.max_record_bytes)
         with self._lock:
             self._check(topic, partition)
+            if record.key is None and topic in self._keyed:
+                raise KeylessRecord(topic)
             if self._failed or self._is_full() or self._would_reorder(topic, partition):
                 self.flush()
             if self._linger <= 0:
@@ -133,7 +136,10 @@ class Producer:
         if partitions is None:
             if self._create_topics:
                 self.broker.create_topic(topic, exist_ok=True)
-            partitions = self._partitions[topic] = self.broker.partitions(topic)
+            described = self.broker.describe_topic(topic)
+            partitions = self._partitions[topic] = len(described.partitions)
+            if described.config.compacted:
+                self._keyed.add(topic)
         if partition is not None and not 0 <= partition < partitions:
             raise TopicNotFound(topic, partition, partitions)
 

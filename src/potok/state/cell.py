@@ -36,6 +36,13 @@ _HEAD = np.dtype(
 )
 
 
+REPAIR = (
+    "build the tables anew beside the query: potok run PROGRAM --shadow, then potok promote PROGRAM; "
+    "or start over, with all output once more: potok offsets reset QUERY --to earliest --drop-state"
+)
+"""What to type when state cannot be used any more."""
+
+
 class CorruptCell(StateError):
     """A cell whose checksum does not fit its bytes."""
 
@@ -43,7 +50,7 @@ class CorruptCell(StateError):
         where = "" if key is None else f" at key {key!r}"
         super().__init__(
             f'the state of table "{table}" is damaged{where}',
-            hint="restore the state from a backup, or delete the query's state to rebuild it from its topics",
+            hint=REPAIR,
         )
 
 

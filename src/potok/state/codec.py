@@ -28,11 +28,11 @@ _STACK_GLOBAL = pickle.STACK_GLOBAL
 
 
 class StateNotData(StateError):
-    """An aggregate that is an object of the user's own class."""
+    """A value that is an object of the user's own class, a function, an open file."""
 
     def __init__(self, kind: type) -> None:
         super().__init__(
-            f"an aggregate cannot be kept as a {kind.__module__}.{kind.__qualname__}",
+            f"a {kind.__module__}.{kind.__qualname__} is no data and cannot be kept",
             hint="keep dicts, lists, numbers, text or dates: return {**vars(x)} instead of x",
         )
 
@@ -56,7 +56,7 @@ class _DataUnpickler(pickle.Unpickler):
 def dump_state(value: Any) -> bytes:
     try:
         data = pickle.dumps(value, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
+    except Exception:  # noqa: BLE001 - to pickle an object may run code of the user's, and the check tells which it is
         return _dump_checked(value)
     return data if _STACK_GLOBAL not in data else _dump_checked(value)
 
@@ -65,6 +65,21 @@ def _dump_checked(value: Any) -> bytes:
     buffer = io.BytesIO()
     _DataPickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
+
+
+class _Nowhere:
+    """A file that forgets."""
+
+    def write(self, data: bytes) -> int:
+        return len(data)
+
+
+def check_data(value: Any) -> None:
+    """Raise if something in a value is no data, a third of the price of its bytes. Without a memo a value that holds
+    itself is refused too, though it can be kept: who is refused asks `dump_state`."""
+    pickler = _DataPickler(_Nowhere(), protocol=5)
+    pickler.fast = True
+    pickler.dump(value)
 
 
 load_own_state = pickle.loads

@@ -10,7 +10,7 @@ from potok.errors import StateError
 from potok.state.fence import Attempt, Fence
 from potok.state.offsets import Offsets
 
-LAYOUT = 1
+LAYOUT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Entry:
     `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not
     end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
     over, `next_alarms` at which processing time it has something to do, and `clocks` the closing clock that the batch
-    used.
+    used. `cells` is the last committed attempt that wrote to every shard: state that has not seen it was lost, or put
+    back from an older copy.
     """
 
     epoch: int = 0
@@ -34,6 +35,7 @@ class Entry:
     topic_ids: dict[str, str] = field(default_factory=dict)
     clean: bool = True
     next_alarms: dict[str, int] = field(default_factory=dict)
+    cells: Attempt | None = None
 
     def to_bytes(self) -> bytes:
         data: dict[str, Any] = {
@@ -49,6 +51,7 @@ class Entry:
             "topic_ids": self.topic_ids,
             "clean": self.clean,
             "next_alarms": self.next_alarms,
+            "cells": self.cells,
         }
         return json.dumps(data, sort_keys=True).encode()
 
@@ -72,6 +75,7 @@ class Entry:
             found["topic_ids"],
             found["clean"],
             found.get("next_alarms", {}),
+            Attempt(*found["cells"]) if found.get("cells") else None,
         )
 
     @property

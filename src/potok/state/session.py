@@ -12,7 +12,7 @@ from potok.state.cell import decode_cell, decode_fixed, encode_cell, encode_cell
 from potok.state.fence import Fence
 from potok.state.store import (
     LONGEST_PREFIX,
-    ShardStore,
+    Store,
     after_prefix,
     carried_key,
     stored_key,
@@ -23,11 +23,13 @@ from potok.state.store import (
 
 PAGE = 50_000
 
+GRAVES = "/deleted"
+
 
 class StateSession:
     """Collects the writes of all steps of a stage on one shard, and commits them together."""
 
-    def __init__(self, store: ShardStore, fence: Fence) -> None:
+    def __init__(self, store: Store, fence: Fence) -> None:
         self.store = store
         self._fence = fence
         self._writes: list[tuple[str, list[tuple[bytes, bytes]]]] = []
@@ -182,4 +184,4 @@ class StateSession:
 
 
 def graves_of(table: str) -> str:
-    return f"{table}/deleted"
+    return f"{table}{GRAVES}"

@@ -1,19 +1,19 @@
-"""The cells of one shard of a query, in LMDB: many processes read while one writes."""
+"""What every store of cells can do, and the form in which all of them have their keys.
+
+A store keeps the cells of one shard of a query: in LMDB (`state/lmdb/`), Redis (`state/redis/`) or PostgreSQL
+(`state/postgres/`). Cells and stored keys are the same bytes everywhere, so that they can be copied from one to
+another.
+"""
 
 from __future__ import annotations
 
-import itertools
-import struct
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
 
 from potok.errors import StateError
-from potok.state.buffered import BufferedTable
-from potok.state.cell import Cell, decode_cell
-from potok.state.environment import close_environment, open_environment
-from potok.state.fence import Attempt, StaleAttempt
+from potok.state.cell import REPAIR, Cell, decode_cell
+from potok.state.fence import Attempt
 
 # LMDB takes keys of 511 bytes. A longer one is cut, closed by a digest, and kept whole in its cell.
 _LONGEST = 480
@@ -25,9 +25,15 @@ LONGEST_PREFIX = _CUT
 # LMDB has no empty key, so that one is hashed too; and so are keys as long as a hashed one, so that none looks like it.
 _AMBIGUOUS = frozenset((0, _HASHED))
 _EMPTY = b"\xff" * _CUT + b"\xff#" + blake2b(b"", digest_size=16).digest()
-_META = "/meta"
-_ATTEMPT = b"attempt"
-_ATTEMPT_FORMAT = struct.Struct(">IQ")
+
+Row = tuple[bytes, bytes]
+"""A stored key and the cell under it."""
+
+Range = tuple[bytes, bytes | None]
+"""Stored keys from the first on, and below the second."""
+
+Writes = Iterable[tuple[str, list[Row]]]
+Removals = Iterable[tuple[str, list[bytes]]]
 
 
 def stored_key(key: bytes) -> bytes:
@@ -68,49 +74,77 @@ def stored_stop(stop: bytes | None) -> bytes | None:
 class StateMissing(StateError):
     """Somebody wants to read state that was never written."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"there is no state at {path}", hint="run the query once, or check its name and --broker")
+    def __init__(self, place: object) -> None:
+        super().__init__(f"there is no state at {place}", hint="run the query once, or check its name and --broker")
 
 
-class ShardStore:
-    """The tables of one shard."""
+class StateBehind(StateError):
+    """State that lacks what a committed batch wrote: it was lost, or put back from an older copy."""
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
-        if not create and not (path / "data.mdb").exists():
-            raise StateMissing(path)
-        self.path = path
-        self._environment = open_environment(path, create=create)
+    def __init__(self, place: object, found: Attempt | None, committed: Attempt) -> None:
+        there = "is gone" if found is None else f"ends with batch {found.batch}"
+        super().__init__(
+            f"the state at {place} {there}, and batch {committed.batch} of the query was committed",
+            hint=f"put back what was there; or {REPAIR}",
+        )
 
+
+def check_kept(store: Store, committed: Attempt | None) -> None:
+    """Whether a shard has seen the last committed attempt: to go on without what it wrote would be wrong in silence."""
+    if committed is not None:
+        found = store.attempt()
+        if found is None or found < committed:
+            raise StateBehind(store.place, found, committed)
+
+
+class Store(ABC):
+    """The tables of one shard. Keys are in their stored form; a table that nothing was written to is empty."""
+
+    place: str
+    """Where the shard is, for people."""
+
+    @abstractmethod
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The raw cells of many keys, in one short transaction."""
-        trees = BufferedTable(table, self._environment.table)
-        return self._environment.read(lambda txn: trees.get_many(txn, keys))
+        """The raw cells of many keys."""
 
-    def put_many(
-        self,
-        attempt: Attempt,
-        writes: Iterable[tuple[str, list[tuple[bytes, bytes]]]],
-        removals: Iterable[tuple[str, list[bytes]]] = (),
-    ) -> None:
-        """Write everything in one transaction, unless a later attempt has been here."""
-        writes = [(table, items) for table, items in writes if items]
-        removals = [(table, keys) for table, keys in removals if keys]
-        trees = {table: BufferedTable(table, self._environment.table) for table, _ in [*writes, *removals]}
-        meta = self._environment.table(_META)
+    @abstractmethod
+    def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
+        """Write everything, unless a later attempt has been here (`StaleAttempt`). What is removed and written is
+        there afterwards; of two writes to one key the last counts."""
 
-        def work(txn: Any) -> None:
-            seen = txn.get(_ATTEMPT, None, meta)
-            highest = Attempt(*_ATTEMPT_FORMAT.unpack(seen)) if seen else attempt
-            if attempt < highest:
-                raise StaleAttempt(attempt, highest, str(self.path))
-            txn.put(_ATTEMPT, _ATTEMPT_FORMAT.pack(*attempt), db=meta)
-            for table, keys in removals:
-                for key in keys:
-                    trees[table].delete(txn, key)
-            for table, items in writes:
-                trees[table].put_many(txn, items)
+    @abstractmethod
+    def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
+        """Up to `limit` raw cells with start <= key < stop, in order."""
 
-        self._environment.write(work)
+    @abstractmethod
+    def ranges(self, table: str, ranges: Sequence[Range]) -> list[list[Row]]:
+        """All raw cells of each of many ranges, in order."""
+
+    @abstractmethod
+    def entries(self, table: str) -> int:
+        """How many cells a table has; cheap enough to be asked with every batch."""
+
+    @abstractmethod
+    def tables(self) -> list[str]: ...
+
+    @abstractmethod
+    def drop_tables(self, tables: Sequence[str]) -> None: ...
+
+    @abstractmethod
+    def attempt(self) -> Attempt | None:
+        """The highest attempt that has written here; None where none has."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all cells and the highest attempt."""
+
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """About how much room the shard takes; cheap."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what this process holds open for the shard alone."""
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, page: int = 5_000
@@ -118,35 +152,14 @@ class ShardStore:
         """The cells with start <= key < stop, in order; read in pages, so that no transaction lives long."""
         while True:
             rows = self.page(table, start, stop, limit=page)
-            for key, data in rows:
-                cell = decode_cell(data, table, key)
-                yield told_key(key, cell), cell
+            yield from told(table, rows)
             if len(rows) < page:
                 return
             start = rows[-1][0] + b"\x00"
 
-    def scan_ranges(self, table: str, ranges: Sequence[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, Cell]]]:
-        """The cells with start <= key < stop for each of many ranges, in one transaction."""
-        trees = BufferedTable(table, self._environment.table)
-
-        def work(txn: Any) -> list[list[tuple[bytes, bytes]]]:
-            return [list(trees.scan(txn, start, stop)) for start, stop in ranges]
-
-        found: list[list[tuple[bytes, Cell]]] = []
-        for rows in self._environment.read(work):
-            cells = [(key, decode_cell(data, table, key)) for key, data in rows]
-            found.append([(told_key(key, cell), cell) for key, cell in cells])
-        return found
-
-    def page(
-        self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int
-    ) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` raw cells from `start` on, in one short transaction."""
-        trees = BufferedTable(table, self._environment.table)
-        return self._environment.read(lambda txn: list(itertools.islice(trees.scan(txn, start, stop), limit)))
-
-    def entries(self, table: str) -> int:
-        return self._environment.read(BufferedTable(table, self._environment.table).entries)
+    def scan_ranges(self, table: str, ranges: Sequence[Range]) -> list[list[tuple[bytes, Cell]]]:
+        """The cells with start <= key < stop for each of many ranges."""
+        return [list(told(table, rows)) for rows in self.ranges(table, ranges)]
 
     def drop_tables_except(self, kept: set[str], stores: Mapping[str, Container[str]] = {}) -> None:
         """Delete the tables that belong to none of these steps, or to none of the stores of a step that has some."""
@@ -156,19 +169,39 @@ class ShardStore:
             store = rest.split("/")[0]
             return step in kept and (not store.isidentifier() or step not in stores or store in stores[step])
 
-        own = {_META} | {name for name in self._environment.table_names() if belongs(name)}
-        gone = [name for name in self._environment.table_names() if name not in own]
-        handles = [self._environment.table(name) for name in gone]
-
-        def work(txn: Any) -> None:
-            for handle in handles:
-                txn.drop(handle, delete=False)
-
+        gone = [name for name in self.tables() if not belongs(name)]
         if gone:
-            self._environment.write(work)
+            self.drop_tables(gone)
 
-    def size_bytes(self) -> int:
-        return self._environment.size_bytes()
 
-    def close(self) -> None:
-        close_environment(self.path)
+class Snapshot(ABC):
+    """A shard as somebody reads it while others write it; a shard that nothing was written to yet is empty."""
+
+    frozen: bool
+    """Whether it stays as it was when it was opened. If not, whoever reads it must see to it that no batch was
+    committed before he is done."""
+
+    @abstractmethod
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The raw cell of a key."""
+
+    @abstractmethod
+    def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
+        """The raw cells with start <= stored key < stop, in order."""
+
+    @abstractmethod
+    def tables(self) -> list[str]: ...
+
+    @abstractmethod
+    def attempt(self) -> Attempt | None: ...
+
+    def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Cell]]:
+        """The cells with start <= stored key < stop, in order."""
+        return told(table, self.rows(table, start, stop))
+
+
+def told(table: str, rows: Iterable[Row]) -> Iterator[tuple[bytes, Cell]]:
+    """Raw cells as what they hold, under the keys that were asked for when they were written."""
+    for key, data in rows:
+        cell = decode_cell(data, table, key)
+        yield told_key(key, cell), cell

@@ -19,7 +19,6 @@ from potok.engine.session import spark_session
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.settings import Settings
-from potok.state.environment import close_environment
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
 from potok.views.table_view import TableView
@@ -41,6 +40,7 @@ class TestDriver:
         shards: How many ways the state is cut.
         directory: Where everything lives; a temporary directory if left out.
         spread: Run every batch as several tasks with a shuffle between them, however small it is.
+        state: Where the state is kept, as the setting of that name; beside the log if left out.
     """
 
     __test__ = False
@@ -53,11 +53,12 @@ class TestDriver:
         shards: int = 2,
         directory: Path | None = None,
         spread: bool = False,
+        state: str = "",
     ) -> None:
         self._topology = topology_of(program)
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
-        self._settings = Settings(broker=f"file:{self._directory}", shards=shards)
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
         self._spread = spread
         self._ahead_ms = 0
         self.broker = EmbeddedBroker.shared(self._directory)
@@ -71,7 +72,14 @@ class TestDriver:
         context = spark_session(self._settings).sparkContext
         parts = self._prepared
         self._runner = BatchRunner(
-            context, self.broker, parts.plan, parts.ledger, parts.directory, parts.pulse, context.defaultParallelism
+            context,
+            self.broker,
+            parts.plan,
+            parts.ledger,
+            parts.directory,
+            parts.pulse,
+            context.defaultParallelism,
+            parts.state,
         )
         if self._spread:
             self._runner.small_batch = -1
@@ -127,11 +135,13 @@ class TestDriver:
 
     def restart(self) -> None:
         """Stop without closing the books, as a crash between two batches would, and start again."""
+        self._runner.close()
         self._prepared.release()
         self._begin()
 
     def replace(self, program: Buildable | Topology) -> None:
         """Go on with a changed topology."""
+        self._runner.close()
         self._prepared.release()
         self._topology = topology_of(program)
         self._begin()
@@ -151,9 +161,9 @@ class TestDriver:
         return read_dead_letters(self.broker, self._topology.dead_letter_topic)
 
     def close(self) -> None:
+        self._runner.close()
         self._prepared.release()
-        for shard in range(self._prepared.plan.shards):
-            close_environment(self._prepared.directory / "state" / str(shard))
+        self._prepared.state.close(self._prepared.plan.shards)
         self.broker.close()
         if self._temporary is not None:
             self._temporary.cleanup()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from potok.errors import TopologyError
+from potok.errors import Location, TopologyError
 from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
 from potok.expressions.expr import Column, Expr
 from potok.expressions.function import Function
@@ -14,6 +14,14 @@ from potok.expressions.trace import Traced, Untraceable, record_arguments, trace
 from potok.topology.nodes import Aggregation
 
 NUMBERS = (pa.int64(), pa.float64())
+_SUMMABLE = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_boolean,
+    pa.types.is_duration,
+    pa.types.is_null,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,27 @@ class AggregatePlan:
     @property
     def native(self) -> bool:
         return bool(self.slots)
+
+
+class NotNumbers(TopologyError):
+    """A sum or a mean of what cannot be added up."""
+
+    def __init__(self, aggregation: Aggregation, type_: pa.DataType, at: Location | None) -> None:
+        function = aggregation.function
+        what = "the values" if function is None else function.name
+        if function is not None and "<lambda>" in what:
+            what = function.source or what
+        super().__init__(
+            f"cannot take the {aggregation.kind} of {what}: it is {type_}",
+            hint='choose a field that holds numbers, or make one: sum(lambda v: float(v["amount"]))',
+            at=at if function is None else function.location or at,
+        )
+
+
+def check_numbers(aggregation: Aggregation, of: Expr | None, at: Location | None) -> None:
+    """Find a sum of text before it runs; where the type is not known, it is found record by record."""
+    if aggregation.kind in ("sum", "avg") and of is not None and not any(test(of.type) for test in _SUMMABLE):
+        raise NotNumbers(aggregation, of.type, at)
 
 
 def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:

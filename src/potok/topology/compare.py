@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, NoneType
 from typing import Any
 
+from potok.duration import show_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.topology.graph import Topology
@@ -14,11 +16,13 @@ from potok.topology.infer import Inferred
 from potok.topology.infer_joins import join_layout
 from potok.topology.nodes import (
     Aggregate,
+    Deliver,
     ForeignKey,
     HistoryLookup,
     Node,
     Process,
     Session,
+    Sink,
     StreamJoin,
     TableAggregate,
     TableFilter,
@@ -106,7 +110,12 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
 
 
 def _step(node: Node) -> dict[str, str]:
-    return {"kind": node.kind, "code": " ".join(map(_code, functions_of(node)))}
+    shape = {"kind": node.kind, "code": " ".join(map(_code, functions_of(node)))}
+    if isinstance(node, Sink | Deliver) and node.guarantee.note:
+        shape["guarantee"] = node.guarantee.note
+    if isinstance(node, Deliver):
+        shape["target"] = node.target.label
+    return shape
 
 
 def functions_of(node: Node) -> list[Function]:
@@ -156,8 +165,21 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
             changes.append(Change(name, why, False))
         elif before and after and before["code"] != after["code"]:
             changes.append(Change(name, "its function changed; records from here on go through the new one", True))
+        if before and after:
+            changes += _sink_changes(name, before, after)
     for topic in sorted(set(new["reads"]) - set(old["reads"])):
         changes.append(Change(topic, "is a topic that was not read before; it is read from its beginning", True))
+    return changes
+
+
+def _sink_changes(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
+    guarantees = [shape.get("guarantee", "exactly_once") for shape in (old, new)]
+    targets = [shape.get("target", "") for shape in (old, new)]
+    changes: list[Change] = []
+    if guarantees[0] != guarantees[1]:
+        changes.append(Change(name, f"its guarantee was {guarantees[0]} and is {guarantees[1]}", True))
+    if targets[0] != targets[1]:
+        changes.append(Change(name, f"it delivered to {targets[0]} and delivers to {targets[1]}", True))
     return changes
 
 
@@ -167,7 +189,12 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
     if new is None:
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
     return [
-        Change(name, f"its {part} was {old.get(part, 'none')} and is {new.get(part, 'none')}", False)
+        Change(name, f"its {part} was {_told(old.get(part, 'none'))} and is {_told(new.get(part, 'none'))}", False)
         for part in ("kind", "key", "value", "window", "cells")
         if old.get(part) != new.get(part)
     ]
+
+
+def _told(layout: str) -> str:
+    """A layout for people: 3600000 ms are 1h."""
+    return re.sub(r"\b([0-9]+) ms\b", lambda found: show_ms(int(found[1])), layout)

@@ -12,6 +12,7 @@ from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
 from potok.topology.nodes import (
     Aggregate,
+    Deliver,
     HistoryLookup,
     Node,
     Ordered,
@@ -57,6 +58,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
         "reason": step.reason,
         "expressions": [str(expr) for expr in step.exprs if expr is not None],
         "order_dependent": step.order_dependent,
+        "guarantee": node.guarantee.value if isinstance(node, Sink | Deliver) else None,
         "at": str(node.at) if node.at else None,
     }
 
@@ -64,7 +66,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
 def role_of(node: Node) -> str:
     if isinstance(node, StreamSource | TableSource):
         return "source"
-    if isinstance(node, Sink):
+    if isinstance(node, Sink | Deliver):
         return "sink"
     return "table" if node.stateful else "step"
 
@@ -83,8 +85,9 @@ def detail_of(node: Node) -> str:
         return "; ".join(f"{what} {names}" for what, names in (("stores", stores), ("outputs", outputs)) if names)
     if isinstance(node, Ordered):
         return f"by event time, grace {show_ms(node.grace_ms)}"
-    if isinstance(node, Sink):
-        return f"to topic {node.topic}"
+    if isinstance(node, Sink | Deliver):
+        place = f"to topic {node.topic}{node.kept}" if isinstance(node, Sink) else f"to {node.target.label}"
+        return f"{place}, {node.guarantee.note}" if node.guarantee.note else place
     return str(getattr(node, "detail", ""))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import potok.topology.infer_foreign
 import potok.topology.infer_joins
+import potok.topology.infer_outlets
 import potok.topology.infer_processors
 import potok.topology.infer_records
 import potok.topology.infer_tables  # noqa: F401 - these say what is known of each kind of step

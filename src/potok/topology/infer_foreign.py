@@ -52,7 +52,7 @@ def _foreign_match(node: ForeignMatch, ups: list[Step]) -> Step:
         raise ForeignKeyDiffers(node, left.key, right.key)
     return Step(
         left.home[0],
-        joined_type(node.function, node.schema, left, right),
+        joined_type(node.function, node.schema, left.home[0], left, right),
         (None,),
         "rows are joined one by one",
         rekeyed=True,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
 from potok.records.schema import Schema
-from potok.topology.aggregations import plan_aggregation, row_by_row
+from potok.topology.aggregations import check_numbers, plan_aggregation, row_by_row
 from potok.topology.infer_windows import plan_in_window, trace_marks
 from potok.topology.nodes import (
     Aggregate,
@@ -23,6 +23,7 @@ from potok.topology.nodes import (
     MapValues,
     Merge,
     Node,
+    Ordered,
     Peek,
     Repartition,
     SelectKey,
@@ -88,8 +89,9 @@ def _action(node: Peek | Foreach, ups: list[Step]) -> Step:  # noqa: ARG001
 
 
 @infer_step.register
-def _merge(node: Merge, ups: list[Step]) -> Step:  # noqa: ARG001
+def _merge(node: Merge, ups: list[Step]) -> Step:
     first = ups[0]
+    waits = {_put_in_order(source) for source in node.sources}
     topics = frozenset[str]().union(*(up.topics for up in ups))
     same_key = all(up.key == first.key for up in ups)
     same_value = all(up.value == first.value for up in ups)
@@ -97,10 +99,22 @@ def _merge(node: Merge, ups: list[Step]) -> Step:  # noqa: ARG001
         first.key if same_key else None,
         first.value if same_value else None,
         intact=all(up.intact for up in ups) and same_value,
-        rekeyed=any(up.rekeyed for up in ups) or not same_key or len(topics) > 1,
+        # Records that waited come behind others of their partition, so the order of positions is lost.
+        rekeyed=any(up.rekeyed for up in ups) or not same_key or len(topics) > 1 or len(waits) > 1,
         topics=topics,
         sharded=all(up.sharded for up in ups) and same_key,
     )
+
+
+def _put_in_order(node: Node) -> frozenset[Node]:
+    """The steps on the way to this one that let records wait and go on by event time."""
+    seen, ahead = set[Node](), [node]
+    while ahead:
+        one = ahead.pop()
+        if one not in seen:
+            seen.add(one)
+            ahead += one.upstreams
+    return frozenset(one for one in seen if isinstance(one, Ordered))
 
 
 @infer_step.register
@@ -174,6 +188,7 @@ def _select_key(node: SelectKey, ups: list[Step]) -> Step:
 @infer_step.register
 def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
     plan = plan_aggregation(node.aggregation, ups[0].key, ups[0].value)
+    check_numbers(node.aggregation, plan.selector, node.at)
     if node.each_record:
         plan = row_by_row(plan)
     plan = plan_in_window(plan, node.window)

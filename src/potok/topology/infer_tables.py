@@ -9,7 +9,10 @@ import pyarrow as pa
 from potok.errors import TopologyError
 from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.function import Function
+from potok.expressions.trace import Argument, trace
 from potok.records.schema import Schema
+from potok.topology.aggregations import check_numbers
+from potok.topology.infer_joins import trace_joiner
 from potok.topology.nodes import Aggregation, TableAggregate, TableGroup, TableJoin, Window
 from potok.topology.step import Step, arrow_of, infer_step, trace_in
 
@@ -44,6 +47,8 @@ def _fitting(node: TableGroup, expr: Expr | None, reason: str) -> tuple[Expr | N
 @infer_step.register
 def _table_aggregate(node: TableAggregate, ups: list[Step]) -> Step:
     expr, reason = _selector(node.aggregation, ups[0])
+    check_numbers(node.aggregation, expr, node.at)
+    _check_fields(node, ups[0])
     of_user = node.aggregation.kind in ("reduce", "fold")
     return Step(
         ups[0].key,
@@ -55,6 +60,20 @@ def _table_aggregate(node: TableAggregate, ups: list[Step]) -> Step:
         order_dependent=of_user,
         topics=ups[0].topics,
     )
+
+
+def _check_fields(node: TableAggregate, up: Step) -> None:
+    """Rows are taken in and let go by Python, but a field that does not exist is found before there are any."""
+    adder, subtractor = node.aggregation.function, node.subtractor
+    if node.aggregation.kind != "fold" or up.value is None or adder is None or subtractor is None:
+        return
+    row, anything = (Argument("key", up.key), Argument("value", up.value)), Argument("agg", None)
+    for function in (adder, subtractor):
+        try:
+            trace(function, (*row[3 - function.arity :], anything))
+        except TopologyError as error:
+            error.at = function.location or error.at
+            raise
 
 
 def _selector(aggregation: Aggregation, up: Step) -> tuple[Expr | None, str]:
@@ -99,7 +118,7 @@ def _table_join(node: TableJoin, ups: list[Step]) -> Step:
         raise TableKeysDiffer(node, *kinds)
     return Step(
         left.key,
-        joined_type(node.function, node.schema, left, right),
+        joined_type(node.function, node.schema, left.key, left, right),
         (None,),
         "rows are joined one by one",
         rekeyed=True,
@@ -122,9 +141,13 @@ def _key_kind(up: Step) -> str:
     return key if up.window is None else f"{key} in windows ({up.window.layout})"
 
 
-def joined_type(function: Function | None, schema: Schema | None, left: Step, right: Step) -> pa.DataType | None:
+def joined_type(
+    function: Function | None, schema: Schema | None, key: pa.DataType | None, left: Step, right: Step
+) -> pa.DataType | None:
     """The type of a joined row; without a joiner it holds both."""
     if function is not None or schema is not None:
+        # Rows are joined one by one, but a field that does not exist is found before there are any.
+        trace_joiner(function, schema, key, left, right)
         return arrow_of(schema)
     if left.value is None or right.value is None:
         return None

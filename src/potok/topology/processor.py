@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 from potok.duration import Duration
 from potok.errors import Location, TopologyError
-from potok.expressions.function import Function
+from potok.expressions.function import ON_TIMER, PROCESSOR, Function
 from potok.topology.stores import Store
 
 
@@ -109,8 +109,10 @@ class Processor:
 
     def functions(self) -> tuple[Function, ...]:
         """What is called, checked for its arguments."""
-        calls = (self.process, self.on_timer) if self.has_timers else (self.process,)
-        return tuple(Function.of(call, (3,)) for call in calls)
+        process = Function.of(self.process, (3,), "write def process(self, key, value, ctx): ...")
+        if not self.has_timers:
+            return (process,)
+        return process, Function.of(self.on_timer, (3,), "write def on_timer(self, key, at, ctx): ...")
 
 
 class FunctionProcessor(Processor):
@@ -148,9 +150,9 @@ def processor_of(
     if inspect.isclass(given) and issubclass(given, Processor):
         made = _instance(given, at)
     elif not isinstance(given, Processor | type) and callable(given):
-        function = Function.of(given, (0, 3))
+        function = Function.of(given, (0, 3), PROCESSOR)
         if function.arity == 3:
-            timer = None if on_timer is None else Function.of(on_timer, (3,))
+            timer = None if on_timer is None else Function.of(on_timer, (3,), ON_TIMER)
             return FunctionProcessor(function, timer, _checked_stores(stores or {}, at))
         made = given()
     if not isinstance(made, Processor):

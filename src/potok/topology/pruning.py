@@ -12,6 +12,7 @@ from potok.topology.nodes import (
     Aggregate,
     Arm,
     Branch,
+    Deliver,
     Filter,
     HistoryLookup,
     LookupKey,
@@ -69,7 +70,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
         return set()
     if isinstance(node, Merge):
         return set() if len({inferred[up].value for up in node.upstreams}) == 1 else None
-    if isinstance(node, ToTable | Repartition | ToStream | Ordered):
+    if isinstance(node, ToTable | Repartition | ToStream | Ordered | Deliver):
         return None
     return _expr_fields(inferred[node].exprs)
 

@@ -6,7 +6,7 @@ import re
 
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
-from potok.topology.nodes import Foreach, Node, Sink, StreamSource, TableSource
+from potok.topology.nodes import Deliver, Foreach, Node, Sink, StreamSource, TableSource
 from potok.topology.waiting import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
@@ -73,7 +73,7 @@ def validate(topology: Topology) -> None:
     if not topology.sources:
         raise EmptyTopology(topology.name)
     _check_names(topology)
-    if not any(node.stateful or isinstance(node, Sink | Foreach) for node in topology):
+    if not any(node.stateful or isinstance(node, Sink | Foreach | Deliver) for node in topology):
         raise NothingKept(topology.name, topology.sources[0].at)
     read = set(topology.source_topics)
     if topology.dead_letter_topic in read:

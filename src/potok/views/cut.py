@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeVar
 
 from potok.errors import QueryError
 from potok.state.cell import decode_cell
 from potok.state.fence import Fence
-from potok.state.snapshot import ShardSnapshot
+from potok.state.place import Place
+from potok.state.store import Snapshot
 
 T = TypeVar("T")
 
 TRIES = 100
+LONG_TRIES = 5
+"""Whoever read everything and was overtaken tries no more often: the next time will not be shorter."""
 
 
 class TooManyMoves(QueryError):
     """The query committed batch after batch while somebody tried to look."""
 
-    def __init__(self) -> None:
-        super().__init__("the query moves on too fast to be read", hint="try again")
+    def __init__(self, hint: str = "try again") -> None:
+        super().__init__("the query moves on too fast to be read", hint=hint)
 
 
 class Cut:
     """Snapshots of all shards that belong to one committed batch."""
 
-    def __init__(self, shards: list[ShardSnapshot], fence: Fence) -> None:
+    def __init__(self, shards: list[Snapshot], fence: Fence) -> None:
         self._shards, self._fence = shards, fence
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The shards with their cells as they are, those of the running batch among them."""
+        return self._shards
 
     @property
     def batch(self) -> int:
@@ -54,18 +61,33 @@ class Cut:
                     yield key, value
 
 
-def with_cut(directory: Path, shards: int, fence_of: Callable[[], Fence], work: Callable[[Cut], T]) -> T:
-    """Run `work` on a consistent cut.
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Where the last committed batch of a query is to be found: cells in so many shards, and which of them count."""
 
-    A cell remembers one batch back. So the fence is read, the snapshots are opened, the fence is read again, and
-    if a batch was committed in between, all is done once more.
+    state: Place
+    shards: int
+    fence: Fence
+
+
+def with_cut(look: Callable[[], Committed], work: Callable[[Cut], T], *, frozen: bool = False) -> T:
+    """Run `work` on a consistent cut; `look` tells what is committed.
+
+    A cell remembers one batch back. So one looks, opens the snapshots, looks again, and if a batch was committed in
+    between, all is done once more. Where a snapshot does not stay as it was, one looks again when `work` is done: as
+    long as no batch was committed, what the running one wrote counts with its old values. Work that takes longer than a
+    batch needs snapshots that are `frozen`.
     """
+    overtaken = 0
     for _ in range(TRIES):
-        fence = fence_of()
-        with ExitStack() as stack:
-            snapshots = [
-                stack.enter_context(ShardSnapshot(directory / "state" / str(shard))) for shard in range(shards)
-            ]
-            if fence_of() == fence:
-                return work(Cut(snapshots, fence))
+        committed = look()
+        with committed.state.snapshots(committed.shards, frozen=frozen) as snapshots:
+            if look() != committed:
+                continue
+            result = work(Cut(snapshots, committed.fence))
+            if all(snapshot.frozen for snapshot in snapshots) or look() == committed:
+                return result
+        overtaken += 1
+        if overtaken == LONG_TRIES:
+            raise TooManyMoves(f"at {committed.state.where} a read must be shorter than a batch: read less at once")
     raise TooManyMoves

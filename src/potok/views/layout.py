@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ class TableLayout:
     """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
 
     `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own;
-    `by_start` that they stand by their start, and that those which the horizon has passed are over.
+    `by_start` that they stand by their start, and that those which the horizon has passed are over. `held_ms` is how
+    far steps before it hold its clock back.
     """
 
     table: str
@@ -42,6 +43,7 @@ class TableLayout:
     open: bool = False
     history_ms: int = 0
     by_start: bool = False
+    held_ms: int = 0
 
     @property
     def key_type(self) -> pa.DataType | None:
@@ -110,7 +112,7 @@ class ObjectReader(CellReader):
 
 def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
     """The layouts of all tables of a topology, to be kept beside its ledger."""
-    layouts = [_layout(node, inferred) for node in topology.tables]
+    layouts = [replace(_layout(node, inferred), held_ms=topology.held_back_ms(node)) for node in topology.tables]
     return json.dumps({layout.table: _to_json(layout) for layout in layouts}).encode()
 
 
@@ -129,6 +131,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             found.get("open", False),
             found.get("history_ms", 0),
             found.get("by_start", False),
+            found.get("held_ms", 0),
         )
         for table, found in json.loads(data).items()
     }
@@ -136,7 +139,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
     names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
-    return {name: getattr(layout, name) for name in (*names, "by_start")}
+    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms")}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:

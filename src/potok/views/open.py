@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from potok.log.open import open_broker
+from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.views.tables import Tables
 
 
@@ -14,4 +14,6 @@ def open_tables(broker: str | Path, query: str) -> Tables:
     >>> tables = open_tables("file:./data", "stream-processor")
     >>> tables["order_counts"].get("user_001")
     """
+    if not log_exists(broker):
+        raise NoLogThere(broker)
     return Tables(open_broker(broker), query)

@@ -54,6 +54,10 @@ class TableView:
         self._window_keys = layout.window_keys
         self._key_type = layout.key_type
 
+    def __repr__(self) -> str:
+        windows = " in windows" if self.windowed else ""
+        return f'<Table "{self.name}" of query "{self._tables.query}", keys {self._layout.key}{windows}>'
+
     @property
     def name(self) -> str:
         return self._layout.table

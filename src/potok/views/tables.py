@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.state.entry import mark_of
-from potok.state.fence import Fence
-from potok.views.cut import Cut, with_cut
+from potok.views.cut import Committed, Cut, with_cut
 from potok.views.layout import TableLayout, load_layouts
 from potok.views.ledger_view import read_entry
+from potok.views.state_of import state_of
 from potok.views.table_view import TableView
 
 T = TypeVar("T")
@@ -43,7 +42,9 @@ class Tables:
         self._broker, self.query = broker, query
         if read_entry(broker, query) is None:
             raise NoSuchQuery(query, known_queries(broker))
-        self._directory = Path(getattr(broker, "directory", ".")) / "queries" / query
+
+    def __repr__(self) -> str:
+        return f'<Tables of query "{self.query}": {", ".join(self.names()) or "none"}>'
 
     def layouts(self) -> dict[str, TableLayout]:
         data = self._broker.mark(mark_of(self.query, "tables"))
@@ -63,9 +64,7 @@ class Tables:
 
     def read(self, work: Callable[[Cut], T]) -> T:
         """Run `work` on one cut of all tables."""
-        entry = read_entry(self._broker, self.query)
-        assert entry is not None
-        return with_cut(self._directory, entry.shards, self._fence, work)
+        return with_cut(self._committed, work)
 
     def clock_ms(self, step: str) -> int | None:
         """What the closing clock of a step read in the last committed batch; None if it has none."""
@@ -78,10 +77,16 @@ class Tables:
         views = [self[name] for name in self.names()]
         return self.read(lambda cut: {view.name: dict(view.rows_of(cut)) for view in views})
 
-    def _fence(self) -> Fence:
-        entry = read_entry(self._broker, self.query)
-        assert entry is not None
-        return entry.fence
+    def _committed(self) -> Committed:
+        return committed(self._broker, self.query)
+
+
+def committed(broker: Broker, query: str) -> Committed:
+    """The last committed batch of a query, and where its cells are."""
+    entry = read_entry(broker, query)
+    if entry is None:
+        raise NoSuchQuery(query, known_queries(broker))
+    return Committed(state_of(broker, query), entry.shards, entry.fence)
 
 
 def known_queries(broker: Broker) -> list[str]:

@@ -56,8 +56,9 @@ class Versions:
     def get(self, key: bytes, as_of_ms: int, default: Any) -> Any:
         """The value that a row had at an instant."""
         clock_ms = self._tables.clock_ms(self._layout.table)
-        if clock_ms is not None and as_of_ms < clock_ms - self._layout.history_ms:
-            raise BeforeHistory(self._layout.table, as_of_ms, clock_ms - self._layout.history_ms)
+        kept_ms = self._layout.held_ms + self._layout.history_ms
+        if clock_ms is not None and as_of_ms < clock_ms - kept_ms:
+            raise BeforeHistory(self._layout.table, as_of_ms, clock_ms - kept_ms)
         found = self._read(key, as_of_ms)
         return found[-1].value if found and found[-1].value is not None else default
 

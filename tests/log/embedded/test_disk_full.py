@@ -85,3 +85,26 @@ def test_the_system_refusing_to_write_is_a_full_disk(run, broker: EmbeddedBroker
     assert (done.returncode, done.stdout) == (0, "full\n"), done.stderr
     assert values(broker, "t") == [b"first", b"last"]
     assert broker.marks("") == {}
+
+
+@pytest.mark.parametrize("work", ["compact", "archive"])
+def test_old_records_stay_as_they_are_on_a_full_disk(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    broker.create_topic("t", segment_bytes=1, cleanup_policy="compact", archive=tmp_path / "old")
+    for n in range(4):
+        broker.append("t", batch_of([b"%d" % n] * 2, [b"a", b"k%d" % n]))
+    before = values(broker, "t")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(segment.os, "writev", full)
+    monkeypatch.setattr("potok.log.embedded.archive.sync_data", full)
+    with pytest.raises(DiskFull):
+        broker.compact_topic("t", seal=True) if work == "compact" else broker.archive_topic("t", seal=True)
+    monkeypatch.undo()
+    assert values(broker, "t") == before
+    assert list(broker.directory.rglob("*.compacting")) == [p for p in (tmp_path / "old").rglob("*") if p.is_file()]
+    broker.compact_topic("t", seal=True)
+    assert values(broker, "t") == [b"0", b"1", b"2", b"3", b"3"]

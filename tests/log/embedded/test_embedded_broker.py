@@ -230,3 +230,18 @@ def test_a_log_of_another_format_is_refused(broker: EmbeddedBroker) -> None:
     broker._metadata.write(lambda txn: txn.put(b"v", b"99"))
     with pytest.raises(LogError, match="format 99"):
         EmbeddedBroker(broker.directory)
+
+
+def test_records_that_would_be_refused_are_named_and_the_others_can_be_staged(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, max_record_bytes=20)
+    broker.create_topic("t", cleanup_policy="compact")
+    rows = batch_of([b"v", bytes(30), b"v", bytes(19)], [b"k", b"k", None, b"k"])
+    assert broker.unfit("t", rows) == {
+        1: "a record of 31 bytes is over the limit of 20",
+        2: 'topic "t" is compacted and takes no record without a key',
+    }
+    broker.publish([broker.stage(tmp_path, "t", 0, rows.take([0, 3]))], {})
+    broker.append("t", rows.take([0, 3]))
+    assert len(read_all(broker, "t")) == 4
+    assert broker.unfit("not there yet", rows.take([0, 2])) == {}
+    broker.close()

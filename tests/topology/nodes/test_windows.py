@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from potok.errors import TopologyError
-from potok.topology.nodes.windows import tumbling
+from potok.errors import Location, TopologyError
+from potok.topology.nodes.windows import hopping, session, sliding, tumbling
 
 HOUR, MINUTE, DAY = 3_600_000, 60_000, 86_400_000
 
@@ -39,3 +41,42 @@ def test_a_negative_grace_is_refused() -> None:
 
 def test_it_reads_well() -> None:
     assert str(tumbling("1 hour", grace="5 minutes")) == "tumbling 1h, grace 5m"
+
+
+def test_a_session_has_a_gap_after_the_last_record_or_a_timeout_after_the_first() -> None:
+    assert session("30 minutes") == session(gap="30 minutes")
+    assert session(timeout="30 minutes", from_first=True).gap_ms == 30 * MINUTE
+    with pytest.raises(TopologyError, match="not both"):
+        session("1 hour", timeout="2 hours")
+    with pytest.raises(TopologyError, match="from the first record") as caught:
+        session(timeout="2 hours")
+    assert "from_first=True" in caught.value.hint
+    with pytest.raises(TopologyError, match="how long"):
+        session()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tumbling(0),
+        lambda: tumbling("1 fortnight"),
+        lambda: tumbling("soon"),
+        lambda: tumbling(5, grace=-1),
+        lambda: tumbling(5).grace(-1),
+        lambda: hopping(5, 10),
+        lambda: sliding(-1),
+        lambda: session(),
+        lambda: session("1 h", timeout="1 h"),
+        lambda: session(timeout="1 h"),
+    ],
+)
+def test_a_mistake_in_a_window_is_told_with_its_line(make: Callable[[], Any]) -> None:
+    with pytest.raises(TopologyError) as caught:
+        make()
+    assert caught.value.at == Location(__file__, make.__code__.co_firstlineno)
+
+
+def test_the_hint_shows_the_kind_of_window_that_was_meant() -> None:
+    with pytest.raises(TopologyError) as caught:
+        sliding(0)
+    assert caught.value.hint == "write sliding(seconds(30))"

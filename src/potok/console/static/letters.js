@@ -1,4 +1,4 @@
-// Dead letters: how many of each reason, and the latest ones.
+// Dead letters: how many of each reason so far, how many are open, and the latest of these.
 
 import { byId, el, keyed, setText } from "./dom.js";
 import { clock, count, readable } from "./format.js";
@@ -10,6 +10,7 @@ export class Letters {
     this.body = byId("letters");
     this.chips = byId("reasons");
     this.empty = byId("letters-empty");
+    this.open = byId("letters-open");
     this.reason = "";
     this.letters = [];
     this.reading = false;
@@ -26,7 +27,11 @@ export class Letters {
       node.setAttribute("aria-pressed", String(this.reason === reason));
     });
     if (!this.reading) this.letters = snapshot.recent_dead_letters || [];
-    if (snapshot.batch !== undefined) setText(this.empty, "None so far: every record was understood and in time.");
+    if (snapshot.batch !== undefined) {
+      const settled = "None open: all were replayed or purged.";
+      setText(this.empty, snapshot.dead_letters ? settled : "None so far: every record was understood and in time.");
+      setText(this.open, snapshot.dead_letters ? `${count(snapshot.open_dead_letters)} open` : "");
+    }
     this.draw();
   }
 
@@ -48,7 +53,8 @@ export class Letters {
   }
 
   row(letter) {
-    const place = letter.topic ? `${letter.topic}[${letter.partition}] @ ${count(letter.offset)}` : "";
+    const again = letter.replays ? `, replayed ${count(letter.replays)}×` : "";
+    const place = letter.topic ? `${letter.topic}[${letter.partition}] @ ${count(letter.offset)}${again}` : "";
     return el("tr", {},
       el("td", {}, el("span", { class: "chip small", "data-reason": letter.reason, text: letter.reason })),
       el("td", { class: "when", text: clock(letter.at) }),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from potok.engine.operators.windows import aggregate_windows, ship_to_windows
+from potok.engine.operators.windows import CHECKED, aggregate_windows, ship_to_windows
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.kernels import aggregates
+from potok.kernels.careful_sums import AggregateSingly, SendSingly
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import folder_of
 from potok.kernels.lookups import fields_read
@@ -22,7 +23,8 @@ def ship(node: Aggregate, shop: Workshop) -> Operator:
         return ship_to_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        return PreAggregate(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
+        sends = SendSingly if node.name in shop.spec.careful else PreAggregate
+        return sends(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
     function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
     selector = (function, plan.selector) if function is not None else None
     return ShipRecords(
@@ -46,7 +48,8 @@ def aggregate(node: Aggregate, shop: Workshop) -> Operator:
         return aggregate_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        return aggregates.Aggregate(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
+        adds = AggregateSingly if node.name in shop.spec.careful else aggregates.Aggregate
+        return adds(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
     return FoldRecords(
         node.name,
         shop.task,
@@ -57,6 +60,6 @@ def aggregate(node: Aggregate, shop: Workshop) -> Operator:
         shop.state,
         shop.clock(node),
         shop.spec.lanes,
-        declared=node.aggregation.schema is not None,
+        declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
         each_record=node.each_record,
     )

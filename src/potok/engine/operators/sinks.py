@@ -23,4 +23,5 @@ def sink(node: Sink, shop: Workshop) -> Operator:
         shop.broker,
         shop.spec.staging,
         shop.report,
+        node.guarantee,
     )

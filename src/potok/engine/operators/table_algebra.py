@@ -35,7 +35,7 @@ def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
         None if function is None else (function, traced(node, shop)),
         (step.key, step.value),
         shop.state,
-        declared=aggregation.schema is not None,
+        checked=aggregation.schema is not None or aggregation.kind == "sum",
     )
 
 
@@ -53,14 +53,18 @@ def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
     key_type = shop.step(match.right).key
     expr = None if key_type is None else traced(node, shop)
     nulls_stay = node.how is JoinKind.LEFT
-    return ForeignKeys(node.name, shop.task, node.function, expr, Schema.of(key_type), nulls_stay=nulls_stay)
+    made = ForeignKeys(node.name, shop.task, node.function, expr, Schema.of(key_type), nulls_stay=nulls_stay)
+    made.step = node.step
+    return made
 
 
 @body_of(ForeignMatch)
 def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
-    return MatchRows(node.name, shop.task, joiner, step.key, shop.state)
+    made = MatchRows(node.name, shop.task, joiner, step.key, shop.state)
+    made.step = node.step
+    return made
 
 
 @body_of(ForeignJoin)

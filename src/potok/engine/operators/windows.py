@@ -15,7 +15,7 @@ from potok.kernels.sessions import MergeSessions
 from potok.kernels.ship_marked import ShipMarked
 from potok.topology.nodes import Aggregate, Session
 
-_CHECKED = ("sum", "fold", "reduce")
+CHECKED = ("sum", "fold", "reduce")
 """Kinds whose result may not fit the type that was told or traced: a sum of 64 bits may overflow."""
 
 
@@ -49,7 +49,7 @@ def aggregate_windows(node: Aggregate, window: EventWindow, shop: Workshop) -> O
     assert plan is not None
     if plan.native and isinstance(window, Session):
         return MergeSessions(node.name, shop.task, plan, window, key_type, shop.state, shop.clock(node))
-    checked = node.aggregation.schema is not None or node.aggregation.kind in _CHECKED
+    checked = node.aggregation.schema is not None or node.aggregation.kind in CHECKED
     return FoldWindows(
         node.name,
         shop.task,

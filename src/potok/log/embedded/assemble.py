@@ -16,11 +16,17 @@ _ALONE_RECORDS = 8_192
 _ALONE_BYTES = 1 << 20
 """A frame of this size is worth more as it lies in the file than copied into a larger batch."""
 
+COMPACTED_WITH_HEADERS = READ_SCHEMA
+COMPACTED_SCHEMA = READ_SCHEMA.remove(READ_SCHEMA.get_field_index("headers"))
+
 _NO_HEADERS = pa.nulls(FRAME_RECORDS, HEADERS)
 
 
 class Assembler:
-    """Takes the frames of a range of offsets in order and gives batches of READ_SCHEMA."""
+    """Takes the frames of a range of offsets in order and gives batches of READ_SCHEMA.
+
+    `tombstones_since` tells of each compacted frame the offset behind it, and when its tombstones were first seen.
+    """
 
     def __init__(self, start: int, end: int) -> None:
         self._start = start
@@ -31,9 +37,11 @@ class Assembler:
         self._records = 0
         self._bytes = 0
         self._alone = False
+        self.tombstones_since: list[tuple[int, int]] = []
 
     def add_rows(self, data: bytes, position: int, size: int, count: int, base: int, ingested_ms: int) -> None:
-        if not self._rows.timestamps:
+        if base != self._rows_base + len(self._rows):
+            self._close_rows()  # compaction has emptied the segment between them
             self._rows_base = base
         self._rows.decode(data, position, count, ingested_ms)
         self._records += count
@@ -50,6 +58,30 @@ class Assembler:
         self._keep(_batch(read.column(0), read.column(1), read.column(2), ingested, headers, base))
         self._records += count
         self._bytes += body.size
+
+    def add_compacted(self, body: pa.Buffer, flags: int, count: int, since_ms: int) -> int:
+        """Returns the offset behind the last record: those of a compacted frame have gaps."""
+        self._close_rows()
+        read = pa.ipc.read_record_batch(body, COMPACTED_WITH_HEADERS if flags & WITH_HEADERS else COMPACTED_SCHEMA)
+        if len(read) != count:
+            raise pa.ArrowInvalid(f"{len(read)} records instead of {count}")
+        if not flags & WITH_HEADERS:
+            columns = [*read.columns[:4], no_headers(count), read.column(4)]
+            read = pa.RecordBatch.from_arrays(columns, schema=READ_SCHEMA)
+        offsets = read.column(5).to_numpy()
+        first, last = np.searchsorted(offsets, (self._start, self._end)).tolist()
+        if first < last:
+            self._batches.append(read.slice(first, last - first))
+        self._records += count
+        self._bytes += body.size
+        behind = int(offsets[-1]) + 1
+        self.tombstones_since.append((behind, since_ms))
+        return behind
+
+    def go_on_at(self, start: int) -> None:
+        """Take what comes from `start` on only: the file that was being read is replaced by another."""
+        self._close_rows()
+        self._start = start
 
     def must_finish_before(self, size: int, count: int) -> bool:
         """Whether what was gathered has to be given before a frame of `size` bytes and `count` records is added."""

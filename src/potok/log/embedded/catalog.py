@@ -7,7 +7,11 @@ t <topic>                               the topic
 p <topic id> <partition>                start, end and active segment of a partition
 s <topic id> <partition> <base offset>  a sealed segment
 i <topic id> <partition> <offset>       where the frame of that offset begins
+c <topic id> <partition>                up to where compaction has been
+a <topic id> <partition> <base offset>  a segment that lies in the archive
 g <topic id> <group>                    offsets committed by a consumer group
+r <group>                               members of a consumer group, and which partitions each of them reads
+h <group> 0 <member>                    when a member was last heard of
 m <name>                                a mark
 x <owner>                               offsets that retention must not pass
 v                                       the format of all this
@@ -35,12 +39,25 @@ _PARTITION = struct.Struct(">I")
 _OFFSET = struct.Struct(">Q")
 _STATE = struct.Struct("<qqqqqqqq")
 _SEGMENT = struct.Struct("<qqqq")
+_COMPACTED = struct.Struct("<qqqqqqq")
 _INDEX = struct.Struct("<qqq")
 
 NEVER = -(1 << 62)
 """Before every timestamp."""
 
 FORMAT = b"1"
+
+LATER_FORMAT = b"2"
+"""A log that has compacted topics or an archive, which those who know format 1 alone would misread."""
+
+ID_BYTES = 16
+"""The length of a topic's id."""
+
+PER_TOPIC = (b"p", b"s", b"i", b"g", b"c", b"a")
+"""What goes with a topic: keys that begin with its id."""
+
+_LATER_CONFIG = ("cleanup_policy", "delete_retention_ms", "min_compaction_lag_ms", "archive")
+"""Absent in the topics of format 1, which have the defaults."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -71,11 +88,25 @@ class PartitionState(NamedTuple):
 
 
 class Segment(NamedTuple):
+    """A segment file. Each time that it is compacted it is written anew, under its next `generation`.
+
+    `records` is -1 where there is one for each offset. `tombstone_since` is when compaction first saw the oldest of
+    its tombstones; 0 where it has seen none.
+    """
+
     base_offset: int
     end_offset: int
     size: int
     max_timestamp: int
     last_ingested: int
+    generation: int = 0
+    records: int = -1
+    tombstone_since: int = 0
+
+    @property
+    def held(self) -> int:
+        """How many records it holds."""
+        return self.end_offset - self.base_offset if self.records < 0 else self.records
 
 
 class IndexEntry(NamedTuple):
@@ -93,9 +124,9 @@ EMPTY_PARTITION = PartitionState(0, 0, 0, 0, -1, NEVER, 0, 0)
 def check_format(txn: Transaction) -> bool:
     """Whether the log has a format yet; raises where it is not the one that this code reads."""
     found = txn.get(b"v")
-    if found not in (None, FORMAT):
+    if found not in (None, FORMAT, LATER_FORMAT):
         raise LogError(
-            f"the log is in format {found.decode()}, and this version reads format {FORMAT.decode()}",
+            f"the log is in format {found.decode()}, and this version reads up to format {LATER_FORMAT.decode()}",
             hint="use the version of potok that wrote it, or a newer one",
         )
     return found is not None
@@ -127,13 +158,17 @@ def put_topic(txn: Transaction, topic: Topic) -> None:
         "retention_bytes": topic.config.retention_bytes,
         "created_at_ms": topic.created_at_ms,
     }
+    if topic.config.compacted or topic.config.archive is not None:
+        described |= {name: getattr(topic.config, name) for name in _LATER_CONFIG}
+        txn.put(b"v", LATER_FORMAT)
     txn.put(topic_key(topic.name), orjson.dumps(described))
 
 
 @lru_cache(maxsize=1024)
 def _parse_topic(name: str, raw: bytes) -> Topic:
     described = orjson.loads(raw)
-    config = TopicConfig(described["segment_bytes"], described["retention_ms"], described["retention_bytes"])
+    later = {field: described[field] for field in _LATER_CONFIG if field in described}
+    config = TopicConfig(described["segment_bytes"], described["retention_ms"], described["retention_bytes"], **later)
     return Topic(name, bytes.fromhex(described["id"]), described["partitions"], config, described["created_at_ms"])
 
 
@@ -166,14 +201,14 @@ def put_state(txn: Transaction, topic: Topic, partition: int, state: PartitionSt
 
 def put_segment(txn: Transaction, topic: Topic, partition: int, segment: Segment) -> None:
     key = partition_key(b"s", topic.id, partition) + _OFFSET.pack(segment.base_offset)
-    txn.put(key, _SEGMENT.pack(*segment[1:]))
+    txn.put(key, _COMPACTED.pack(*segment[1:]) if segment.generation else _SEGMENT.pack(*segment[1:5]))
 
 
 def segments(txn: Transaction, topic: Topic, partition: int, since: int = 0) -> list[Segment]:
     """The segments that hold records, oldest first, from the base offset `since` on; the active one is the last."""
     prefix = partition_key(b"s", topic.id, partition)
     found = [
-        Segment(_OFFSET.unpack_from(key, len(prefix))[0], *_SEGMENT.unpack(value))
+        Segment(_OFFSET.unpack_from(key, len(prefix))[0], *_unpack_segment(value))
         for key, value in scan(txn, prefix, prefix + _OFFSET.pack(since))
     ]
     state = get_state(txn, topic, partition)
@@ -182,13 +217,17 @@ def segments(txn: Transaction, topic: Topic, partition: int, since: int = 0) -> 
     return found
 
 
-def delete_segments(txn: Transaction, topic: Topic, partition: int, expired: Sequence[Segment]) -> None:
-    """Forget sealed segments and what the index says about them."""
-    for segment in expired:
+def _unpack_segment(value: bytes) -> tuple[int, ...]:
+    return (_SEGMENT if len(value) == _SEGMENT.size else _COMPACTED).unpack(value)
+
+
+def delete_segments(txn: Transaction, topic: Topic, partition: int, gone: Sequence[Segment]) -> None:
+    """Forget adjacent sealed segments and what the index says about them."""
+    for segment in gone:
         txn.delete(partition_key(b"s", topic.id, partition) + _OFFSET.pack(segment.base_offset))
     prefix = partition_key(b"i", topic.id, partition)
-    stop = prefix + _OFFSET.pack(expired[-1].end_offset)
-    for key in [key for key, _ in itertools.takewhile(lambda item: item[0] < stop, scan(txn, prefix))]:
+    start, stop = (prefix + _OFFSET.pack(offset) for offset in (gone[0].base_offset, gone[-1].end_offset))
+    for key in [key for key, _ in itertools.takewhile(lambda item: item[0] < stop, scan(txn, prefix, start))]:
         txn.delete(key)
 
 

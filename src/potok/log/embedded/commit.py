@@ -8,7 +8,7 @@ from pathlib import Path
 
 from potok.errors import LogError
 from potok.log.broker import AppendResult
-from potok.log.embedded import catalog, marks, retention
+from potok.log.embedded import catalog, marks, retention, sealed
 from potok.log.embedded.catalog import PartitionState, Topic
 from potok.log.embedded.encode import now_ms
 from potok.log.embedded.locks import partition_locks
@@ -122,15 +122,15 @@ def _record(
     writers: Mapping[Place, PartitionWriter],
     updates: Mapping[str, bytes | None],
     expect: Mapping[str, bytes | None],
-) -> dict[Path, list[int]]:
+) -> dict[Path, set[Path]]:
     """Returns, for the partitions where a segment was sealed, the segments that they have now."""
     marks.check(txn, expect)
-    rolled: dict[Path, list[int]] = {}
+    rolled: dict[Path, set[Path]] = {}
     for place, writer in writers.items():
         writer.record(txn)
         if writer.sealed:
-            retention.expire(txn, writer.topic, writer.partition, retention.protected(txn).get(place), now_ms())
-            held = catalog.segments(txn, writer.topic, writer.partition)
-            rolled[writer.directory] = [segment.base_offset for segment in held]
+            if writer.topic.config.archive is None:
+                retention.expire(txn, writer.topic, writer.partition, retention.protected(txn).get(place), now_ms())
+            rolled[writer.directory] = sealed.known_paths(txn, writer.topic, writer.partition, writer.directory)
     marks.put(txn, updates)
     return rolled

@@ -14,22 +14,33 @@ from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
     AppendResult,
     Broker,
-    PartitionDescription,
+    PublishedBatch,
     Staged,
     TopicConfig,
     TopicDescription,
 )
-from potok.log.embedded import catalog, groups, marks, retention
+from potok.log.embedded import archived, catalog, describe, groups, marks, retention, roster
 from potok.log.embedded.commit import Committer
+from potok.log.embedded.embedded_membership import EmbeddedMembership
 from potok.log.embedded.encode import columns_of, encode, encode_record, normalised, now_ms
 from potok.log.embedded.group_commit import GroupCommit
 from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
 from potok.log.embedded.read import read_range
 from potok.log.embedded.seek import offset_at
-from potok.log.embedded.segment import delete_files, partition_directory, segment_path, sync_directory
+from potok.log.embedded.segment import partition_directory, sync_directory
 from potok.log.embedded.staged import StagedFrames, in_memory, stage_frames
-from potok.log.errors import TopicExists, TopicNotFound
+from potok.log.embedded.upkeep import Upkeep
+from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound
+from potok.log.fit import keyless, oversized
+from potok.log.membership import (
+    DEFAULT_LEASE_MS,
+    DEFAULT_MAX_PAUSE_MS,
+    GroupDescription,
+    Membership,
+    PartitionListener,
+)
 from potok.log.partition import partition_of, split
+from potok.log.upkeep import DAY_MS, DELETE, ArchivedFile, Compaction, InvalidTopicConfig, policy_of
 from potok.records.log_record import LogRecord
 
 DEFAULT_MAX_RECORD_BYTES = 64 << 20
@@ -39,6 +50,8 @@ _shared: dict[Path, EmbeddedBroker] = {}
 
 class EmbeddedBroker(Broker):
     """Topics under `<directory>/log`: segments of frames, and the metadata in LMDB."""
+
+    poll_interval_s = 0.002
 
     def __init__(
         self,
@@ -55,13 +68,14 @@ class EmbeddedBroker(Broker):
         self._metadata = Metadata.open(self.directory / "log" / "meta", map_bytes)
         self._check_format()
         self._committer = Committer(self._metadata, self._topics)
+        self._upkeep = Upkeep(self._metadata, self._topics, lambda: now_ms())
         self._appends = GroupCommit(lambda outputs: self._committer.commit(outputs, {}, {}, "append"))
         self.closed = False
 
     def _check_format(self) -> None:
         try:
             if not self._metadata.read(catalog.check_format):
-                self._metadata.write(lambda txn: txn.put(b"v", catalog.FORMAT))
+                self._metadata.write(lambda txn: txn.put(b"v", catalog.FORMAT, overwrite=False))
         except LogError:
             self._metadata.close()
             raise
@@ -80,7 +94,7 @@ class EmbeddedBroker(Broker):
         return found
 
     def __reduce__(self) -> tuple[object, ...]:
-        return EmbeddedBroker.shared, (self.directory,)
+        return _open_shared, (self.directory,)
 
     def topics(self) -> list[str]:
         return self._metadata.read(lambda txn: [topic.name for topic in catalog.all_topics(txn)])
@@ -96,12 +110,26 @@ class EmbeddedBroker(Broker):
         segment_bytes: int = DEFAULT_SEGMENT_BYTES,
         retention_ms: int | None = None,
         retention_bytes: int | None = None,
+        cleanup_policy: str = DELETE,
+        delete_retention_ms: int = DAY_MS,
+        min_compaction_lag_ms: int = 0,
+        archive: str | Path | None = None,
         exist_ok: bool = False,
     ) -> None:
         catalog.check_topic_name(name)
         if partitions < 1:
             raise LogError(f'topic "{name}" cannot have {partitions} partitions', hint="use 1 or more")
-        config = TopicConfig(segment_bytes, retention_ms, retention_bytes)
+        if delete_retention_ms < 0 or min_compaction_lag_ms < 0:
+            raise InvalidTopicConfig(name, "a time is negative", "give the times of compaction as 0 or more")
+        config = TopicConfig(
+            segment_bytes,
+            retention_ms,
+            retention_bytes,
+            policy_of(name, cleanup_policy),
+            delete_retention_ms,
+            min_compaction_lag_ms,
+            None if archive is None else archived.portable(self._topics, archived.root_of(name, archive)),
+        )
         topic = catalog.new_topic(name, partitions, config, now_ms())
         if self.has_topic(name):
             if exist_ok:
@@ -127,7 +155,7 @@ class EmbeddedBroker(Broker):
         def delete(txn: Transaction) -> catalog.Topic:
             topic = catalog.get_topic(txn, name)
             txn.delete(catalog.topic_key(name))
-            for kind in (b"p", b"s", b"i", b"g"):
+            for kind in catalog.PER_TOPIC:
                 catalog.delete_prefix(txn, kind + topic.id)
             return topic
 
@@ -135,25 +163,24 @@ class EmbeddedBroker(Broker):
         shutil.rmtree(self._topics / topic.directory, ignore_errors=True)
 
     def describe_topic(self, name: str) -> TopicDescription:
-        def describe(txn: Transaction) -> TopicDescription:
-            topic = catalog.get_topic(txn, name)
-            parts = []
-            for partition in range(topic.partitions):
-                state = catalog.get_state(txn, topic, partition)
-                size = state.sealed_bytes + state.position
-                held = len(catalog.segments(txn, topic, partition))
-                parts.append(PartitionDescription(partition, state.start_offset, state.end_offset, size, held))
-            return TopicDescription(name, topic.id.hex(), tuple(parts), topic.config, topic.created_at_ms)
+        return self._metadata.read(lambda txn: describe.describe_topic(txn, name))
 
-        return self._metadata.read(describe)
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        return self._metadata.read(lambda txn: {topic: catalog.get_topic(txn, topic).id.hex() for topic in topics})
 
     def partitions(self, topic: str) -> int:
-        return self._metadata.read(lambda txn: catalog.get_topic(txn, topic)).partitions
+        return self._topic(topic).partitions
+
+    def _topic(self, name: str) -> catalog.Topic:
+        return self._metadata.read(lambda txn: catalog.get_topic(txn, name))
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         return self._metadata.read(
             lambda txn: {part: state.start_offset for part, state in _states(txn, topic).items()}
         )
+
+    def earliest_offsets(self, topic: str) -> dict[int, int]:
+        return self._metadata.read(lambda txn: describe.earliest_offsets(txn, topic))
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         return self.end_offsets_of([topic])[topic]
@@ -171,14 +198,18 @@ class EmbeddedBroker(Broker):
     def append(
         self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None
     ) -> list[AppendResult]:
-        partitions = self.partitions(topic)
+        found = self._topic(topic)
+        partitions = found.partitions
         if partition is not None and not 0 <= partition < partitions:
             raise TopicNotFound(topic, partition, partitions)
         if not isinstance(batch, pa.RecordBatch):
             if len(batch) == 1 and (partition is not None or partitions == 1 or batch[0].key is not None):
+                if batch[0].key is None and found.config.compacted:
+                    raise KeylessRecord(topic)
                 return self._append_one(topic, batch[0], partition, partitions)
             batch = columns_of(batch)
         batch = normalised(batch)
+        self._check_keys(found, batch)
         if len(batch) == 0:
             return []
         parts = [(partition, batch)] if partition is not None else split(batch, partitions)
@@ -191,16 +222,36 @@ class EmbeddedBroker(Broker):
             partition = 0 if record.key is None else partition_of(record.key, partitions)
         return self._appends.append([in_memory(topic, partition, [encode_record(record, self.max_record_bytes)])])
 
+    def _check_keys(self, topic: catalog.Topic, batch: pa.RecordBatch) -> None:
+        if topic.config.compacted and batch.column("key").null_count:
+            raise KeylessRecord(topic.name)
+
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         return read_range(self._metadata, self._topics, topic, partition, start, end)
 
-    def stage(self, directory: Path, topic: str, partition: int, batch: pa.RecordBatch) -> StagedFrames:
-        return stage_frames(Path(directory), topic, partition, encode(normalised(batch), self.max_record_bytes))
+    def stage(self, directory: Path | None, topic: str, partition: int, batch: pa.RecordBatch) -> StagedFrames:
+        found = self._metadata.read(lambda txn: catalog.find_topic(txn, topic))
+        batch = normalised(batch)
+        if found is not None:
+            self._check_keys(found, batch)
+        return stage_frames(directory, topic, partition, encode(batch, self.max_record_bytes))
+
+    def unfit(self, topic: str, batch: pa.RecordBatch) -> dict[int, str]:
+        found = self._metadata.read(lambda txn: catalog.find_topic(txn, topic))
+        keyed = found is not None and found.config.compacted
+        return oversized(batch, self.max_record_bytes) | (keyless(topic, batch.column("key")) if keyed else {})
 
     def publish(
-        self, staged: Sequence[Staged], marks: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}
+        self,
+        staged: Sequence[Staged],
+        marks: Mapping[str, bytes | None],
+        expect: Mapping[str, bytes | None] = {},
+        batch: PublishedBatch | None = None,
     ) -> None:
         self._committer.commit(cast("Sequence[StagedFrames]", staged), marks, expect, "publish")
+
+    def append_staged(self, staged: Sequence[Staged]) -> None:
+        self._committer.commit(cast("Sequence[StagedFrames]", staged), {}, {}, "append")
 
     def mark(self, name: str) -> bytes | None:
         return self._metadata.read(lambda txn: txn.get(marks.key(name)))
@@ -219,39 +270,65 @@ class EmbeddedBroker(Broker):
         return self._metadata.read(lambda txn: groups.committed(txn, group, topic))
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        self._metadata.write(lambda txn: groups.commit(txn, group, topic, offsets))
+        def update(txn: Transaction) -> None:
+            roster.check_nobody(txn, group, now_ms())
+            groups.commit(txn, group, topic, offsets)
+
+        self._metadata.write(update)
+
+    def join_group(
+        self,
+        group: str,
+        topics: Sequence[str],
+        listener: PartitionListener,
+        *,
+        lease_ms: int = DEFAULT_LEASE_MS,
+        max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
+    ) -> Membership:
+        return EmbeddedMembership(self._metadata, group, topics, listener, lease_ms, max_pause_ms)
+
+    def groups(self) -> list[str]:
+        return self._metadata.read(lambda txn: roster.names(txn, now_ms()))
+
+    def describe_group(self, group: str) -> GroupDescription:
+        return self._metadata.read(lambda txn: roster.describe(txn, group, now_ms()))
 
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
         self._metadata.write(lambda txn: retention.set_protected(txn, owner, offsets))
 
+    def protected(self) -> dict[tuple[str, int], int]:
+        """From which offsets on somebody needs the records."""
+        return self._metadata.read(retention.protected)
+
     def enforce_retention(
         self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
     ) -> dict[tuple[str, int], int]:
-        starts: dict[tuple[str, int], int] = {}
+        return self._upkeep.enforce_retention(topic, protect)
 
-        def expire(txn: Transaction) -> list[Path]:
-            starts.clear()
-            wanted = catalog.all_topics(txn) if topic is None else [catalog.get_topic(txn, topic)]
-            recorded = retention.protected(txn)
-            files: list[Path] = []
-            for found in wanted:
-                for part in range(found.partitions):
-                    place = (found.name, part)
-                    needed = [kept[place] for kept in (recorded, protect) if place in kept]
-                    gone = retention.expire(txn, found, part, min(needed, default=None), now_ms())
-                    directory = partition_directory(self._topics, found.directory, part)
-                    files += (segment_path(directory, segment.base_offset) for segment in gone)
-                    if gone:
-                        starts[place] = gone[-1].end_offset
-            return files
+    def compact_topic(self, topic: str, *, seal: bool = False) -> list[Compaction]:
+        return self._upkeep.compact(topic, seal=seal)
 
-        delete_files(self._metadata.write(expire))
-        return starts
+    def archive_topic(
+        self, topic: str, directory: str | Path | None = None, older_than_ms: int = 0, *, seal: bool = False
+    ) -> list[ArchivedFile]:
+        root = None if directory is None else archived.root_of(topic, directory)
+        return self._upkeep.archive(topic, root, older_than_ms, seal=seal)
+
+    def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
+        return self._upkeep.remove(topic, partition, ranges) if ranges else 0
+
+    def maintain(self) -> None:
+        self._upkeep.maintain()
 
     def close(self) -> None:
         if not self.closed:
             self.closed = True
             self._metadata.close()
+
+
+def _open_shared(directory: Path) -> EmbeddedBroker:
+    """A function by its name: cloudpickle would send a class method by value, without what it refers to."""
+    return EmbeddedBroker.shared(directory)
 
 
 def _states(txn: Transaction, name: str) -> dict[int, catalog.PartitionState]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,7 @@ from potok.log.broker import HEADERS
 from potok.log.embedded.frame import ARROW, ROWS, WITH_HEADERS, Frame
 from potok.log.embedded.rows import encode_rows
 from potok.log.errors import RecordTooLarge
+from potok.log.fit import record_sizes
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 ROWS_LIMIT = 4
@@ -130,13 +132,10 @@ def _timestamps(batch: pa.RecordBatch) -> pa.Array:
     return pc.if_else(pc.fill_null(pc.not_equal(column, NO_TIMESTAMP), False), column, now_ms())
 
 
-def _record_sizes(batch: pa.RecordBatch, max_record_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    sizes = np.full(len(batch), 16, np.int64)
-    for name in ("key", "value"):
-        sizes += pc.fill_null(pc.binary_length(batch.column(name)), 0).to_numpy(zero_copy_only=False)
-    if batch.num_columns > 3:
-        sizes += batch.column("headers").nbytes // len(batch)
+def _record_sizes(batch: pa.RecordBatch, max_record_bytes: int) -> npt.NDArray[np.int64]:
+    """What records take in a frame, roughly; raises where one is over the limit."""
+    sizes = record_sizes(batch)
     largest = int(sizes.max())
-    if largest > max_record_bytes + 16:
+    if largest > max_record_bytes:
         raise RecordTooLarge(largest, max_record_bytes)
-    return sizes
+    return sizes + 16

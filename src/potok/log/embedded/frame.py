@@ -3,6 +3,7 @@
 ```
 header   magic, kind, flags, count, body length, body crc, base offset, ingested, min and max timestamp, header crc
 body     kind ARROW: an Arrow IPC record batch; kind ROWS: see rows.py; padded to 8 bytes
+         kind COMPACTED: an Arrow IPC record batch that carries the offset and the ingestion time of each record
 ```
 
 What is known only at the commit (base offset, ingestion time) stands in the header alone, with a checksum of
@@ -23,9 +24,11 @@ ALIGNMENT = 8
 
 ARROW = 1
 ROWS = 2
+COMPACTED = 3
+"""What is left of several frames. `ingested` is when compaction first saw its tombstones, 0 where it has none."""
 
 WITH_HEADERS = 1
-"""Flag of an ARROW body that has the column `headers`; it is left out where every record has none."""
+"""Flag of an Arrow body that has the column `headers`; it is left out where every record has none."""
 
 _UNSEALED = struct.Struct("<IBBHIIIqqqq")
 

@@ -25,8 +25,18 @@ def commit(txn: Transaction, group: str, topic: str, offsets: Mapping[int, int])
     )
 
 
-def _key(txn: Transaction, group: str, topic: str) -> bytes:
+def names(txn: Transaction) -> set[str]:
+    """The groups that have committed something in any topic."""
+    return {key[1 + catalog.ID_BYTES :].decode() for key, _ in catalog.scan(txn, b"g")}
+
+
+def checked(group: str) -> bytes:
+    """The name of a group as a part of a key."""
     encoded = group.encode()
-    if not 0 < len(encoded) <= _LONGEST:
-        raise InvalidName("group", group, f"use 1 to {_LONGEST} bytes")
-    return b"g" + catalog.get_topic(txn, topic).id + encoded
+    if not 0 < len(encoded) <= _LONGEST or b"\0" in encoded:
+        raise InvalidName("group", group, f"use 1 to {_LONGEST} bytes, none of them zero")
+    return encoded
+
+
+def _key(txn: Transaction, group: str, topic: str) -> bytes:
+    return b"g" + catalog.get_topic(txn, topic).id + checked(group)

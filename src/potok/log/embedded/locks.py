@@ -23,10 +23,25 @@ def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def upkeep_lock(directory: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold the lock of those who compact and archive a partition, while others append to it and read it.
+
+    Without `wait`, False is given at once where somebody else holds it.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(_lock(directory / "upkeep", wait=wait))
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
+
+
+@contextmanager
+def _lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         # A child forked meanwhile shares the open file; closing alone would leave the lock to it.

@@ -40,8 +40,22 @@ def expire(txn: Transaction, topic: Topic, partition: int, keep_from: int | None
 
     The active segment always stays. Age counts from ingestion: a record about the past is not an old record.
     """
+    expired = expired_segments(txn, topic, partition, keep_from, now_ms)
+    if expired:
+        catalog.delete_segments(txn, topic, partition, expired)
+        state = catalog.get_state(txn, topic, partition)
+        sealed = state.sealed_bytes - sum(segment.size for segment in expired)
+        after = state._replace(start_offset=expired[-1].end_offset, sealed_bytes=sealed)
+        catalog.put_state(txn, topic, partition, after)
+    return expired
+
+
+def expired_segments(
+    txn: Transaction, topic: Topic, partition: int, keep_from: int | None, now_ms: int
+) -> list[Segment]:
+    """The oldest segments, as long as they are too old or too many and nobody needs them."""
     config = topic.config
-    if config.retention_ms is None and config.retention_bytes is None:
+    if not config.expires:
         return []
     state = catalog.get_state(txn, topic, partition)
     size = state.sealed_bytes + state.position
@@ -54,10 +68,4 @@ def expire(txn: Transaction, topic: Topic, partition: int, keep_from: int | None
             break
         size -= segment.size
         expired.append(segment)
-    if not expired:
-        return []
-    catalog.delete_segments(txn, topic, partition, expired)
-    start = expired[-1].end_offset
-    sealed = state.sealed_bytes - sum(segment.size for segment in expired)
-    catalog.put_state(txn, topic, partition, state._replace(start_offset=start, sealed_bytes=sealed))
     return expired

@@ -27,8 +27,9 @@ def partition_directory(topics: Path, topic_directory: str, partition: int) -> P
     return topics / topic_directory / str(partition)
 
 
-def segment_path(directory: Path, base_offset: int) -> Path:
-    return directory / f"{base_offset:020d}.segment"
+def segment_path(directory: Path, base_offset: int, generation: int = 0) -> Path:
+    """A compacted segment has a name of its own, so that those who read the one before it are not disturbed."""
+    return directory / f"{base_offset:020d}{f'-{generation}' if generation else ''}.segment"
 
 
 def sync_directory(directory: Path) -> None:
@@ -55,6 +56,13 @@ class SegmentFile:
             self._descriptor = _open_at(self.path, base_offset, position)
         else:
             self._descriptor = _create(self.path)
+
+    @classmethod
+    def create(cls, path: Path) -> SegmentFile:
+        """A file that is no segment yet."""
+        made = cls.__new__(cls)
+        made.path, made._created, made._descriptor = path, True, _create(path)
+        return made
 
     def write(self, buffers: Sequence[bytes | memoryview | pa.Buffer]) -> None:
         pending = [memoryview(buffer) for buffer in buffers]
@@ -137,7 +145,6 @@ def _open_at(path: Path, base_offset: int, position: int) -> int:
     return descriptor
 
 
-def sweep(directory: Path, known: Collection[int]) -> None:
+def sweep(directory: Path, known: Collection[Path]) -> None:
     """Delete the segment files that the metadata does not know. Only for the holder of the partition's lock."""
-    names = {segment_path(directory, base_offset).name for base_offset in known}
-    delete_files(path for path in directory.glob("*.segment") if path.name not in names)
+    delete_files(path for path in directory.glob("*.segment") if path not in known)

@@ -65,11 +65,11 @@ def in_memory(topic: str, partition: int, frames: Iterable[EncodedFrame]) -> Uns
     return Unstaged(topic, partition, count, sum(frame.size for frame, _ in listed), listed)
 
 
-def stage_frames(directory: Path, topic: str, partition: int, encoded: Iterable[EncodedFrame]) -> StagedFrames:
+def stage_frames(directory: Path | None, topic: str, partition: int, encoded: Iterable[EncodedFrame]) -> StagedFrames:
     """Keep small output inline; write what is larger to a file of its own and make it durable."""
     unstaged = in_memory(topic, partition, encoded)
     frames = tuple(frame for frame, _ in unstaged.frames)
-    if unstaged.size < INLINE_BYTES:
+    if directory is None or unstaged.size < INLINE_BYTES:
         data = b"".join(memoryview(body) for _, body in unstaged.frames)
         return StagedFrames(topic, partition, unstaged.count, unstaged.size, frames, data)
     path = directory / f"{uuid.uuid4().hex}.staged"

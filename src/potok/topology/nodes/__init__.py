@@ -15,6 +15,7 @@ from potok.topology.nodes.joins import (
 )
 from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.outlets import Deliver
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
@@ -30,6 +31,7 @@ __all__ = [
     "Arm",
     "Branch",
     "Channel",
+    "Deliver",
     "Filter",
     "FixedWindow",
     "FlatMap",

@@ -35,6 +35,10 @@ class JoinWindow:
     - a left one has l >= C - after - grace, so with C > r + before + after + grace it has l > r + before.
 
     Neither is in reach of what has closed.
+
+    A row that met nobody comes out when the clock is past its time by `wait_ms`. That is also the furthest that a
+    record which is accepted can be behind its clock. So behind a join that lets rows wait, the clock is held back by
+    it, and all that comes out has its own time as stream time, or less if it was ahead of its partition.
     """
 
     before_ms: int
@@ -42,9 +46,14 @@ class JoinWindow:
     grace_ms: int = 0
 
     @property
+    def wait_ms(self) -> int:
+        """How far the clock may have passed the time of a row that still waits."""
+        return self.before_ms + self.after_ms + self.grace_ms
+
+    @property
     def keep_ms(self) -> int:
         """How long after its own time a row of either side is kept: the clock that closes it has passed the end."""
-        return self.before_ms + self.after_ms + self.grace_ms + 1
+        return self.wait_ms + 1
 
     def reach_ms(self, side: int) -> tuple[int, int]:
         """How much earlier and later than a record of a side what it meets may be."""
@@ -80,6 +89,11 @@ class StreamJoin(Node):
     @property
     def gathers(self) -> bool:
         return True
+
+    @property
+    def holds_back_ms(self) -> int:
+        """Pairs go on when they meet; only rows that come out alone have waited."""
+        return 0 if self.how is JoinKind.INNER else self.window.wait_ms
 
     @property
     def detail(self) -> str:
@@ -126,7 +140,8 @@ class HistoryLookup(Node):
     A record waits until the closing clock C is past its time + grace. A table record v that comes later has a stream
     time of C at least and, if it is not late, v >= C - grace, so it lies behind the time that was looked up. What is
     late, a stream record or a table record alike, counts as if it had the least time that is not: its stream time -
-    grace. So the result does not depend on the order in which the two sides come.
+    grace. So the result does not depend on the order in which the two sides come. The clock of the steps behind is held
+    back by the grace, and the time that was looked up is the stream time of what goes on.
 
     Without a grace nothing waits, and a record meets what the table knows by then of the record's time. `history_ms` is
     how far back a table goes that keeps versions: it does not accept older records.
@@ -152,6 +167,10 @@ class HistoryLookup(Node):
     @property
     def gathers(self) -> bool:
         return True
+
+    @property
+    def holds_back_ms(self) -> int:
+        return self.grace_ms or 0
 
     @property
     def detail(self) -> str:

@@ -21,8 +21,8 @@ class Lifetime:
 
     @property
     def timed(self) -> bool:
-        """Whether the closing clock ends something."""
-        return self.history_ms is not None or (self.ttl_ms is not None and not self.by_processing_time)
+        """Whether the closing clock is asked: it ends something, or what processing time ends stands where it is."""
+        return self.history_ms is not None or self.ttl_ms is not None
 
     @property
     def cells(self) -> str:

@@ -32,6 +32,11 @@ class Node:
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
     @property
+    def step(self) -> str:
+        """The step as the user knows it: of several vertices that one verb makes, all have its name."""
+        return self.name
+
+    @property
     def stateful(self) -> bool:
         """Whether this vertex is a table that can be read by its name."""
         return False
@@ -55,6 +60,11 @@ class Node:
     def holds_back_ms(self) -> int:
         """How far behind the clock of its records a vertex lets them go on."""
         return 0
+
+    @property
+    def leaves_the_log(self) -> bool:
+        """Whether this vertex gives records to somebody outside, who would see those of a replay too."""
+        return False
 
     @property
     def is_table(self) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from potok.duration import show_ms
 from potok.expressions.function import Function
+from potok.sinks.guarantee import Guarantee
 from potok.topology.nodes.node import Node
 
 
@@ -17,6 +19,17 @@ class Sink(Node):
     key_format: str = ""
     value_format: str = ""
     partitions: int | None = None
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    retention_ms: int | None = None
+    cleanup_policy: str = "delete"
+    """How the topic is kept, if this sink is what creates it."""
+
+    @property
+    def kept(self) -> str:
+        """The same in words, where it is not for ever and everything."""
+        words = ["compacted"] if "compact" in self.cleanup_policy else []
+        words += [f"kept {show_ms(self.retention_ms)}"] if self.retention_ms is not None else []
+        return f" ({', '.join(words)})" if words else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,3 +38,7 @@ class Foreach(Node):
 
     upstream: Node
     action: Function
+
+    @property
+    def leaves_the_log(self) -> bool:
+        return True

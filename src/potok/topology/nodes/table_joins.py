@@ -8,13 +8,16 @@ from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.topology.nodes.joins import JoinKind
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.windows import Window
 
 
-def has_windows(node: Node) -> bool:
-    """Whether the rows of a table are windows: those of an aggregate, or made of such rows one by one."""
-    if getattr(node, "window", None) is not None:
-        return True
-    return any(upstream.is_table and has_windows(upstream) for upstream in node.upstreams)
+def windows_of(node: Node) -> list[Window]:
+    """The windows that the rows of a table are: those of an aggregate, or of the tables that they are made of one by
+    one."""
+    window = getattr(node, "window", None)
+    if window is not None:
+        return [window]
+    return [window for upstream in node.upstreams if upstream.is_table for window in windows_of(upstream)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +41,7 @@ class TableJoin(Node):
 
     @property
     def timed(self) -> bool:
-        return has_windows(self)
+        return bool(windows_of(self))
 
     @property
     def gathers(self) -> bool:
@@ -61,6 +64,10 @@ class ForeignKey(Node):
     function: Function
     how: JoinKind
 
+    @property
+    def step(self) -> str:
+        return self.name.removesuffix(".foreign_key")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignMatch(Node):
@@ -72,6 +79,10 @@ class ForeignMatch(Node):
     how: JoinKind
     function: Function | None = None
     schema: Schema | None = None
+
+    @property
+    def step(self) -> str:
+        return self.name.removesuffix(".match")
 
     @property
     def keeps(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from potok.duration import Duration, days, show_ms, to_ms
-from potok.errors import TopologyError
+from potok.errors import Location, TopologyError
 from potok.expressions.function import Function
 
 DEFAULT_RETENTION = days(7)
@@ -38,6 +38,14 @@ class Window:
     def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
         """When the closing clock says that nothing can reach a window any more; works on arrays too."""
         return end_ms + self.grace_ms
+
+    @property
+    def delay_ms(self) -> int:
+        """How far the clock may have passed the time of a result while its window is open, at most.
+
+        A result has the greatest time of its records. Of a session that is the end; elsewhere it may be the start.
+        """
+        return int(self.closes_ms(0, self.size_ms)) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,31 +217,54 @@ def session(
 
     Args:
         gap: How long nothing may come before the session is over.
-        timeout: The same; reads better with `from_first`.
+        timeout: How long a session lasts that is counted from its first record, with `from_first`.
         from_first: Counts from the first record of the session instead of the last.
         opens: A function of the value (or of key and value) that tells which records may begin a session.
         closes: A function of the value (or of key and value) that tells which records end their session.
         grace: How much later than that records are still accepted.
         retention: How long the result stays readable.
     """
-    if (gap is None) == (timeout is None):
-        raise TopologyError("a session needs a gap or a timeout", hint="write session(minutes(30))")
+    length = _session_length(gap, timeout, from_first=from_first)
     first, last = (None if test is None else Function.of(test, (1, 2)) for test in (opens, closes))
-    length_ms = to_ms(gap if gap is not None else timeout if timeout is not None else 0)
     times = {"grace_ms": to_ms(grace), "retention_ms": to_ms(retention)}
-    return checked(Session(length_ms, from_first, first, last, **times))
+    return checked(Session(to_ms(length), from_first, first, last, **times))
+
+
+def _session_length(gap: Duration | None, timeout: Duration | None, *, from_first: bool) -> Duration:
+    """A gap is counted from the last record, a timeout from the first."""
+    at = Location.of_caller()
+    hint = "write session(minutes(30)), or session(timeout=minutes(30), from_first=True)"
+    if gap is not None and timeout is not None:
+        raise TopologyError("a session has a gap or a timeout, not both", hint=hint, at=at)
+    if timeout is not None and not from_first:
+        raise TopologyError("a timeout is counted from the first record, a gap from the last", hint=hint, at=at)
+    length = gap if gap is not None else timeout
+    if length is None:
+        raise TopologyError("a session needs to know how long", hint=hint, at=at)
+    return length
+
+
+_EXAMPLES = {
+    Tumbling: "hours(1)",
+    Hopping: "minutes(10), minutes(1)",
+    Sliding: "seconds(30)",
+    Session: "minutes(30)",
+}
 
 
 def checked(window: W) -> W:
     """The window, if its times make sense, with a retention that is not shorter than its grace."""
     length_ms = window.gap_ms if isinstance(window, Session) else window.size_ms
     if length_ms <= 0:
-        raise TopologyError("a window needs a size of at least one millisecond", hint="write tumbling(hours(1))")
+        hint = f"write {type(window).__name__.lower()}({_EXAMPLES[type(window)]})"
+        raise TopologyError("a window needs a size of at least one millisecond", hint=hint, at=Location.of_caller())
     if window.grace_ms < 0 or window.retention_ms < 0:
-        raise TopologyError("grace and retention cannot be negative", hint="write grace=minutes(5), or leave it out")
+        hint = "write grace=minutes(5), or leave it out"
+        raise TopologyError("grace and retention cannot be negative", hint=hint, at=Location.of_caller())
     if isinstance(window, Hopping) and not 0 < window.advance_ms <= window.length_ms:
         raise TopologyError(
             f"a hopping window cannot advance by {show_ms(window.advance_ms)}",
             hint="advance by at least a millisecond and at most the size: hopping(minutes(10), minutes(1))",
+            at=Location.of_caller(),
         )
     return replace(window, retention_ms=max(window.retention_ms, window.grace_ms))

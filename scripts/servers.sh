@@ -1,0 +1,32 @@
+#!/bin/sh
+# Redis and PostgreSQL for the tests of state on servers, from the system's packages; does nothing where they are.
+# The tests start them themselves, on free ports and in directories of their own.
+set -eu
+
+has() { command -v "$1" >/dev/null 2>&1; }
+has_postgres() { has postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; }
+
+missing=
+has redis-server || missing="$missing redis-server"
+has_postgres || missing="$missing postgresql"
+if [ -z "$missing" ]; then
+  exit 0
+fi
+
+if ! has apt-get; then
+  printf '%s\n' "missing:$missing; install them with the packages of this system, then run this again" >&2
+  exit 1
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  as_root=sudo
+fi
+printf '%s\n' "installing$missing for the tests"
+$as_root apt-get update
+# A server of the whole machine is not wanted: without this, the packages would start one each.
+$as_root mkdir -p /etc/postgresql-common
+[ -e /etc/postgresql-common/createcluster.conf ] ||
+  printf '%s\n' "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y --no-install-recommends $missing

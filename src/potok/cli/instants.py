@@ -1,0 +1,42 @@
+"""Instants as people type them: now, yesterday, 2h ago, a date, a time, milliseconds."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from potok.duration import to_ms
+from potok.errors import PotokError
+
+MEANT = 'write now, today, yesterday, "2 hours ago", 2026-05-01, 2026-05-01T12:30 (UTC), or milliseconds since 1970'
+
+
+class UnknownInstant(PotokError):
+    """Words that are no instant."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f'"{text}" is no instant', hint=MEANT)
+
+
+def parse_instant(text: str, now_ms: int | None = None) -> int:
+    """Milliseconds since 1970; days begin at midnight UTC."""
+    now_ms = round(time.time() * 1000) if now_ms is None else now_ms
+    word = text.strip().lower()
+    if word == "now":
+        return now_ms
+    if word in ("today", "yesterday"):
+        midnight = datetime.fromtimestamp(now_ms / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return _ms(midnight - timedelta(days=word == "yesterday"))
+    if word.lstrip("-").isdigit() and len(word) > len("20260501"):
+        return int(word)
+    try:
+        if word.endswith(" ago") or word[-1:].isalpha():
+            return now_ms - to_ms(word.removesuffix(" ago"))
+        found = datetime.fromisoformat(text.strip())
+    except (ValueError, PotokError) as error:
+        raise UnknownInstant(text) from error
+    return _ms(found if found.tzinfo else found.replace(tzinfo=UTC))
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,95 @@
+"""Connections to PostgreSQL: those of this process that are idle, and errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import psycopg
+
+from potok.connectors.where import StoreUnreachable, Where
+from potok.errors import StateError
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[object, ...]]
+
+TRIES = 6
+
+# Cells are found by the primary key and in no other way, whatever the statistics say of a table that has just grown.
+# And a driver that was cut off in the middle of a write must not keep its successor from the shard for long.
+_SESSION = """
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;
+SET idle_in_transaction_session_timeout = '60s'
+"""
+
+_open: dict[tuple[int, str], Connections] = {}
+_guard = threading.Lock()
+
+
+class Connections:
+    """The connections of one process to one server. Each is used by one thread at a time."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.known: set[str] = set()
+        """The tables that this process has seen or made."""
+        self._idle: list[Connection] = []
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Do `work`, and again if the connection was lost: it must be such that twice is as good as once."""
+        for number in range(TRIES):
+            try:
+                with self.borrowed() as connection:
+                    return work(connection)
+            except psycopg.OperationalError as error:
+                self._forget()
+                if number + 1 == TRIES:
+                    raise StoreUnreachable(str(self.where), str(error).strip()) from error
+                time.sleep(0.05 * 2**number)
+            except psycopg.Error as error:
+                message = f"the PostgreSQL at {self.where} refused: {str(error).strip()}"
+                raise StateError(message, hint="see the log of that server") from error
+        raise AssertionError
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            self.where.with_password().url,
+            autocommit=True,
+            connect_timeout=5,
+            application_name="potok",
+            prepare_threshold=3,
+        )
+        connection.execute(_SESSION)
+        return connection
+
+    def _forget(self) -> None:
+        """Where one connection is lost, the others are too, as a rule."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+def connections_to(where: Where) -> Connections:
+    """The connections of this process to a server; a fork gets some of its own."""
+    with _guard:
+        key = (os.getpid(), where.url)
+        if key not in _open:
+            _open[key] = Connections(where)
+        return _open[key]

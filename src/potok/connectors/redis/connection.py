@@ -1,0 +1,76 @@
+"""Connections to Redis: one client for each process and server, and errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import BusyLoadingError, NoPermissionError, RedisError
+from redis.retry import Retry
+
+from potok.connectors.where import StoreUnreachable, Where
+from potok.errors import StateError
+
+TRIES = 6
+PATIENCE_S = 60.0
+"""How long a command may take: a large write of one shard, while others write theirs."""
+
+_open: dict[tuple[int, str], Any] = {}
+_guard = threading.Lock()
+
+
+class StateMayVanish(StateError):
+    """A server that throws keys away when its memory is full."""
+
+    def __init__(self, place: str, policy: str) -> None:
+        super().__init__(
+            f"the Redis at {place} deletes keys when its memory is full (maxmemory-policy {policy})",
+            hint="state must stay: set maxmemory-policy noeviction there",
+        )
+
+
+def connect(where: Where) -> Any:
+    """The client of this process for a server; a fork gets one of its own."""
+    with _guard:
+        key = (os.getpid(), where.url)
+        if key not in _open:
+            _open[key] = _client(where)
+        return _open[key]
+
+
+def _client(where: Where) -> Any:
+    with reached(where):
+        client: Any = redis.Redis.from_url(
+            where.with_password().url,
+            socket_connect_timeout=5.0,
+            socket_timeout=PATIENCE_S,
+            socket_keepalive=True,
+            health_check_interval=30,
+            # All that is sent here may be sent twice, so what went wrong on the way is tried again.
+            retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), TRIES),
+            retry_on_error=[redis.ConnectionError, redis.TimeoutError, BusyLoadingError],
+        )
+        try:
+            memory = client.info("memory")
+        except NoPermissionError:
+            return client
+        policy = str(memory.get("maxmemory_policy", ""))
+        if policy.startswith("allkeys"):
+            raise StateMayVanish(str(where), policy)
+        return client
+
+
+@contextmanager
+def reached(where: Where) -> Iterator[None]:
+    """What goes wrong inside becomes an error of ours."""
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise StoreUnreachable(str(where), str(error)) from error
+    except (RedisError, ValueError) as error:
+        raise StateError(f"the Redis at {where} refused: {error}", hint="see the log of that server") from error

@@ -1,0 +1,122 @@
+"""Setting a stopped query to other offsets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from potok.engine.beginning import Places
+from potok.engine.ledger import Ledger
+from potok.engine.lock import QueryLock
+from potok.engine.prepare import query_directory
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.state.entry import mark_of
+from potok.state.offsets import Offsets
+from potok.views.layout import load_layouts
+from potok.views.state_of import state_of
+from potok.views.tables import NoSuchQuery, known_queries
+
+
+class StateInTheWay(QueryError):
+    """Offsets moved under tables that have counted what lies between."""
+
+    def __init__(self, query: str, tables: list[str]) -> None:
+        super().__init__(
+            f'query "{query}" keeps {", ".join(tables)}, which would count records twice, or miss some',
+            hint="pass --drop-state to build them anew from the new offsets, or --keep-state if you mean it",
+        )
+
+
+class OutsideTheLog(QueryError):
+    """An offset that the log does not hold."""
+
+    def __init__(self, topic: str, partition: int, offset: int, first: int, end: int) -> None:
+        super().__init__(
+            f'topic "{topic}" partition {partition} has no offset {offset}',
+            hint=f"it holds offsets {first} to {end} (where the next record will be)",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition before and after a reset."""
+
+    topic: str
+    partition: int
+    before: int
+    after: int
+
+
+def plan_moves(broker: Broker, query: str, wanted: Places) -> list[Move]:
+    """What a reset would change; every wanted offset must be in the log."""
+    ledger = _ledger(broker, query)
+    moves: list[Move] = []
+    for topic, parts in sorted(ledger.entry.offsets.topics.items()):
+        firsts, ends = broker.earliest_offsets(topic), broker.end_offsets(topic)
+        for part, before in sorted(parts.items()):
+            after = wanted.get(topic, {}).get(part, before)
+            if after != before and not firsts[part] <= after <= ends[part]:
+                raise OutsideTheLog(topic, part, after, firsts[part], ends[part])
+            moves.append(Move(topic, part, before, after))
+    return moves
+
+
+def reset(broker: Broker, query: str, moves: list[Move], *, drop_state: bool, keep_state: bool) -> None:
+    """Set a query to other offsets. Tables are dropped with all that their steps remember, or kept as they are."""
+    tables = tables_of(broker, query)
+    if tables and not drop_state and not keep_state and any(move.before != move.after for move in moves):
+        raise StateInTheWay(query, tables)
+    with stopped(broker, query):
+        ledger = _ledger(broker, query)
+        entry = ledger.entry
+        topics: dict[str, dict[int, int]] = {}
+        for move in moves:
+            topics.setdefault(move.topic, {})[move.partition] = move.after
+        forgotten: tuple[str, ...] = ("stream_times", "next_ends", "clocks", "next_alarms") if drop_state else ()
+        changes: dict[str, Any] = {field: {} for field in forgotten}
+        if drop_state:
+            changes["cells"] = None
+        directory = query_directory(broker, query)
+        if drop_state:
+            state_of(broker, query).with_password().remove()
+        # A batch that Spark has written down and not finished would go on at the old offsets.
+        shutil.rmtree(directory / "checkpoint", ignore_errors=True)
+        # Nothing else may ever take the number of a batch whose output may be out already.
+        ledger.replace(replace(entry, batch=entry.batch + 1, offsets=Offsets(topics, entry.offsets.tick), **changes))
+
+
+def forget(broker: Broker, query: str) -> None:
+    """Remove a stopped query with its tables, as if it had never run; its topics stay."""
+    directory = query_directory(broker, query)
+    with stopped(broker, query):
+        _ledger(broker, query)
+        state_of(broker, query).with_password().remove()
+        shutil.rmtree(directory / "checkpoint", ignore_errors=True)
+        broker.set_marks(dict.fromkeys(broker.marks(mark_of(query, ""))))
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def tables_of(broker: Broker, query: str) -> list[str]:
+    data = broker.mark(mark_of(query, "tables"))
+    return [] if data is None else sorted(load_layouts(data))
+
+
+@contextmanager
+def stopped(broker: Broker, query: str) -> Iterator[None]:
+    """Holds the lock of a query, so that nobody starts it; raises where somebody runs it."""
+    lock = QueryLock(query_directory(broker, query), query)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _ledger(broker: Broker, query: str) -> Ledger:
+    ledger = Ledger(broker, query)
+    if ledger.is_new:
+        raise NoSuchQuery(query, known_queries(broker))
+    return ledger

@@ -1,0 +1,65 @@
+"""Running a topology over old records, beside the query that runs it on new ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from potok.engine.beginning import offsets_at
+from potok.engine.prepare import prepare
+from potok.engine.query import Query
+from potok.engine.session import spark_session
+from potok.errors import QueryError
+from potok.settings import Settings
+from potok.topology.graph import Topology
+from potok.topology.nodes import Sink
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker
+
+
+class ReplayExists(QueryError):
+    """A replay into a name that an earlier one has taken."""
+
+    def __init__(self, query: str, prefix: str) -> None:
+        super().__init__(
+            f'query "{query}" exists already, so a replay cannot begin under that name',
+            hint=f"choose another prefix: --into {prefix}2-; or remove it: potok offsets reset {query} --forget",
+        )
+
+
+class NothingToReplay(QueryError):
+    """A time to end that does not lie after the time to begin."""
+
+
+def beside(topology: Topology, prefix: str) -> Topology:
+    """The same steps under another name, writing to other topics: a prefix before each.
+
+    What goes out of the log altogether is left out: nobody asked for a second delivery.
+    """
+    kept = [node for node in topology if not node.leaves_the_log]
+    nodes = tuple(replace(node, topic=prefix + node.topic) if isinstance(node, Sink) else node for node in kept)
+    return Topology(prefix + topology.name, nodes)
+
+
+def start_replay(
+    topology: Topology, broker: Broker, since_ms: int, until_ms: int, prefix: str, settings: Settings
+) -> Query:
+    """Start a replay of the records from one instant to another (not included), by their timestamps."""
+    if until_ms <= since_ms:
+        raise NothingToReplay(
+            "the end of a replay must lie after its beginning", hint="--from yesterday --to now, for example"
+        )
+    copy = beside(topology, prefix)
+    topics = copy.source_topics
+    begin = offsets_at(broker, topics, since_ms)
+    target = offsets_at(broker, topics, until_ms)
+    prepared = prepare(copy, broker, settings, begin=begin)
+    if prepared.ledger.entry.batch:
+        prepared.release()
+        raise ReplayExists(copy.name, prefix)
+    try:
+        return Query(prepared, spark_session(settings), settings, target=target).start()
+    except BaseException:
+        prepared.release()
+        raise

@@ -1,0 +1,129 @@
+"""Building the tables of a changed program from old records while the query serves the old ones, and swapping.
+
+The shadow is a query of its own, beside the live one. It never passes the live one, so that at the swap it stands
+exactly where the live one stands: nothing is written twice to the live topics, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from potok.engine.prepare import prepare
+from potok.engine.query import Query
+from potok.engine.repair import stopped
+from potok.engine.replay import beside
+from potok.engine.session import spark_session
+from potok.errors import QueryError
+from potok.log.failpoint import failpoint
+from potok.settings import Settings
+from potok.state.entry import Entry, mark_of
+from potok.topology.graph import Topology
+from potok.views.cells import cells_mark, cells_of
+from potok.views.ledger_view import read_entry
+from potok.views.tables import NoSuchQuery, known_queries
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker
+    from potok.state.offsets import Ends
+
+PREFIX = "shadow-"
+
+_MOVED = ("ledger", "shape", "description", "tables", "progress", "pace", "gates", "state")
+"""The marks that change their owner at a swap."""
+
+
+class ShadowBehind(QueryError):
+    """A shadow that cannot come to where the live query stands."""
+
+    def __init__(self, query: str, topics: list[str]) -> None:
+        super().__init__(
+            f'the shadow of query "{query}" and the query itself do not read the same topics: {", ".join(topics)}',
+            hint="a program that reads other topics gets another name, and a table of its own",
+        )
+
+
+def shadow_of(topology: Topology) -> Topology:
+    return beside(topology, PREFIX)
+
+
+def start_shadow(topology: Topology, broker: Broker, settings: Settings) -> Query:
+    """Start building; it goes on as the live query does."""
+    live = _live(broker, topology.name)
+    _check_topics(topology, live)
+    return _start(topology, broker, settings, None)
+
+
+def catch_up(topology: Topology, broker: Broker, settings: Settings) -> Query:
+    """Let the shadow come to where the live query, which must have stopped, stands."""
+    live = _live(broker, topology.name)
+    _check_topics(topology, live)
+    if read_entry(broker, shadow_of(topology).name) is None:
+        raise NoSuchQuery(shadow_of(topology).name, known_queries(broker))
+    with stopped(broker, topology.name):
+        pass
+    return _start(topology, broker, settings, live.offsets.topics)
+
+
+def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends | None) -> Query:
+    _name_cells(broker, topology.name)
+    prepared = prepare(shadow_of(topology), broker, settings)
+    try:
+        query = Query(prepared, spark_session(settings), settings, target=target, leader=topology.name)
+        return query.start()
+    except BaseException:
+        prepared.release()
+        raise
+
+
+def _name_cells(broker: Broker, name: str) -> None:
+    """A new shadow gets cells of its own: the live query may have those of an earlier one."""
+    shadow = PREFIX + name
+    if broker.mark(mark_of(shadow, "ledger")) is None:
+        live, _, number = cells_of(broker, name).rpartition(".")
+        following = int(number) + 1 if live == shadow else 1
+        broker.set_marks({cells_mark(shadow): f"{shadow}.{following}".encode()})
+
+
+def swap(broker: Broker, name: str) -> str:
+    """Put the shadow in the place of the live query; returns the name under which the old cells are kept.
+
+    All marks change in one transaction, so that a reader sees the old tables or the new ones.
+    """
+    shadow = PREFIX + name
+    with ExitStack() as stack:
+        for query in (name, shadow):
+            stack.enter_context(stopped(broker, query))
+        live, built = _live(broker, name), _live(broker, shadow)
+        if live.offsets.topics != built.offsets.topics:
+            raise QueryError(
+                f'the shadow of query "{name}" does not stand where the query stands',
+                hint="potok promote runs it up to there; nothing else may run the query meanwhile",
+            )
+        old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
+        marks = {mark_of(name, what): broker.mark(mark_of(shadow, what)) for what in _MOVED}
+        # Starts and batches are numbered on from the higher of both: what is out under a number stays out.
+        epoch, batch = max(live.epoch, built.epoch), max(live.batch, built.batch)
+        entry = replace(built, epoch=epoch, batch=batch, clean=True)
+        marks[mark_of(name, "ledger")] = entry.to_bytes()
+        marks[cells_mark(name)] = new_cells.encode()
+        expect = {mark_of(query, "ledger"): broker.mark(mark_of(query, "ledger")) for query in (name, shadow)}
+        gone = dict.fromkeys(broker.marks(mark_of(shadow, "")))
+        failpoint("swap.before")
+        broker.set_marks({**gone, **marks}, expect)
+        failpoint("swap.done")
+    return old_cells
+
+
+def _live(broker: Broker, name: str) -> Entry:
+    entry = read_entry(broker, name)
+    if entry is None:
+        raise NoSuchQuery(name, known_queries(broker))
+    return entry
+
+
+def _check_topics(topology: Topology, live: Entry) -> None:
+    other = set(topology.source_topics) ^ set(live.offsets.topics)
+    if other:
+        raise ShadowBehind(topology.name, sorted(other))

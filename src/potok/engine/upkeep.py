@@ -1,0 +1,43 @@
+"""Looking after the log while a query runs: retention, archive and compaction, in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from potok.errors import PotokError
+from potok.log.broker import Broker
+from potok.log.errors import BrokerClosed
+
+EVERY_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Calls `Broker.maintain` now and then, in a thread of its own: a batch never waits for it.
+
+    Several queries on one log do it by turns, as whoever comes first takes a partition and the others pass it over.
+    Work that is cut short by the end of the process is begun again by the next.
+    """
+
+    def __init__(self, broker: Broker, every_s: float = EVERY_S) -> None:
+        self._broker, self._every_s = broker, every_s
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="potok-upkeep", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin nothing more; what is at work is not waited for."""
+        self._over.set()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            try:
+                self._broker.maintain()
+            except BrokerClosed:
+                return
+            except (PotokError, OSError) as error:
+                # What went wrong is no reason to stop the query; the next round tries again.
+                log.warning("old records could not be looked after: %s", error)

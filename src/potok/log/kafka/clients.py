@@ -1,0 +1,227 @@
+"""The connections of one process to one cluster, and what the answers mean that come over them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from potok.errors import LogError
+from potok.log.errors import BrokerClosed, InvalidName, KeylessRecord, TopicExists, TopicNotFound
+from potok.log.kafka.errors import KafkaNotReady, KafkaRefused, KafkaUnreachable, OptionError
+from potok.log.kafka.options import KafkaOptions
+
+_logger = logging.getLogger(__name__)
+# Heard by whoever sets up logging, and by nobody else.
+_logger.addHandler(logging.NullHandler())
+
+V = TypeVar("V")
+
+PATIENCE_S = 30.0
+"""How long an answer may take: brokers restart, and leaders move."""
+
+FIRST_PATIENCE_S = 5.0
+"""How long the first one may take where nobody seems to be there: then the address is wrong, or nothing runs."""
+
+_LOOK_S = 0.1
+_SLICE_S = 1.0
+
+DEFAULTS = {
+    # What the client would print goes through `error_cb`, into our own errors.
+    "log_level": "2",
+    "topic.metadata.propagation.max.ms": "10000",
+    "reconnect.backoff.max.ms": "1000",
+}
+
+_MISSING = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_ID,
+)
+_SILENT = (
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._TRANSPORT,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+_SUMMARY = (KafkaError._ALL_BROKERS_DOWN,)
+"""Says less than what was said before it."""
+
+_DENIED = (
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+)
+_PASSING = (
+    KafkaError._NOENT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
+_TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+
+
+class Clients:
+    """Makes clients with the options of a broker, asks questions, and turns refusals into errors with a hint."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self.options = options
+        self._lock = threading.Lock()
+        self._admin: AdminClient | None = None
+        self._trouble: KafkaError | None = None
+        self._answered = False
+        self._closed = False
+
+    def configuration(self, **special: object) -> dict[str, Any]:
+        """What a client is told: our defaults, what the user said, and what this client must have."""
+        must = {name.replace("_", "."): value for name, value in special.items()}
+        defaults = {} if "debug" in self.options.values else DEFAULTS
+        return {**defaults, **self.options.client(), **must, "error_cb": self._hear, "logger": _logger}
+
+    def admin(self) -> AdminClient:
+        with self._lock:
+            if self._closed:
+                raise BrokerClosed(self.options.url)
+            if self._admin is None:
+                self._admin = self.made(AdminClient, self.configuration())
+            return self._admin
+
+    def consumer(self, **special: object) -> Consumer:
+        return self.made(Consumer, self.configuration(**special))
+
+    def producer(self, **special: object) -> Producer:
+        return self.made(Producer, self.configuration(**special))
+
+    def made(self, kind: Callable[[dict[str, Any]], V], configuration: dict[str, Any]) -> V:
+        """A client, or what is wrong with the options."""
+        try:
+            return kind(configuration)
+        except KafkaException as error:
+            why = self.options.hide(_said(error))
+            hint = "options are those of librdkafka, in the URL, in POTOK_KAFKA_... or in [kafka] of potok.toml"
+            raise OptionError(f"Kafka's client cannot be set up: {why}", hint) from error
+
+    def listed_topics(self) -> list[str]:
+        """Names of all topics. This request blocks, so it is made for a short time and made again."""
+        began = time.monotonic()
+        while True:
+            try:
+                found = list(self.admin().list_topics(timeout=_SLICE_S).topics)
+            except KafkaException as error:
+                if error.args[0].code() not in _SILENT:
+                    raise self.translated(error.args[0]) from error
+                self._give_up_after(time.monotonic() - began)
+            else:
+                self._answered, self._trouble = True, None
+                return found
+
+    def answers(self, futures: Mapping[str, Future[V]]) -> dict[str, V]:
+        """What Kafka answers about several topics; raises for the first that it refuses."""
+        return {topic: self.answer(future, topic) for topic, future in futures.items()}
+
+    def answer(self, future: Future[V], about: str = "") -> V:
+        """Wait for an answer, and no longer than there is hope."""
+        began = time.monotonic()
+        while True:
+            try:
+                found = future.result(_LOOK_S)
+            except NotYet:
+                self._give_up_after(time.monotonic() - began)
+            except KafkaException as error:
+                raise self.translated(error.args[0], about) from error
+            else:
+                self._answered, self._trouble = True, None
+                return found
+
+    def patiently(self, question: Callable[[], V]) -> V:
+        """Ask again what may be asked again, as long as the brokers have to agree on who leads."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return question()
+            except KafkaNotReady:
+                if time.monotonic() > deadline:
+                    raise
+                self.look_around()
+                time.sleep(_LOOK_S / 2)
+
+    def look_around(self) -> None:
+        """Learn who leads. The client would go on asking those who led before."""
+        try:
+            self.admin().list_topics(timeout=_SLICE_S)
+        except KafkaException as error:
+            _logger.debug("nobody says who leads: %s", error)
+
+    def translated(self, error: KafkaError, about: str = "") -> LogError:
+        """An error of Kafka as one of ours. `about` is the topic that it concerns."""
+        code, why = error.code(), self.options.hide(error.str() or error.name())
+        trouble = self._trouble
+        if code in _SILENT and trouble is not None and trouble.code() in _DENIED:
+            code, why = trouble.code(), self.options.hide(trouble.str())
+        if code in _MISSING and about:
+            return TopicNotFound(about)
+        if code in _PASSING:
+            return KafkaNotReady(self.options.bootstrap, why)
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return TopicExists(about)
+        if code == KafkaError.TOPIC_EXCEPTION:
+            return InvalidName("topic", about, "use 1 to 249 letters, digits, dots, dashes and underscores")
+        if code == KafkaError.INVALID_RECORD and about:
+            return KeylessRecord(about)
+        if code in _TOO_LARGE:
+            hint = "keep large objects elsewhere and send a reference, or raise max.message.bytes of the topic"
+            return KafkaRefused(self.options.bootstrap, why, hint)
+        if code in _SILENT:
+            return KafkaUnreachable(self.options.bootstrap, self.options.hide(trouble.str()) if trouble else why)
+        if code in _DENIED:
+            hint = "see security.protocol, sasl.* and ssl.* in the URL, in POTOK_KAFKA_... or in [kafka] of potok.toml"
+            return KafkaRefused(self.options.bootstrap, why, hint)
+        return KafkaRefused(self.options.bootstrap, f"{why} ({error.name()})")
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed, self._admin = True, None
+
+    def _give_up_after(self, seconds: float) -> None:
+        if self._admin is not None:
+            self._admin.poll(0)
+        trouble = self._trouble
+        if trouble is not None and trouble.code() in _DENIED and not self._answered:
+            raise self.translated(trouble)
+        hopeless = trouble is not None and not self._answered and seconds > FIRST_PATIENCE_S
+        if hopeless or seconds > PATIENCE_S:
+            why = self.options.hide(trouble.str()) if trouble is not None else "no answer"
+            raise KafkaUnreachable(self.options.bootstrap, why)
+
+    def _hear(self, error: KafkaError) -> None:
+        """Called by the clients while they are waited for; most of it mends itself."""
+        _logger.debug("Kafka's client says: %s", self.options.hide(error.str()))
+        if self._trouble is None or (self._trouble.code() not in _DENIED and error.code() not in _SUMMARY):
+            self._trouble = error
+
+
+def _said(error: KafkaException) -> str:
+    first = error.args[0] if error.args else error
+    return first.str() if isinstance(first, KafkaError) else str(first)

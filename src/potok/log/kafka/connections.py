@@ -1,0 +1,53 @@
+"""All that one process needs to talk to one cluster. A process that was forked makes its own."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+from potok.log.kafka.append import Appender
+from potok.log.kafka.clients import Clients
+from potok.log.kafka.fences import Fences
+from potok.log.kafka.group_offsets import GroupOffsets, GroupProgress
+from potok.log.kafka.limits import Limits
+from potok.log.kafka.offsets import Positions
+from potok.log.kafka.options import KafkaOptions
+from potok.log.kafka.read import Readers
+from potok.log.kafka.topics import Topics
+from potok.log.kafka.transactions import Transactor
+
+
+class Connections:
+    """Nothing is connected before it is used."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self.clients = Clients(options)
+        self.topics = Topics(self.clients)
+        self.limits = Limits(options, self.topics)
+        self.positions = Positions(self.clients, self.topics)
+        self.groups = GroupOffsets(self.clients, self.topics)
+        self.appender = Appender(self.clients)
+        self.readers = Readers(self.clients, self.positions)
+        self.fences = Fences(self.clients, self.topics, self.positions, self.readers)
+        self.progress = GroupProgress(self.groups)
+        self._transactors: dict[str, Transactor] = {}
+        self._lock = threading.Lock()
+
+    def transactor(self, query: str, life: str) -> Transactor:
+        """The producer of a query's output, kept open between its batches. Without a query, one for all else."""
+        with self._lock:
+            if query not in self._transactors:
+                name = f"potok-{query}" if query else f"potok-process-{uuid.uuid4()}"
+                self._transactors[query] = Transactor(self.clients, self.positions, self.fences, name, query, life)
+            return self._transactors[query]
+
+    def close(self) -> None:
+        with self._lock:
+            transactors, self._transactors = self._transactors, {}
+        for transactor in transactors.values():
+            transactor.close()
+        self.progress.settle()
+        self.groups.close()
+        self.appender.close()
+        self.readers.close()
+        self.clients.close()

@@ -1,0 +1,116 @@
+"""What can go wrong with Kafka, beside what can go wrong with any log.
+
+LogError
+├── JarsNotFound        jars of Maven Central that could not be fetched
+├── PortTaken           somebody else listens where Kafka should
+├── ServerNotStarted    the server of `potok kafka up` ended, or did not get ready
+├── OptionError         an option that is not one, or that cannot be used so
+├── KafkaUnreachable    no broker answered in time
+│   └── KafkaNotReady   the brokers are still agreeing on who leads
+├── KafkaRefused        the brokers answered, and said no
+├── TimeBefore1970      a record whose time Kafka cannot keep
+├── TimeRefused         a record whose time is too far from the present for its topic
+├── QueryFenced         another process has taken over the output of the query
+└── PublishedOtherwise  a batch whose output is there, made of other records
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from potok.errors import LogError
+
+
+class JarsNotFound(LogError):
+    """Jars that could not be fetched."""
+
+    def __init__(self, what: str, why: str, hint: str) -> None:
+        super().__init__(f"the jars of {what} could not be fetched: {why}", hint=hint)
+
+
+class PortTaken(LogError):
+    """Somebody else listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"port {port} of this machine is taken by another program",
+            hint="pick a free one: potok kafka up --port 0",
+        )
+
+
+class ServerNotStarted(LogError):
+    """The server ended, or did not get ready in time."""
+
+    def __init__(self, why: str, log: Path) -> None:
+        super().__init__(f"Kafka did not start: {why}", hint=f"its log is {log}")
+
+
+class OptionError(LogError):
+    """An option that Kafka's client does not know, or that cannot be used so."""
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why, hint=hint)
+
+
+class KafkaUnreachable(LogError):
+    """No broker answered in time."""
+
+    def __init__(self, servers: str, why: str) -> None:
+        super().__init__(
+            f"Kafka at {servers} does not answer: {why}",
+            hint="is it running, and is the address right? for development: potok kafka up",
+        )
+
+
+class KafkaNotReady(KafkaUnreachable):
+    """The brokers are there, and are agreeing among themselves who leads."""
+
+
+class KafkaRefused(LogError):
+    """The brokers said no."""
+
+    def __init__(self, servers: str, why: str, hint: str = "") -> None:
+        super().__init__(
+            f"Kafka at {servers} refused: {why}", hint=hint or "its own log says more; see also the rights of this user"
+        )
+
+
+class TimeBefore1970(LogError):
+    """Kafka keeps no time before 1970."""
+
+    def __init__(self, topic: str, timestamp_ms: int) -> None:
+        super().__init__(
+            f'a record for "{topic}" has the time {timestamp_ms} ms, and Kafka keeps no time before 1970',
+            hint="give such records another timestamp, and keep the instant in a field of the value",
+        )
+
+
+class TimeRefused(LogError):
+    """A topic takes no times so far from the present."""
+
+    def __init__(self, topic: str, timestamp_ms: int) -> None:
+        super().__init__(
+            f'topic "{topic}" takes no record with a time so far from the present as {timestamp_ms} ms',
+            hint="raise message.timestamp.before.max.ms or message.timestamp.after.max.ms of the topic",
+        )
+
+
+class QueryFenced(LogError):
+    """Another process writes the output of the query."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(
+            f'another process has taken over the output of query "{query}"',
+            hint="stop one of them; on several machines, let only one run a query of that name",
+        )
+
+
+class PublishedOtherwise(LogError):
+    """The output of a batch is in Kafka already, but was made of other records than those it is made of today."""
+
+    def __init__(self, query: str, number: int) -> None:
+        super().__init__(
+            f'the output of batch {number} of query "{query}" was published before a crash, and the batch has other '
+            "offsets today: its checkpoint was lost",
+            hint="put the checkpoint back, or give the query another name to start over",
+        )

@@ -1,0 +1,114 @@
+"""The fence of a query: which batch of it Kafka holds. Written in the same transaction as the output of that batch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+import pyarrow.compute as pc
+from confluent_kafka import IsolationLevel, TopicPartition
+
+from potok.log.broker import PublishedBatch, TopicConfig
+from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.errors import KafkaUnreachable, PublishedOtherwise
+from potok.log.kafka.offsets import LATEST, Positions
+from potok.log.kafka.read import Readers
+from potok.log.kafka.topics import Topics
+from potok.log.upkeep import COMPACT
+
+_logger = logging.getLogger(__name__)
+
+TOPIC = "potok-fences"
+PARTITION = 0
+"""All fences are in one partition: were they spread by key, an added partition would hide those that are there."""
+
+_SEGMENT_BYTES = 16 << 20
+_OTHERS_S = 90.0
+"""Longer than any transaction of ours stays open."""
+
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The last batch that was published. `life` is new where the ledger was lost and the query began again."""
+
+    life: str
+    number: int
+    offsets: Mapping[str, Mapping[int, int]]
+
+    def to_bytes(self) -> bytes:
+        offsets = {topic: {str(part): at for part, at in parts.items()} for topic, parts in self.offsets.items()}
+        return orjson.dumps({"life": self.life, "batch": self.number, "offsets": offsets}, option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Fence:
+        found = orjson.loads(data)
+        offsets = {topic: {int(p): at for p, at in parts.items()} for topic, parts in found["offsets"].items()}
+        return cls(found["life"], found["batch"], offsets)
+
+
+def fence_of(batch: PublishedBatch, life: str) -> Fence:
+    return Fence(life, batch.number, {topic: dict(parts) for topic, parts in batch.offsets.items()})
+
+
+def is_published(found: Fence | None, wanted: Fence, query: str) -> bool:
+    """Whether Kafka holds the output of a batch already, so that only the ledger is left to be written.
+
+    A fence of another life says nothing: that ledger was deleted, and whoever deletes it wants the output again. Nor
+    does one that is further ahead than a crash could explain: then an older ledger was restored.
+    """
+    if found is None or found.life != wanted.life or found.number < wanted.number:
+        return False
+    if found.number > wanted.number:
+        message = 'query "%s" was set back to batch %d, and has published batch %d before: output may come twice'
+        _logger.warning(message, query, wanted.number, found.number)
+        return False
+    if found.offsets != wanted.offsets:
+        raise PublishedOtherwise(query, wanted.number)
+    return True
+
+
+class Fences:
+    """Reads fences. To be asked after `init_transactions`, which ends what an earlier producer left open."""
+
+    def __init__(self, clients: Clients, topics: Topics, positions: Positions, readers: Readers) -> None:
+        self._clients, self._topics, self._positions, self._readers = clients, topics, positions, readers
+
+    def prepare(self) -> None:
+        config = TopicConfig(_SEGMENT_BYTES, cleanup_policy=COMPACT)
+        if not self._topics.exists(TOPIC):
+            self._topics.create(TOPIC, 1, config, exist_ok=True)
+
+    def read(self, query: str) -> Fence | None:
+        topic = self._topics.recall(TOPIC)
+        start = self._positions.starts(TOPIC)[PARTITION]
+        end = self._wait_for_others()
+        last: bytes | None = None
+        for batch in self._readers.read(topic, PARTITION, start, end):
+            mine = pc.filter(batch.column("value"), pc.equal(batch.column("key"), query.encode()))
+            if len(mine):
+                last = mine[-1].as_py()
+        return None if last is None else Fence.of_bytes(last)
+
+    def _wait_for_others(self) -> int:
+        """The end of the topic, once all of it can be read.
+
+        What another query has written and not yet committed hides all that comes after it, and that may be ours.
+        """
+        place = TopicPartition(TOPIC, PARTITION)
+        future = self._clients.admin().list_offsets(
+            {place: LATEST()},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=PATIENCE_S,
+        )[place]
+        written: int = self._clients.answer(future, TOPIC).offset
+        deadline = time.monotonic() + _OTHERS_S
+        while (stable := self._positions.ends([TOPIC])[TOPIC][PARTITION]) < written:
+            if time.monotonic() > deadline:
+                raise KafkaUnreachable(self._clients.options.bootstrap, f'a transaction on "{TOPIC}" does not end')
+            time.sleep(_LOOK_S)
+        return stable

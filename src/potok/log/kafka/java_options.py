@@ -1,0 +1,121 @@
+"""The options of librdkafka in the words of Kafka's Java client, for Spark's connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from potok.log.kafka.errors import OptionError
+from potok.log.kafka.options import KafkaOptions
+
+PREFIX = "kafka."
+"""Spark hands on what begins with this."""
+
+_SAME = (
+    "client.id",
+    "client.rack",
+    "client.dns.lookup",
+    "fetch.max.bytes",
+    "max.partition.fetch.bytes",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "retry.backoff.ms",
+    "sasl.kerberos.service.name",
+    "ssl.key.password",
+)
+"""Both clients mean the same by these."""
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def connector_options(options: KafkaOptions) -> dict[str, str]:
+    """What Spark's reader and writer of the format `kafka` are told.
+
+    Options that only tune librdkafka are left out. Where security cannot be had in Java as it is asked for,
+    `OptionError` is raised: to connect with less would be worse than not to connect.
+    """
+    given = options.values
+    told = {"bootstrap.servers": options.bootstrap}
+    told |= {name: given[name] for name in _SAME if name in given}
+    if "security.protocol" in given:
+        told["security.protocol"] = given["security.protocol"].upper()
+    if "socket.timeout.ms" in given:
+        told["request.timeout.ms"] = given["socket.timeout.ms"]
+    told |= _sasl(given) | _trust(given) | _identity(given) | _host_check(given)
+    return {PREFIX + name: value for name, value in told.items()}
+
+
+def _sasl(given: Mapping[str, str]) -> dict[str, str]:
+    mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))
+    if not mechanism:
+        return {}
+    told = {"sasl.mechanism": mechanism}
+    if "sasl.username" in given:
+        module = _LOGIN_MODULES.get(mechanism.upper())
+        if module is None:
+            raise _impossible("sasl.mechanism", mechanism)
+        name, password = _quoted(given["sasl.username"]), _quoted(given.get("sasl.password", ""))
+        told["sasl.jaas.config"] = f"{module} required username={name} password={password};"
+    elif mechanism.upper() != "GSSAPI":
+        raise _impossible("sasl.mechanism", mechanism)
+    return told
+
+
+def _trust(given: Mapping[str, str]) -> dict[str, str]:
+    if "ssl.ca.pem" in given:
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": given["ssl.ca.pem"]}
+    place = given.get("ssl.ca.location", "probe")
+    if place == "probe":
+        return {}
+    if not Path(place).is_file():
+        raise _impossible("ssl.ca.location", place)
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
+
+
+def _identity(given: Mapping[str, str]) -> dict[str, str]:
+    if "ssl.keystore.location" in given:
+        told = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": given["ssl.keystore.location"]}
+        if "ssl.keystore.password" in given:
+            told["ssl.keystore.password"] = given["ssl.keystore.password"]
+        return told
+    certificate, key = _pem(given, "ssl.certificate"), _pem(given, "ssl.key")
+    if not certificate or not key:
+        return {}
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": certificate,
+        "ssl.keystore.key": key,
+    }
+
+
+def _pem(given: Mapping[str, str], name: str) -> str:
+    if f"{name}.pem" in given:
+        return given[f"{name}.pem"]
+    place = given.get(f"{name}.location", "")
+    return Path(place).read_text() if place else ""
+
+
+def _host_check(given: Mapping[str, str]) -> dict[str, str]:
+    if given.get("enable.ssl.certificate.verification", "true").lower() in ("false", "0", "no"):
+        raise _impossible("enable.ssl.certificate.verification", "false")
+    algorithm = given.get("ssl.endpoint.identification.algorithm")
+    if algorithm is None:
+        return {}
+    return {"ssl.endpoint.identification.algorithm": "" if algorithm == "none" else algorithm}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _impossible(name: str, value: str) -> OptionError:
+    return OptionError(
+        f'"{name}" cannot be "{value}" for Spark\'s connector to Kafka',
+        hint="records are read without the connector then, which is slower",
+    )

@@ -1,0 +1,323 @@
+"""Kafka as a log. Topics and records are Kafka's; marks, which Kafka has not, lie in a directory beside it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from potok.connectors.open import open_books
+from potok.log.broker import (
+    DEFAULT_SEGMENT_BYTES,
+    AppendResult,
+    Broker,
+    PartitionDescription,
+    PublishedBatch,
+    Staged,
+    TopicConfig,
+    TopicDescription,
+)
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.embedded.encode import columns_of, normalised, now_ms
+from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
+from potok.log.failpoint import failpoint
+from potok.log.kafka.connections import Connections
+from potok.log.kafka.errors import OptionError
+from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
+from potok.log.kafka.home import BooksHome, Home
+from potok.log.kafka.java_options import connector_options
+from potok.log.kafka.options import KafkaOptions
+from potok.log.kafka.outgoing import check
+from potok.log.kafka.remove import beginning, delete_before
+from potok.log.kafka.staged_rows import StagedRows, stage_rows
+from potok.log.membership import (
+    DEFAULT_LEASE_MS,
+    DEFAULT_MAX_PAUSE_MS,
+    GroupDescription,
+    Membership,
+    PartitionListener,
+)
+from potok.log.partition import split
+from potok.log.ranges import within
+from potok.log.upkeep import DAY_MS, DELETE
+from potok.records.log_record import LogRecord
+from potok.settings import Settings
+
+DEFAULT_MAX_RECORD_BYTES = 1_000_000
+"""What Kafka's client and server take unless both are told otherwise."""
+
+_UNKNOWN = -1
+
+_logger = logging.getLogger(__name__)
+
+_shared: dict[tuple[KafkaOptions, Path], KafkaBroker] = {}
+
+
+class KafkaBroker(Broker):
+    """A cluster, and a home, which keeps ledgers and other marks: the embedded log in `directory`, or books on a server.
+
+    Appends are idempotent and acknowledged by all replicas in sync; they become visible record by record. What
+    `publish` makes visible is one transaction, and readers never see one that is open or was aborted.
+    """
+
+    poll_interval_s = 0.02
+
+    def __init__(self, options: KafkaOptions, directory: Path) -> None:
+        self.options = options
+        self.url = options.url
+        self.directory = directory.resolve()
+        self.max_record_bytes = int(options.values.get("message.max.bytes", DEFAULT_MAX_RECORD_BYTES))
+        self.closed = False
+        self._by_process: dict[int, Connections] = {}
+
+    @classmethod
+    def at(cls, url: str, settings: Settings | None = None) -> KafkaBroker:
+        """The broker of a URL; what the URL does not say is taken from the settings in force."""
+        settings = settings or Settings.load()
+        options = KafkaOptions.of_url(url, settings.kafka, settings.state)
+        return cls.shared(options, options.home_path)
+
+    @classmethod
+    def shared(cls, options: KafkaOptions, directory: Path) -> KafkaBroker:
+        """The broker for the whole process; a new one after it was closed."""
+        key = (options, directory.resolve())
+        found = _shared.get(key)
+        if found is None or found.closed:
+            found = _shared[key] = cls(options, directory)
+        return found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _opened_again, (self.options, self.directory)
+
+    def __repr__(self) -> str:
+        return f"KafkaBroker({self.url!r})"
+
+    @property
+    def _kafka(self) -> Connections:
+        """Threads and sockets do not survive a fork, so a child has its own; those of its parent are left alone."""
+        if self.closed:
+            raise BrokerClosed(self.url)
+        process = os.getpid()
+        found = self._by_process.get(process)
+        return found or self._by_process.setdefault(process, Connections(self.options))
+
+    @property
+    def home(self) -> Home:
+        """What keeps the marks. Made when the first one is set: whoever only looks leaves nothing behind."""
+        return BooksHome(open_books(self.home_url)) if self.home_url else EmbeddedBroker.shared(self.directory)
+
+    @property
+    def home_url(self) -> str | None:
+        """The server that keeps the marks, and the state of queries unless they say otherwise."""
+        return self.options.home_url
+
+    @property
+    def _has_home(self) -> bool:
+        return self.home_url is not None or (self.directory / "log" / "meta").exists()
+
+    def connector_options(self) -> dict[str, str]:
+        """What Spark's connector is told to reach the same cluster; holds secrets. Empty where Java cannot do so."""
+        try:
+            return connector_options(self.options)
+        except OptionError as error:
+            _logger.warning("Spark's connector is not used: %s", error.message)
+            return {}
+
+    def topics(self) -> list[str]:
+        return self._kafka.topics.names()
+
+    def has_topic(self, name: str) -> bool:
+        return self._kafka.topics.exists(name)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        cleanup_policy: str = DELETE,
+        delete_retention_ms: int = DAY_MS,
+        min_compaction_lag_ms: int = 0,
+        archive: str | Path | None = None,
+        exist_ok: bool = False,
+    ) -> None:
+        limits = (segment_bytes, retention_ms, retention_bytes)
+        compaction = (cleanup_policy, delete_retention_ms, min_compaction_lag_ms)
+        config = TopicConfig(*limits, *compaction, None if archive is None else str(archive))
+        self._kafka.topics.create(name, partitions, config, exist_ok=exist_ok)
+
+    def delete_topic(self, name: str) -> None:
+        self._kafka.topics.delete(name)
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """Kafka's clients are not told how large a topic is, nor when it was made."""
+        topic = self._kafka.topics.look(name)
+        starts, ends = self.start_offsets(name), self.end_offsets(name)
+        parts = tuple(PartitionDescription(part, starts[part], ends[part], _UNKNOWN, _UNKNOWN) for part in starts)
+        return TopicDescription(name, topic.id, parts, self._kafka.topics.config(name), _UNKNOWN)
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        return {name: topic.id for name, topic in self._kafka.topics.look_all(topics).items()}
+
+    def partitions(self, topic: str) -> int:
+        return self._kafka.topics.look(topic).partitions
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        return self._kafka.positions.starts(topic)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return self.end_offsets_of([topic])[topic]
+
+    def end_offsets_of(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+        return self._kafka.positions.ends(topics)
+
+    def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
+        return self._kafka.positions.at(topic, partition, timestamp_ms)
+
+    def append(
+        self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None
+    ) -> list[AppendResult]:
+        rows = normalised(batch if isinstance(batch, pa.RecordBatch) else columns_of(batch))
+        known = self._kafka.topics.recall(topic, partition)
+        check(topic, rows, self.max_record_bytes)
+        parts = [(partition, rows)] if partition is not None else split(rows, known.partitions)
+        return self._kafka.appender.append([(topic, number, part) for number, part in parts])
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        known = self._kafka.topics.recall(topic, partition)
+        if not 0 <= start <= end:
+            held = (self.start_offsets(topic)[partition], self.end_offsets(topic)[partition])
+            raise OffsetOutOfRange(topic, partition, (start, end), held)
+        return self._kafka.readers.read(known, partition, start, end)
+
+    def stage(self, directory: Path | None, topic: str, partition: int, batch: pa.RecordBatch) -> StagedRows:
+        rows = normalised(batch)
+        check(topic, rows, self.max_record_bytes)
+        return stage_rows(directory, topic, partition, rows)
+
+    def unfit(self, topic: str, batch: pa.RecordBatch) -> dict[int, str]:
+        return self._kafka.limits.of(topic).unfit(topic, batch, self.max_record_bytes, now_ms())
+
+    def append_staged(self, staged: Sequence[Staged]) -> None:
+        outputs = cast("Sequence[StagedRows]", staged)
+        self._check_places(outputs)
+        self._kafka.appender.append([(output.topic, output.partition, output.rows()) for output in outputs])
+        for output in outputs:
+            output.remove()
+
+    def publish(
+        self,
+        staged: Sequence[Staged],
+        marks: Mapping[str, bytes | None],
+        expect: Mapping[str, bytes | None] = {},
+        batch: PublishedBatch | None = None,
+    ) -> None:
+        """First Kafka's transaction, then the marks.
+
+        Where a process dies between the two, the batch is run again; then its fence, which was written in the
+        transaction, says that the output is there, and only the marks are left to be set. Without `batch` nothing says
+        so, and the output comes twice.
+        """
+        outputs = [output for output in cast("Sequence[StagedRows]", staged) if output.count]
+        failpoint("log.publish.before")
+        for name, value in expect.items():
+            if self.mark(name) != value:
+                raise MarkChanged(name)
+        self._check_places(outputs)
+        if outputs or batch is not None:
+            query = "" if batch is None else batch.query
+            self._kafka.transactor(query, self._life(query) if query else "").publish(outputs, batch)
+        failpoint("log.publish.sent")
+        self.home.set_marks(marks, expect)
+        failpoint("log.publish.committed")
+        if batch is not None:
+            self._kafka.progress.tell(batch)
+        for output in outputs:
+            output.remove()
+
+    def _check_places(self, outputs: Sequence[StagedRows]) -> None:
+        for topic, partition in {(output.topic, output.partition) for output in outputs}:
+            self._kafka.topics.recall(topic, partition)
+
+    def _life(self, query: str) -> str:
+        """A name for the time since the ledger of a query was created; gone with the home, if that is deleted."""
+        mark = f"kafka/{query}/life"
+        if self.home.mark(mark) is None:
+            try:
+                self.home.set_marks({mark: uuid.uuid4().hex.encode()}, {mark: None})
+            except MarkChanged:
+                pass  # another process was quicker
+        return (self.home.mark(mark) or b"").decode()
+
+    def mark(self, name: str) -> bytes | None:
+        return self.home.mark(name) if self._has_home else None
+
+    def marks(self, prefix: str) -> dict[str, bytes]:
+        return self.home.marks(prefix) if self._has_home else {}
+
+    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+        self.home.set_marks(updates, expect)
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        return self._kafka.groups.committed(group, topic)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        self._kafka.groups.commit(group, topic, offsets)
+
+    def join_group(
+        self,
+        group: str,
+        topics: Sequence[str],
+        listener: PartitionListener,
+        *,
+        lease_ms: int = DEFAULT_LEASE_MS,
+        max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
+    ) -> Membership:
+        return KafkaMembership(self._kafka.clients, group, topics, listener, lease_ms, max_pause_ms)
+
+    def groups(self) -> list[str]:
+        return list_groups(self._kafka.clients)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        return describe_group(self._kafka.clients, group)
+
+    def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Noted in the home. Kafka deletes old records by its own rules, whoever still needs them."""
+        self.home.set_protected(owner, offsets)
+
+    def enforce_retention(
+        self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
+    ) -> dict[tuple[str, int], int]:
+        """Nothing to do: Kafka deletes old records by itself."""
+        return {}
+
+    def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
+        """Kafka can cut a partition off at its beginning: what lies behind a record that stays, stays as well."""
+        start = self.start_offsets(topic)[partition]
+        left = within(ranges, start, self.home.protected().get((topic, partition), ranges[-1][1])) if ranges else []
+        if not left:
+            return 0
+        until, count = beginning(self.read(topic, partition, start, left[-1][1]), left)
+        if count:
+            delete_before(self._kafka.clients, topic, partition, until)
+        return count
+
+    def close(self) -> None:
+        """The home stays open: whoever else uses that directory in this process shares it."""
+        if not self.closed:
+            self.closed = True
+            mine = self._by_process.pop(os.getpid(), None)
+            if mine is not None:
+                mine.close()
+
+
+def _opened_again(options: KafkaOptions, directory: Path) -> KafkaBroker:
+    """What a pickled broker becomes; a function of the module, since a class method would travel by value."""
+    return KafkaBroker.shared(options, directory)

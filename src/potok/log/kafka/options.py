@@ -1,0 +1,118 @@
+"""What Kafka's client is told: from the URL, from the environment and from `potok.toml`, in this order of rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from potok.connectors.where import shown as without_password
+from potok.log.errors import BrokerNotSupported
+from potok.log.kafka.errors import OptionError
+
+SCHEME = "kafka://"
+DEFAULT_PORT = 9092
+HOME = "home"
+"""The one name in a URL's query that is Potok's own: the directory, or the server, for ledgers and state."""
+
+_SECRET_WORDS = ("password", "secret", "jaas", "key", "token")
+_MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """Where the brokers are, and the options of librdkafka by their own names.
+
+    >>> options = KafkaOptions.of_url("kafka://localhost:9092?security.protocol=SSL")
+    """
+
+    servers: tuple[str, ...]
+    values: Mapping[str, str] = field(default_factory=dict)
+    home: str = "data"
+
+    @classmethod
+    def of_url(cls, url: str, others: Mapping[str, str] | None = None, home: str = "") -> KafkaOptions:
+        """The options of a URL over those in `others` and `home`, which come from the settings."""
+        rest = url.removeprefix(SCHEME)
+        hosts, _, query = rest.partition("?")
+        servers = tuple(_server(host) for host in hosts.rstrip("/").split(",") if host)
+        if not url.startswith(SCHEME) or not servers or "/" in "".join(servers):
+            raise BrokerNotSupported(masked_url(url), 'write kafka://HOST:PORT, for example "kafka://localhost:9092"')
+        if "@" in hosts:
+            hint = "pass the user as ?sasl.username=, and the password as POTOK_KAFKA_SASL_PASSWORD"
+            raise BrokerNotSupported(SCHEME + _MASK + "@" + hosts.rpartition("@")[2], hint)
+        given = _pairs(query)
+        chosen = given.pop(HOME, home or "data")
+        return cls(servers, {**(others or {}), **given}, chosen)
+
+    def __hash__(self) -> int:
+        return hash((self.servers, tuple(sorted(self.values.items())), self.home))
+
+    def __repr__(self) -> str:
+        return f"KafkaOptions({self.url!r})"
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.servers)
+
+    @property
+    def home_url(self) -> str | None:
+        """The server that keeps ledgers and state; None where a directory does."""
+        return self.home if "://" in self.home and not self.home.startswith("file:") else None
+
+    @property
+    def home_path(self) -> Path:
+        """The directory for ledgers and state or, where a server keeps these, for what may get lost."""
+        return Path("data" if self.home_url else self.home.removeprefix("file:")).expanduser().resolve()
+
+    @property
+    def url(self) -> str:
+        """Without secrets: for people, not for opening it again."""
+        shown = [f"{name}={_MASK if is_secret(name) else quote(text, safe='/:')}" for name, text in self._listed()]
+        return SCHEME + self.bootstrap + ("?" + "&".join(shown) if shown else "")
+
+    def _listed(self) -> list[tuple[str, str]]:
+        home = [] if self.home == "data" else [(HOME, without_password(self.home))]
+        return home + sorted(self.values.items())
+
+    def client(self) -> dict[str, str]:
+        """The options in librdkafka's names."""
+        return {**self.values, "bootstrap.servers": self.bootstrap}
+
+    def hide(self, text: str) -> str:
+        """A text of somebody else without the secrets that may stand in it."""
+        for name, value in self.values.items():
+            if is_secret(name) and value:
+                text = text.replace(value, _MASK)
+        return text
+
+
+def is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def masked_url(url: str) -> str:
+    """A URL as it was typed, without its secrets."""
+    head, mark, query = url.partition("?")
+    shown = []
+    for pair in query.split("&"):
+        name, equals, _ = pair.partition("=")
+        shown.append(f"{name}={_MASK}" if equals and is_secret(unquote(name)) else pair)
+    return head + mark + "&".join(shown)
+
+
+def _server(host: str) -> str:
+    has_port = host.rpartition("]")[2].rpartition(":")[1]
+    return host if has_port else f"{host}:{DEFAULT_PORT}"
+
+
+def _pairs(query: str) -> dict[str, str]:
+    """Unlike in forms, a plus sign is a plus sign: it is frequent in passwords."""
+    found = {}
+    for pair in filter(None, query.split("&")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise OptionError(f'"{pair}" in the URL is not an option', "write it as NAME=VALUE")
+        found[unquote(name)] = unquote(value)
+    return found

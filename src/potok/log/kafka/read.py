@@ -1,0 +1,193 @@
+"""Reading a range of offsets with a consumer that is placed for each range, and kept for the next one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from potok.errors import LogError
+from potok.log.broker import READ_SCHEMA
+from potok.log.errors import OffsetOutOfRange, TopicNotFound
+from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.errors import KafkaUnreachable
+from potok.log.kafka.offsets import Positions
+from potok.log.kafka.topics import KnownTopic
+
+BATCH_RECORDS = 65_536
+BATCH_BYTES = 64 << 20
+_PIECE = 10_000
+_WAIT_S = 0.2
+
+_MOST_IDLE = 8
+"""Each holds connections and threads; a process seldom reads more ranges at once."""
+
+_OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
+
+
+class Readers:
+    """Consumers at rest. One that has read a topic before finds its leader without asking."""
+
+    def __init__(self, clients: Clients, positions: Positions) -> None:
+        self._clients, self._positions = clients, positions
+        self._lock = threading.Lock()
+        self._idle: list[Reader] = []
+
+    def read(self, topic: KnownTopic, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The records of a range. Control records, aborted and compacted ones leave gaps in it."""
+        if start == end:
+            return
+        reader = self._take(topic)
+        usable = False
+        try:
+            yield from reader.batches(topic.name, partition, start, end)
+            usable = True
+        except GeneratorExit:
+            usable = True
+            raise
+        except _OutOfRange as error:
+            raise self._explained(topic.name, partition, start, end) from error
+        finally:
+            self._give_back(reader, usable)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.close()
+
+    def _take(self, topic: KnownTopic) -> Reader:
+        with self._lock:
+            for reader in self._idle:
+                if topic in reader.knows:
+                    self._idle.remove(reader)
+                    return reader
+        # A consumer that has to learn of another topic takes longer than one that starts with it.
+        return Reader(self._clients, topic, self._positions)
+
+    def _give_back(self, reader: Reader, usable: bool) -> None:
+        spare: Reader | None = reader
+        if usable:
+            reader.rest()
+            with self._lock:
+                self._idle.append(reader)
+                spare = self._idle.pop(0) if len(self._idle) > _MOST_IDLE else None
+        if spare is not None:
+            spare.close()
+
+    def _explained(self, topic: str, partition: int, start: int, end: int) -> LogError:
+        first = self._positions.starts(topic)[partition]
+        last = self._positions.ends([topic])[topic][partition]
+        return OffsetOutOfRange(topic, partition, (start, end), (first, last))
+
+
+class _OutOfRange(Exception):
+    """Kafka does not hold all of the range."""
+
+
+class Reader:
+    """One consumer, which belongs to no group and is placed by hand."""
+
+    def __init__(self, clients: Clients, topic: KnownTopic, positions: Positions) -> None:
+        self._clients, self._positions = clients, positions
+        self.knows = {topic}
+        self._consumer: Consumer = clients.consumer(
+            group_id=clients.options.values.get("group.id", "potok-reader"),
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            enable_partition_eof=True,
+            isolation_level="read_committed",
+            auto_offset_reset="error",
+            # The end of a partition is told by an empty answer, and that should not keep us waiting. It costs nothing:
+            # a consumer at rest asks for nothing.
+            fetch_wait_max_ms=0,
+            queued_max_messages_kbytes=16 << 10,
+        )
+
+    def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        held: list[Message] = []
+        size = 0
+        for piece in self._pieces(topic, partition, start, end):
+            held += piece
+            size += sum(map(len, piece))
+            if len(held) >= BATCH_RECORDS or size >= BATCH_BYTES:
+                yield read_batch(held[:BATCH_RECORDS])
+                held, size = held[BATCH_RECORDS:], 0
+        if held:
+            yield read_batch(held)
+
+    def rest(self) -> None:
+        self._consumer.unassign()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _pieces(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Message]]:
+        position = start
+        deadline = time.monotonic() + PATIENCE_S
+        while position < end:
+            # Asked for many, the client waits until it has them all: so first for those at hand, then for a single one.
+            wanted = min(_PIECE, end - position)
+            messages = self._consumer.consume(wanted, 0) or self._consumer.consume(1, _WAIT_S)
+            records = [message for message in messages if message.error() is None]
+            for message in messages:
+                if (error := message.error()) is not None:
+                    position = max(position, self._at_end(error, message, topic, partition, end))
+            if records:
+                position = max(position, _offset(records[-1]) + 1)
+                if position > end:
+                    records = [record for record in records if _offset(record) < end]
+            if messages:
+                deadline = time.monotonic() + PATIENCE_S
+            elif time.monotonic() > deadline:
+                raise KafkaUnreachable(self._clients.options.bootstrap, f'no records of "{topic}" came')
+            yield records
+
+    def _at_end(self, error: KafkaError, message: Message, topic: str, partition: int, end: int) -> int:
+        """Up to where there is nothing more, if that is what was said."""
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            if _offset(message) < end and self._positions.ends([topic])[topic][partition] < end:
+                raise _OutOfRange
+            return _offset(message)
+        if code in _OUT_OF_RANGE:
+            raise _OutOfRange
+        if code in _PASSING:
+            return 0
+        if code in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise TopicNotFound(topic)
+        raise self._clients.translated(error, topic)
+
+
+def read_batch(messages: list[Message]) -> pa.RecordBatch:
+    """Records as a batch of READ_SCHEMA. Kafka keeps one time for each; that is when it came, as far as can be told."""
+    times = pa.array([message.timestamp()[1] for message in messages], pa.int64())
+    headers = [message.headers() for message in messages]
+    columns = [
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        times,
+        times,
+        pa.array(_listed(headers), READ_SCHEMA.field("headers").type),
+        pa.array([message.offset() for message in messages], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=READ_SCHEMA)
+
+
+def _listed(headers: Sequence[object]) -> list[list[dict[str, object]] | None]:
+    found: list[list[dict[str, object]] | None] = [None] * len(headers)
+    for row, listed in enumerate(headers):
+        if isinstance(listed, list) and listed:
+            found[row] = [{"name": name, "value": value} for name, value in listed]
+    return found
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    assert offset is not None
+    return offset

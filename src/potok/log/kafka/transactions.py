@@ -1,0 +1,140 @@
+"""The output of a query as Kafka's transactions: all records of a batch and its fence, or nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from potok.log.broker import PublishedBatch
+from potok.log.failpoint import failpoint
+from potok.log.kafka.append import Delivery, send
+from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.errors import QueryFenced
+from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
+from potok.log.kafka.offsets import Positions
+from potok.log.kafka.outgoing import Outgoing, outgoing
+from potok.log.kafka.staged_rows import StagedRows
+
+TIMEOUT_MS = 60_000
+"""A transaction that was neither committed nor aborted for so long is aborted by Kafka."""
+
+_ATTEMPTS = 5
+_PAUSE_S = 0.1
+
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+
+
+class Transactor:
+    """The one producer of a query. A second one, in whatever process, fences this one off."""
+
+    def __init__(
+        self, clients: Clients, positions: Positions, fences: Fences, name: str, query: str = "", life: str = ""
+    ) -> None:
+        """Without a query nothing is fenced: there is no ledger that could tell what was published."""
+        self._clients, self._positions, self._fences = clients, positions, fences
+        self._name, self._query, self._life = name, query, life
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+        self._fence: Fence | None = None
+        self._about = ""
+
+    def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
+        """Make the output of a batch visible, unless it is."""
+        with self._lock:
+            for attempt in range(_ATTEMPTS):
+                if attempt:
+                    time.sleep(_PAUSE_S * 2**attempt)
+                try:
+                    return self._publish(staged, batch)
+                except (KafkaException, SystemError) as error:
+                    self._recover(self._cause(error), last=attempt == _ATTEMPTS - 1)
+            return None
+
+    def close(self) -> None:
+        with self._lock:
+            self._producer = None
+
+    def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
+        producer = self._ready()
+        wanted = None if batch is None else fence_of(batch, self._life)
+        if wanted is not None and is_published(self._fence, wanted, self._query):
+            return
+        delivery = Delivery(len(staged) + 1)
+        producer.begin_transaction()
+        for output in staged:
+            for number, record in enumerate(outgoing(output.rows()), 1):
+                # One acknowledgement says for all: a record that does not arrive spoils the whole transaction.
+                report = delivery if number == output.count else None
+                send(producer, output.topic, output.partition, record, report)
+        if wanted is not None:
+            now = time.time_ns() // 1_000_000
+            send(producer, TOPIC, PARTITION, Outgoing(self._query.encode(), wanted.to_bytes(), now, None), delivery)
+        if producer.flush(TIMEOUT_MS / 1000):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if delivery.error is not None:
+            self._about = delivery.failed_topic
+            raise KafkaException(delivery.error)
+        failpoint("log.publish.written")
+        _patiently(lambda: producer.commit_transaction(PATIENCE_S))
+        self._fence = wanted
+        self._positions.wait_until_visible({place: max(offsets) for place, offsets in delivery.offsets.items()})
+
+    def _ready(self) -> Producer:
+        """The producer, after whatever an earlier one left open has ended; then the fence can be believed."""
+        if self._producer is None:
+            producer = self._clients.producer(
+                transactional_id=self._name,
+                transaction_timeout_ms=TIMEOUT_MS,
+            )
+            _patiently(lambda: producer.init_transactions(PATIENCE_S))
+            if self._query:
+                self._fences.prepare()
+                self._fence = self._fences.read(self._query)
+            self._producer = producer
+        return self._producer
+
+    def _cause(self, error: KafkaException | SystemError) -> KafkaError:
+        """What went wrong.
+
+        If a fatal error meets a report or a line of the log, the client cannot say so; asked for anything else, it can.
+        """
+        if isinstance(error, KafkaException):
+            known: KafkaError = error.args[0]
+            return known
+        try:
+            if self._producer is not None:
+                self._producer.abort_transaction(PATIENCE_S)
+        except KafkaException as told:
+            fatal: KafkaError = told.args[0]
+            return fatal
+        return KafkaError(KafkaError._FAIL, str(error), retriable=True)
+
+    def _recover(self, error: KafkaError, last: bool) -> None:
+        """Undo the transaction so that it can be tried again, or say why it cannot."""
+        if error.code() in _FENCED:
+            self._producer = None
+            raise QueryFenced(self._query)
+        hopeless = not (error.retriable() or error.txn_requires_abort() or error.fatal())
+        try:
+            if error.fatal() or self._producer is None:
+                raise KafkaException(error)
+            self._producer.abort_transaction(PATIENCE_S)
+        except KafkaException:
+            # The next producer ends what this one leaves open, and the fence says how it ended.
+            self._producer = None
+        if hopeless or last:
+            raise self._clients.translated(error, self._about)
+
+
+def _patiently(step: Callable[[], None]) -> None:
+    """Do again what may simply be done again: the client goes on where it was."""
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    while True:
+        try:
+            return step()
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise

@@ -1,0 +1,1 @@
+"""Where records go outside the log, and what each place promises."""

@@ -1,0 +1,116 @@
+"""Records handed to a function of the user's, in the driver, batch after batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from potok.errors import TopologyError
+from potok.expressions.function import Function
+from potok.records.rows import rows_of
+from potok.sinks.errors import DeliveryFailed
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.target import Batch, Failures, Opening, Outlet, Rows, Target, Types
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRecord:
+    """A record as a function of `to_callable` gets it."""
+
+    key: Any
+    value: Any
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class NotIdempotent(TopologyError):
+    """Exactly once was asked of a function that cannot tell a batch from another."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'"{name}" cannot be called exactly once: it is not told which batch it gets, and after a crash '
+            "a batch comes again",
+            hint="take the number of the batch too, lambda records, batch: ..., and replace what the same number "
+            'brought before; or pass guarantee="at_least_once" or "at_most_once"',
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallableTarget(Target):
+    """A function of the records of a batch and, if it takes two arguments, of the number of the batch.
+
+    It is called in the driver, so it may hold connections and files: it does not travel to the tasks.
+    """
+
+    verb: ClassVar[str] = "to_callable"
+
+    function: Function | None
+
+    @property
+    def label(self) -> str:
+        return "a function" if self.function is None else f"the function {self.function.name.split('<locals>.')[-1]}"
+
+    def check(self, types: Types, guarantee: Guarantee) -> None:
+        if guarantee is Guarantee.EXACTLY_ONCE and self.function is not None and self.function.arity < 2:
+            raise NotIdempotent(self.function.name)
+
+    def open(self, opening: Opening) -> Outlet:
+        return CallableOutlet(self, opening)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CallableTarget, (None,)
+
+
+class CallableOutlet(Outlet):
+    """Calls the function once for each batch that has records."""
+
+    def __init__(self, target: CallableTarget, opening: Opening) -> None:
+        assert target.function is not None
+        self._target, self._function, self._opening = target, target.function, opening
+
+    def deliver(self, batch: Batch, rows: Rows) -> Failures:
+        records = records_of(rows)
+        more = (batch.number,) if self._function.arity > 1 else ()
+        try:
+            refused = self._function(records, *more)
+            return _failures(refused, len(records))
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
+            raise DeliveryFailed(self._opening.step, self._target.label, batch.number, cause, lost=lost) from error
+
+    def close(self) -> None:
+        """The function is the user's, and so is what it opened."""
+
+
+def records_of(rows: Rows) -> list[SinkRecord]:
+    """Rows as the objects that a function gets."""
+    keys, values, times = rows_of(rows.key), rows_of(rows.value), rows.timestamp.tolist()
+    if rows.headers is None:
+        return list(map(SinkRecord, keys, values, times))
+    return list(map(SinkRecord, keys, values, times, map(_headers, _plain(rows.headers))))
+
+
+def _plain(headers: pa.Array) -> list[Any]:
+    found: list[Any] = headers.to_pylist()
+    return found
+
+
+def _headers(found: list[Mapping[str, Any]] | None) -> tuple[tuple[str, bytes], ...]:
+    return tuple((header["name"], header["value"]) for header in found or ())
+
+
+def _failures(returned: object, count: int) -> Failures:
+    """What a function returned: the records that it does not take, by index, or nothing; a lambda that ends in
+    `file.write(...)` returns a number."""
+    if returned is None or isinstance(returned, int | float | str | bytes):
+        return {}
+    if not isinstance(returned, Mapping):
+        raise TypeError(f"it returned {returned!r}; return nothing, or {{index: reason}} for records it does not take")
+    strange = [index for index in returned if type(index) is not int or not 0 <= index < count]
+    if strange:
+        raise TypeError(f"it returned the index {strange[0]!r}, and there are {count} records")
+    return {index: str(reason) for index, reason in returned.items()}

@@ -1,0 +1,58 @@
+"""What can go wrong with a sink outside the log.
+
+SinkError
+├── DeliveryFailed    a sink did not take a batch, also after some time
+├── SinkAhead         a sink has seen later batches than the query has committed
+├── SinkTaken         another step, or another start of the query, delivers there
+├── SinkMisfit        what is there does not fit what is delivered
+└── SinkDriverMissing the package that talks to it is not installed
+"""
+
+from __future__ import annotations
+
+from potok.errors import SinkError
+
+
+class DeliveryFailed(SinkError):
+    """A batch that a sink did not take."""
+
+    def __init__(self, step: str, label: str, batch: int, cause: str, *, lost: bool = False) -> None:
+        hint = "nothing was skipped: start the query again, and the batch is delivered again"
+        if lost:
+            hint = (
+                "the sink promises at_most_once, so its records of this batch will not come again; "
+                'use guarantee="at_least_once" if they must'
+            )
+        super().__init__(f'sink "{step}" ({label}) did not take batch {batch}: {cause}', hint=hint)
+
+
+class SinkAhead(SinkError):
+    """The query was started over, or put back, and the sink remembers later batches."""
+
+    def __init__(self, step: str, label: str, seen: int, committed: int, remedy: str) -> None:
+        super().__init__(
+            f'sink "{step}" ({label}) has seen batch {seen}, but the query has committed {committed} only: '
+            "it was started over, or another query of this name delivers there",
+            hint=remedy,
+        )
+
+
+class SinkTaken(SinkError):
+    """Somebody else delivers to this place."""
+
+    def __init__(self, step: str, label: str, owner: str, remedy: str) -> None:
+        super().__init__(f'sink "{step}" cannot deliver to {label}: {owner} delivers there', hint=remedy)
+
+
+class SinkMisfit(SinkError):
+    """What is there does not fit what is delivered."""
+
+    def __init__(self, step: str, label: str, cause: str, hint: str) -> None:
+        super().__init__(f'sink "{step}" does not fit {label}: {cause}', hint=hint)
+
+
+class SinkDriverMissing(SinkError):
+    """The package that talks to a sink is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs its driver, which is not installed", hint=f'pip install "potok[{extra}]"')

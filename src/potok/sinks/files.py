@@ -1,0 +1,209 @@
+"""Records in files: the tasks write them under a temporary name, and the driver gives them their own at the commit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from potok.errors import TopologyError
+from potok.sinks.bodies import json_bodies, null_values
+from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken
+from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.target import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
+
+PRIVATE = "_potok"
+"""The directory for manifests and for what is not finished; those who read a directory of files step over names like
+this one."""
+
+OWNER = "owner.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTarget(PartTarget):
+    """A directory of Parquet or JSON files, on a disk that all tasks see under this path."""
+
+    verb: ClassVar[str] = "to_files"
+
+    path: str
+    format: str
+    compression: str
+    with_key: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.format} files in {self.path}"
+
+    def check(self, types: Types, guarantee: Guarantee) -> None:
+        if self.format not in COMPRESSIONS:
+            raise TopologyError(f'files cannot be written as "{self.format}"', hint="choose parquet or json")
+        if self.compression not in COMPRESSIONS[self.format]:
+            known = ", ".join(name or "none" for name in COMPRESSIONS[self.format])
+            raise TopologyError(f'{self.format} is not compressed by "{self.compression}"', hint=f"choose {known}")
+        if self.format == "parquet" and (types.value is None or (self.with_key and types.key is None)):
+            what = "values" if types.value is None else "keys"
+            raise TopologyError(
+                f"Parquet has typed columns, and these {what} have no type",
+                hint=f'declare it where the {what} are made, for example value=Order, or write format="json"',
+            )
+
+    def prepare(self, rows: Rows, types: Types) -> Prepared:
+        if self.format == "json":
+            bodies = json_bodies(rows, with_key=self.with_key)
+            return Prepared([None] * len(rows), bodies.values, bodies.errors)
+        return Prepared(rows.key, rows.value, {} if self.with_key else null_values(rows.value))
+
+    def write(self, rows: Rows, query: str, step: str) -> Part:
+        place = Path(self.path) / PRIVATE / unfinished(query, step) / f"{uuid.uuid4().hex}.tmp"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if self.format == "json":
+            write_json(place, rows.value, self.compression)
+        else:
+            write_parquet(place, rows, self.compression, with_key=self.with_key)
+        with open(place, "rb") as file:
+            os.fsync(file.fileno())
+        return Part(str(place), len(rows), place.stat().st_size)
+
+    def open(self, opening: Opening) -> PartOutlet:
+        return FilesOutlet(self, opening)
+
+
+def unfinished(query: str, step: str) -> str:
+    """The name of the directory for what the tasks of a step are writing."""
+    return f"tmp-{hashlib.blake2b(f'{query}/{step}'.encode(), digest_size=6).hexdigest()}"
+
+
+class FilesOutlet(PartOutlet):
+    """Gives the files of a batch their names.
+
+    With exactly_once a name depends on the batch alone, so that a batch that comes again replaces its files, and a
+    manifest, written last, names the files of a batch. Otherwise it depends on the epoch too, so that nothing
+    is ever replaced, and several queries may share a directory.
+    """
+
+    def __init__(self, target: FilesTarget, opening: Opening) -> None:
+        self._target, self._opening = target, opening
+        self._directory = Path(target.path)
+        self._private = self._directory / PRIVATE
+        self._unfinished = self._private / unfinished(opening.query, opening.step)
+        self._exactly = opening.guarantee is Guarantee.EXACTLY_ONCE
+        self._suspect: int | None = opening.committed + 1
+        try:
+            self._unfinished.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            if self._exactly:
+                self._claim()
+        except OSError as error:
+            raise self._failed(opening.committed + 1, error) from error
+
+    def accept(self, batch: Batch, parts: Sequence[Part]) -> None:
+        try:
+            names = [self._name(batch, number) for number in range(len(parts))]
+            for part, name in zip(parts, names, strict=True):
+                os.replace(part.path, self._directory / name)
+            if self._exactly:
+                self._drop_dead(batch, len(parts))
+                _sync(self._directory)
+                self._write_manifest(batch, parts, names)
+            else:
+                _sync(self._directory)
+            self._sweep()
+        except OSError as error:
+            raise self._failed(batch.number, error) from error
+
+    def close(self) -> None:
+        """Nothing stays open between two batches."""
+
+    def _name(self, batch: Batch, number: int) -> str:
+        part = f"{batch.number:010}-{number:03}"
+        if not self._exactly:
+            part = f"{self._unfinished.name.removeprefix('tmp-')}-{batch.epoch:06}-{part}"
+        return f"part-{part}{ending_of(self._target.format, self._target.compression)}"
+
+    def _drop_dead(self, batch: Batch, count: int) -> None:
+        """Remove what an attempt that never committed left: more files of this batch, or a batch that is empty now."""
+        if self._suspect is not None and self._suspect < batch.number:
+            self._drop_from(Batch(batch.epoch, self._suspect), 0)
+            self._manifest(self._suspect).unlink(missing_ok=True)
+        self._suspect = None
+        self._drop_from(batch, count)
+
+    def _drop_from(self, batch: Batch, number: int) -> None:
+        while (path := self._directory / self._name(batch, number)).exists():
+            path.unlink()
+            number += 1
+
+    def _manifest(self, number: int) -> Path:
+        return self._private / f"{number:010}.json"
+
+    def _write_manifest(self, batch: Batch, parts: Sequence[Part], names: Sequence[str]) -> None:
+        listed = [{"name": n, "rows": p.rows, "bytes": p.bytes} for n, p in zip(names, parts, strict=True)]
+        rows = sum(part.rows for part in parts)
+        content = {"query": self._opening.query, "step": self._opening.step, "batch": batch.number, "rows": rows}
+        draft = self._unfinished / "manifest"
+        _write(draft, json.dumps(content | {"files": listed}))
+        os.replace(draft, self._manifest(batch.number))
+        _sync(self._private)
+
+    def _claim(self) -> None:
+        """Names tell batches apart and nothing else, so a directory has one owner."""
+        me = {"query": self._opening.query, "step": self._opening.step}
+        path = self._private / OWNER
+        if not path.exists():
+            draft = self._unfinished / OWNER
+            _write(draft, json.dumps(me))
+            # A link, unlike a rename, does not take the place of what another query has put there meanwhile.
+            with suppress(FileExistsError):
+                os.link(draft, path)
+            draft.unlink()
+            _sync(self._private)
+        owner = json.loads(path.read_text())
+        step, label = self._opening.step, self._target.label
+        if owner != me:
+            remedy = "choose another directory"
+            if owner["query"] == me["query"]:
+                remedy += f', or, if it is the same sink under another name, pass name="{owner["step"]}"'
+            raise SinkTaken(step, label, f'step "{owner["step"]}" of query "{owner["query"]}"', remedy)
+        seen = max((int(found.stem) for found in self._private.glob("[0-9]*.json")), default=0)
+        if seen > self._opening.committed + 1:
+            remedy = "empty the directory, or choose another"
+            raise SinkAhead(step, label, seen, self._opening.committed, remedy)
+
+    def _sweep(self) -> None:
+        """Remove what tasks wrote that died, or whose batch did."""
+        for left in self._unfinished.iterdir():
+            left.unlink(missing_ok=True)
+
+    def _failed(self, batch: int, error: OSError) -> DeliveryFailed:
+        lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
+        return DeliveryFailed(self._opening.step, self._target.label, batch, str(error), lost=lost)
+
+
+def batches_in(path: str | Path) -> dict[int, list[Path]]:
+    """The files of a directory by batch, as its manifests have them: each batch whole, or not at all."""
+    manifests = sorted((Path(path) / PRIVATE).glob("[0-9]*.json"))
+    found = [json.loads(manifest.read_text()) for manifest in manifests]
+    return {batch["batch"]: [Path(path) / file["name"] for file in batch["files"]] for batch in found}
+
+
+def _write(path: Path, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

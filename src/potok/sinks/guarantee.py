@@ -1,0 +1,43 @@
+"""How often a record reaches a sink when the process dies in between."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from potok.errors import TopologyError
+
+
+class UnknownGuarantee(TopologyError):
+    """A guarantee that nobody gives."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f'there is no guarantee "{given}"',
+            hint='write guarantee="exactly_once", "at_least_once" or "at_most_once"',
+        )
+
+
+class Guarantee(StrEnum):
+    """What a sink promises about each record."""
+
+    AT_MOST_ONCE = "at_most_once"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"
+
+    @classmethod
+    def of(cls, given: str) -> Guarantee:
+        """By its name; dashes do as well as underscores."""
+        try:
+            return cls(given.replace("-", "_"))
+        except (ValueError, AttributeError):
+            raise UnknownGuarantee(given) from None
+
+    @property
+    def before_commit(self) -> bool:
+        """Whether output goes out before the ledger says so: then a crash repeats it, else a crash loses it."""
+        return self is not Guarantee.AT_MOST_ONCE
+
+    @property
+    def note(self) -> str:
+        """What a description adds: nothing for the guarantee that goes without saying."""
+        return "" if self is Guarantee.EXACTLY_ONCE else self.value

@@ -1,0 +1,165 @@
+"""A backup of the state of a query: a directory with a file of cells for each shard, and a manifest.
+
+The cells are as every store has them, so a backup of one store can be restored into any other. Files are Arrow streams
+of (table, key, cell); the manifest has their checksums, and each cell has one of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from potok.errors import StateError
+from potok.state.entry import Entry
+from potok.state.store import Row, Snapshot
+
+MANIFEST = "backup.json"
+FORMAT = 1
+
+PAGE = 20_000
+"""Cells in one part of a file."""
+
+_SCHEMA = pa.schema([("table", pa.dictionary(pa.int32(), pa.string())), ("key", pa.binary()), ("cell", pa.binary())])
+
+
+class NoBackup(StateError):
+    """A directory that holds no backup, or one of another time."""
+
+    def __init__(self, directory: Path, why: str) -> None:
+        super().__init__(f"{directory} holds no backup that can be read: {why}", hint="potok state backup makes one")
+
+
+class DamagedBackup(StateError):
+    """A file of a backup that is not as it was written."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} is damaged: {why}", hint="use another copy of the backup")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFile:
+    name: str
+    cells: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup is of: a batch, with its offsets and clocks, and the marks that say how its cells are read."""
+
+    query: str
+    entry: Entry
+    marks: Mapping[str, bytes]
+    files: tuple[ShardFile, ...]
+    created_at_ms: int
+    place: str
+
+    @property
+    def cells(self) -> int:
+        return sum(file.cells for file in self.files)
+
+    def write(self, directory: Path) -> None:
+        data = {
+            "format": FORMAT,
+            "query": self.query,
+            "created_at_ms": self.created_at_ms,
+            "place": self.place,
+            "entry": json.loads(self.entry.to_bytes()),
+            "marks": {name: base64.b64encode(value).decode() for name, value in self.marks.items()},
+            "files": [asdict(file) for file in self.files],
+        }
+        _durable(directory / MANIFEST, json.dumps(data, indent=2).encode())
+
+    @classmethod
+    def read(cls, directory: Path) -> Manifest:
+        try:
+            data: dict[str, Any] = json.loads((directory / MANIFEST).read_bytes())
+        except (OSError, ValueError) as error:
+            raise NoBackup(directory, str(error)) from error
+        if data.get("format") != FORMAT:
+            raise NoBackup(directory, f"its format is {data.get('format')}, not {FORMAT}")
+        return cls(
+            data["query"],
+            Entry.of_bytes(json.dumps(data["entry"]).encode()),
+            {name: base64.b64decode(text) for name, text in data["marks"].items()},
+            tuple(ShardFile(**file) for file in data["files"]),
+            data["created_at_ms"],
+            data["place"],
+        )
+
+
+def write_shard(directory: Path, shard: int, snapshot: Snapshot) -> ShardFile:
+    """The cells of a shard as a file that is durable when this returns."""
+    name, count = f"shard-{shard}.arrow", 0
+    options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
+    with (directory / name).open("wb") as file:
+        with pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
+            tables = snapshot.tables()
+            for number, table in enumerate(tables):
+                for page in _pages(snapshot.rows(table)):
+                    writer.write_batch(_batch(tables, number, page))
+                    count += len(page)
+        file.flush()
+        os.fsync(file.fileno())
+    return ShardFile(name, count, (directory / name).stat().st_size, _digest(directory / name))
+
+
+def _batch(tables: list[str], number: int, page: list[Row]) -> pa.RecordBatch:
+    names = pa.DictionaryArray.from_arrays(pa.array([number] * len(page), pa.int32()), pa.array(tables, pa.string()))
+    keys, cells = ([row[part] for row in page] for part in (0, 1))
+    return pa.record_batch([names, pa.array(keys, pa.binary()), pa.array(cells, pa.binary())], schema=_SCHEMA)
+
+
+def _pages(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    page: list[Row] = []
+    for row in rows:
+        page.append(row)
+        if len(page) == PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def check_file(directory: Path, file: ShardFile) -> None:
+    """Whether a file is as it was written."""
+    path = directory / file.name
+    try:
+        found = _digest(path)
+    except OSError as error:
+        raise DamagedBackup(path, str(error)) from error
+    if found != file.sha256:
+        raise DamagedBackup(path, "its checksum is another")
+
+
+def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row]]]:
+    """The cells of a file, table by table, in parts."""
+    path = directory / file.name
+    try:
+        with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                table = batch.column("table")[0].as_py()
+                yield table, list(zip(batch.column("key").to_pylist(), batch.column("cell").to_pylist(), strict=True))
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedBackup(path, str(error)) from error
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _durable(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

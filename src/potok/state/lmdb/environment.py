@@ -1,0 +1,164 @@
+"""LMDB environments: one per path and process, opened once, grown on demand."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+
+from potok.errors import StateError
+from potok.state.cell import REPAIR
+
+T = TypeVar("T")
+
+MAP_SIZE = 4 << 30
+MAX_TABLES = 1024
+MAX_READERS = 510
+
+# LMDB forbids opening one path twice in a process, and an environment does not survive a fork.
+_open: dict[tuple[int, str], Environment] = {}
+_guard = threading.Lock()
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LITTLE_ROOM = 64 << 20
+_DAMAGED = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
+
+
+class StateFull(StateError):
+    """No room for the state of a query."""
+
+    def __init__(self, path: Path, cause: str) -> None:
+        super().__init__(
+            f"no room to write the state at {path}: {cause}",
+            hint="nothing of the batch is visible; free some space, and start the query again",
+        )
+
+
+class StateDamaged(StateError):
+    """A file of the state that cannot be read at all."""
+
+    def __init__(self, path: Path, cause: str) -> None:
+        super().__init__(f"the state at {path} is damaged: {cause}", hint=REPAIR)
+
+
+class Environment:
+    """An LMDB environment that grows when it is full and follows when another process made it grow."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        if create:
+            path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._env = lmdb.open(
+                str(path),
+                map_size=MAP_SIZE,
+                max_dbs=MAX_TABLES,
+                max_readers=MAX_READERS,
+                readonly=not create,
+                create=create,
+                readahead=False,
+                meminit=False,
+            )
+        except lmdb.Error as error:
+            raise self._translated(error) from error
+        self.writable = create
+        if create:
+            # Readers that were killed would keep their pages from being used again.
+            self._env.reader_check()
+        self._tables: dict[str, Any] = {}
+        # To open a table is a write too, and waits for another thread's without letting that one go on.
+        self._writing = threading.RLock()
+
+    def table(self, name: str) -> Any | None:
+        """The handle of a named table, or None where it does not exist and cannot be made."""
+        handle = self._tables.get(name)
+        if handle is None:
+            try:
+                with self._writing:
+                    handle = self._env.open_db(name.encode(), create=self.writable)
+            except (lmdb.NotFoundError, lmdb.ReadonlyError):
+                return None
+            except lmdb.Error as error:
+                raise self._translated(error) from error
+            self._tables[name] = handle
+        return handle
+
+    def table_names(self) -> list[str]:
+        return self.read(lambda txn: [key.decode() for key, _ in txn.cursor()])
+
+    def read(self, work: Callable[[Any], T]) -> T:
+        """Run `work` in a short read transaction."""
+        try:
+            with self._begin(write=False) as txn:
+                return work(txn)
+        except _DAMAGED as error:
+            raise self._translated(error) from error
+
+    def write(self, work: Callable[[Any], T]) -> T:
+        """Run `work` in one write transaction; it runs again in a larger map if this one is full."""
+        while True:
+            try:
+                with self._writing, self._begin(write=True) as txn:
+                    return work(txn)
+            except lmdb.MapFullError:
+                self._env.set_mapsize(self._env.info()["map_size"] * 2)
+            except lmdb.Error as error:
+                raise self._translated(error) from error
+
+    def snapshot(self) -> tuple[Any, dict[str, Any]]:
+        """A read transaction that the caller ends, and the tables in it: a transaction knows only those opened
+        before."""
+        for name in self.table_names():
+            self.table(name)
+        return self._begin(write=False), dict(self._tables)
+
+    def _begin(self, *, write: bool) -> Any:
+        try:
+            return self._env.begin(write=write)
+        except lmdb.MapResizedError:
+            self._env.set_mapsize(0)
+            return self._env.begin(write=write)
+
+    def _translated(self, error: lmdb.Error) -> StateError:
+        code = getattr(error, "code", 0)
+        # LMDB tells of a write cut short by a full disk as an I/O error.
+        if code in _NO_ROOM or (code == errno.EIO and shutil.disk_usage(self.path).free < _LITTLE_ROOM):
+            return StateFull(self.path, str(error))
+        if isinstance(error, _DAMAGED):
+            return StateDamaged(self.path, str(error))
+        return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
+
+    def size_bytes(self) -> int:
+        return (self.path / "data.mdb").stat().st_size
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def open_environment(path: Path, *, create: bool = True) -> Environment:
+    """The environment at a path: the one that this process has open, or a new one."""
+    real = os.path.abspath(path)
+    with _guard:
+        key = (os.getpid(), real)
+        found = _open.get(key)
+        if found is not None and create and not found.writable:
+            found.close()
+            found = None
+        if found is None:
+            found = _open[key] = Environment(Path(real), create=create)
+        return found
+
+
+def close_environment(path: Path) -> None:
+    """Close what this process has open at a path, so that the files can be removed."""
+    with _guard:
+        found = _open.pop((os.getpid(), os.path.abspath(path)), None)
+        if found is not None:
+            found.close()

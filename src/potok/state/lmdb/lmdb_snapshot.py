@@ -1,0 +1,56 @@
+"""A shard in LMDB as of one instant, while others go on writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from potok.state.fence import Attempt
+from potok.state.lmdb.buffered import BufferedTable
+from potok.state.lmdb.environment import Environment, open_environment
+from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
+from potok.state.store import Row, Snapshot, stored_key
+
+
+class LmdbSnapshot(Snapshot):
+    """One read transaction over all tables of a shard."""
+
+    frozen = True
+
+    def __init__(self, path: Path) -> None:
+        self._environment: Environment | None = None
+        if (path / "data.mdb").exists():
+            self._environment = open_environment(path, create=False)
+        self._txn: Any = None
+        self._tables: dict[str, Any] = {}
+
+    def __enter__(self) -> LmdbSnapshot:
+        if self._environment is not None:
+            self._txn, self._tables = self._environment.snapshot()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._txn is not None:
+            self._txn.abort()
+            self._txn = None
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        if self._txn is None:
+            return None
+        return BufferedTable(table, self._tables.get).get_many(self._txn, [stored_key(key)])[0]
+
+    def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
+        if self._txn is None:
+            return iter(())
+        return BufferedTable(table, self._tables.get).scan(self._txn, start, stop)
+
+    def tables(self) -> list[str]:
+        return logical_tables(list(self._tables))
+
+    def attempt(self) -> Attempt | None:
+        meta = self._tables.get(META)
+        if self._txn is None or meta is None:
+            return None
+        seen = self._txn.get(ATTEMPT, None, meta)
+        return Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else None

@@ -1,0 +1,102 @@
+"""The cells of one shard of a query in LMDB: many processes read while one writes."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from potok.state.fence import Attempt, StaleAttempt
+from potok.state.lmdb.buffered import BufferedTable, trees_of
+from potok.state.lmdb.environment import close_environment, open_environment
+from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
+
+META = "/meta"
+ATTEMPT = b"attempt"
+ATTEMPT_FORMAT = struct.Struct(">IQ")
+
+
+class LmdbStore(Store):
+    """One environment of named tables, two trees each (`buffered.py`)."""
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        if not create and not (path / "data.mdb").exists():
+            raise StateMissing(path)
+        self.path, self.place = path, str(path)
+        self._environment = open_environment(path, create=create)
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        trees = BufferedTable(table, self._environment.table)
+        return self._environment.read(lambda txn: trees.get_many(txn, keys))
+
+    def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
+        writes = [(table, items) for table, items in writes if items]
+        removals = [(table, keys) for table, keys in removals if keys]
+        trees = {table: BufferedTable(table, self._environment.table) for table, _ in [*writes, *removals]}
+        meta = self._environment.table(META)
+
+        def work(txn: Any) -> None:
+            seen = txn.get(ATTEMPT, None, meta)
+            highest = Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else attempt
+            if attempt < highest:
+                raise StaleAttempt(attempt, highest, self.place)
+            txn.put(ATTEMPT, ATTEMPT_FORMAT.pack(*attempt), db=meta)
+            for table, keys in removals:
+                for key in keys:
+                    trees[table].delete(txn, key)
+            for table, items in writes:
+                trees[table].put_many(txn, items)
+
+        self._environment.write(work)
+
+    def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
+        trees = BufferedTable(table, self._environment.table)
+        return self._environment.read(lambda txn: list(itertools.islice(trees.scan(txn, start, stop), limit)))
+
+    def ranges(self, table: str, ranges: Sequence[Range]) -> list[list[Row]]:
+        trees = BufferedTable(table, self._environment.table)
+        return self._environment.read(lambda txn: [list(trees.scan(txn, start, stop)) for start, stop in ranges])
+
+    def entries(self, table: str) -> int:
+        return self._environment.read(BufferedTable(table, self._environment.table).entries)
+
+    def tables(self) -> list[str]:
+        return logical_tables(self._environment.table_names())
+
+    def drop_tables(self, tables: Sequence[str]) -> None:
+        there = set(self._environment.table_names())
+        names = [tree for table in tables for tree in trees_of(table) if tree in there]
+        handles = [self._environment.table(name) for name in names]
+
+        def work(txn: Any) -> None:
+            for handle in handles:
+                txn.drop(handle, delete=False)
+
+        self._environment.write(work)
+
+    def attempt(self) -> Attempt | None:
+        meta = self._environment.table(META)
+        if meta is None:
+            return None
+        seen = self._environment.read(lambda txn: txn.get(ATTEMPT, None, meta))
+        return Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else None
+
+    def clear(self) -> None:
+        close_environment(self.path)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._environment = open_environment(self.path)
+
+    def size_bytes(self) -> int:
+        return self._environment.size_bytes()
+
+    def close(self) -> None:
+        close_environment(self.path)
+
+
+def logical_tables(names: Sequence[str]) -> list[str]:
+    """The tables that somebody wrote to, by the names of their trees."""
+    small = {trees_of(name)[1] for name in names}
+    return sorted(name for name in names if name != META and name not in small)

@@ -1,0 +1,1 @@
+"""Cells and books in Redis."""

@@ -1,0 +1,152 @@
+"""Old records again: replays beside a query, other offsets, and shadows that take a query's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import potok
+from potok import StreamsBuilder
+from potok.engine import repair
+from potok.engine.lock import QueryLock
+from potok.engine.prepare import prepare, query_directory
+from potok.engine.replay import NothingToReplay, ReplayExists, start_replay
+from potok.engine.shadow import catch_up, shadow_of, start_shadow, swap
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.errors import FellBehind
+from potok.records.log_record import LogRecord
+from potok.settings import Settings
+from potok.testing.outputs import read_outputs
+from potok.views.ledger_view import read_entry
+from potok.views.tables import Tables
+
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.timeout(300)]
+
+
+def counting(times: int = 1) -> StreamsBuilder:
+    """How often each word came, so many times over: a program, and a changed one."""
+    builder = StreamsBuilder("words")
+    words = builder.stream("texts", value=str).group_by(lambda v: v)
+    words.aggregate(initializer=0, aggregator=lambda k, v, n: n + times, name="counts").to_stream().to("changes")
+    return builder
+
+
+def written(path: Path, *words: str, first_ms: int = 0) -> EmbeddedBroker:
+    """Each word a second after the one before."""
+    broker = EmbeddedBroker.shared(path)
+    broker.create_topic("texts", 1, exist_ok=True)
+    records = [LogRecord(None, word.encode(), first_ms + 1_000 * number) for number, word in enumerate(words)]
+    broker.append("texts", records)
+    return broker
+
+
+def counts(broker: EmbeddedBroker, query: str) -> dict[str, int]:
+    return dict(Tables(broker, query)["counts"].all())
+
+
+def test_a_replay_goes_into_other_topics_and_tables_and_leaves_the_query_alone(tmp_path: Path) -> None:
+    broker = written(tmp_path, "a", "b", "a", "b", "b")
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    standing = read_entry(broker, "words")
+    settings = Settings(broker=str(tmp_path))
+
+    start_replay(counting(10).build(), broker, 1_000, 4_000, "again-", settings).wait()
+
+    assert counts(broker, "again-words") == {"a": 10, "b": 20}
+    assert {record.key: record.value for record in read_outputs(broker, "again-changes")} == {"a": 10, "b": 20}
+    assert counts(broker, "words") == {"a": 2, "b": 3}
+    assert read_entry(broker, "words") == standing
+    with pytest.raises(ReplayExists, match="again-words"):
+        start_replay(counting().build(), broker, 0, 4_000, "again-", settings)
+    with pytest.raises(NothingToReplay):
+        start_replay(counting().build(), broker, 4_000, 4_000, "more-", settings)
+
+
+def test_offsets_move_with_the_tables_built_anew_or_kept(tmp_path: Path) -> None:
+    broker = written(tmp_path, "a", "b", "a")
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    moves = repair.plan_moves(broker, "words", {"texts": {0: 1}})
+    assert [(move.before, move.after) for move in moves] == [(3, 1)]
+
+    with pytest.raises(repair.StateInTheWay, match="counts"):
+        repair.reset(broker, "words", moves, drop_state=False, keep_state=False)
+    repair.reset(broker, "words", moves, drop_state=True, keep_state=False)
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    assert counts(broker, "words") == {"b": 1, "a": 1}
+
+    repair.reset(
+        broker, "words", repair.plan_moves(broker, "words", {"texts": {0: 0}}), drop_state=False, keep_state=True
+    )
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    assert counts(broker, "words") == {"b": 2, "a": 3}
+
+    with pytest.raises(repair.OutsideTheLog, match="no offset 9"):
+        repair.plan_moves(broker, "words", {"texts": {0: 9}})
+
+
+def test_a_query_that_is_forgotten_starts_over(tmp_path: Path) -> None:
+    broker = written(tmp_path, "a", "b", "a")
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    repair.forget(broker, "words")
+    assert read_entry(broker, "words") is None
+    assert broker.marks("query/words/") == {}
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    assert counts(broker, "words") == {"a": 2, "b": 1}
+
+
+def test_a_running_query_cannot_be_repaired(tmp_path: Path) -> None:
+    broker = written(tmp_path, "a")
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    lock = QueryLock(query_directory(broker, "words"), "words")
+    try:
+        with pytest.raises(potok.PotokError, match="already runs"):
+            repair.forget(broker, "words")
+    finally:
+        lock.release()
+
+
+def test_a_shadow_takes_the_place_of_the_query_exactly_where_that_stands(tmp_path: Path) -> None:
+    broker = written(tmp_path, "a", "b", "a")
+    settings = Settings(broker=str(tmp_path))
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    written(tmp_path, "b", "b", first_ms=10_000)
+
+    with start_shadow(counting(100).build(), broker, settings) as building:
+        while building.offsets.topics.get("texts", {}).get(0, 0) < 3:
+            assert not building.wait(0.05)
+        assert counts(broker, "words") == {"a": 2, "b": 1}, "the old tables are served meanwhile"
+    shadow = shadow_of(counting().build()).name
+    assert counts(broker, shadow) == {"a": 200, "b": 100}, "it does not pass the query"
+
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    catch_up(counting(100).build(), broker, settings).wait()
+    assert swap(broker, "words") == "words"
+    assert counts(broker, "words") == {"a": 200, "b": 300}
+    assert read_entry(broker, shadow) is None
+
+    written(tmp_path, "a", first_ms=20_000)
+    potok.run(counting(100), broker=tmp_path, until_end=True)
+    assert counts(broker, "words") == {"a": 300, "b": 300}
+    assert [record.value for record in read_outputs(broker, "changes")][-1] == 300
+
+    start_shadow(counting().build(), broker, settings).stop()
+    catch_up(counting().build(), broker, settings).wait()
+    assert swap(broker, "words") == f"{shadow}.1", "a second shadow has cells of its own"
+    assert counts(broker, "words") == {"a": 3, "b": 3}
+
+
+def test_a_query_that_has_fallen_off_the_log_says_so_or_jumps(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    broker.create_topic("texts", 1, segment_bytes=200, retention_bytes=1)
+    potok.run(counting(), broker=tmp_path, until_end=True)
+    for number in range(40):
+        broker.append("texts", [LogRecord(None, f"word-{number}".encode(), number)])
+    broker.set_protected("query/words/", {})
+    broker.enforce_retention("texts")
+    first = broker.start_offsets("texts")[0]
+    assert first > 0
+    with pytest.raises(FellBehind, match=f"{first} records"):
+        prepare(counting(), broker, Settings(broker=str(tmp_path)))
+    potok.run(counting(), broker=tmp_path, until_end=True, on_lost="jump")
+    assert len(counts(broker, "words")) == 40 - first

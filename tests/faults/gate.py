@@ -1,0 +1,100 @@
+"""What a task meets in the middle of a batch, so that the fault happens there and not at some other time."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 240.0
+_LOOK_S = 0.01
+
+_seen: dict[str, int] = {}
+"""Records that this process has seen, by gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Lets `after` records pass in each process; the next one waits until it is let go, or until its process dies.
+
+    Whoever comes first waits, and nobody after: a batch that is tried again passes.
+    """
+
+    directory: str
+    after: int
+
+    def __call__(self, _: Any) -> None:
+        seen = _seen[self.directory] = _seen.get(self.directory, 0) + 1
+        if seen != self.after:
+            return
+        try:
+            descriptor = os.open(self.reached, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            return
+        os.write(descriptor, str(os.getpid()).encode())
+        os.close(descriptor)
+        end = time.monotonic() + PATIENCE_S
+        while not self._go.exists():
+            if time.monotonic() > end:
+                raise TimeoutError("nobody let this record go")
+            time.sleep(_LOOK_S)
+
+    @property
+    def reached(self) -> Path:
+        return Path(self.directory) / "reached"
+
+    @property
+    def _go(self) -> Path:
+        return Path(self.directory) / "go"
+
+    @property
+    def told(self) -> list[Any]:
+        """What a program is told, so that it makes the same."""
+        return ["gate", self.directory, self.after]
+
+    def holder(self) -> int | None:
+        """The process that waits; None as long as none does."""
+        try:
+            return int(self.reached.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def let_go(self) -> None:
+        self._go.touch()
+
+
+@dataclass(frozen=True, slots=True)
+class Stumble:
+    """Ends its process when it sees a certain order, so many times: the task is tried again, and meets it again."""
+
+    directory: str
+    user: str
+    amount: int
+    times: int
+
+    def __call__(self, order: Any) -> None:
+        if (order["user"], order["amount"]) != (self.user, self.amount):
+            return
+        for number in range(self.times):
+            try:
+                os.close(os.open(Path(self.directory) / str(number), os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os._exit(1)
+
+    @property
+    def told(self) -> list[Any]:
+        return ["stumble", self.directory, self.user, self.amount, self.times]
+
+    def stumbled(self) -> int:
+        return len(list(Path(self.directory).iterdir()))
+
+
+def watch_of(told: list[Any] | None) -> Gate | Stumble | None:
+    """What a program was told to watch its records with."""
+    if told is None:
+        return None
+    kind, *rest = told
+    return Gate(*rest) if kind == "gate" else Stumble(*rest)

@@ -1,0 +1,65 @@
+"""The commands that a user types to mend something, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from potok.views.ledger_view import read_entry
+from tests.faults.drive import ROOT, SCENE
+from tests.faults.orders import Orders
+from tests.faults.scene import Scene
+
+PROGRAM = """
+from tests.kill import orders_program
+
+builder = orders_program.build({prefix!r})
+"""
+
+
+def potok(scene: Scene, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name("potok")), *words],
+        cwd=scene.directory,
+        env={**os.environ, SCENE: scene.name, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finished(scene: Scene, process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=scene.left_s)
+    assert process.returncode == 0, f"potok ended with {process.returncode}: {said[-2_000:]}"
+    return said
+
+
+def rebuild(orders: Orders) -> None:
+    """Build the tables anew beside those that are served, and put them in their place."""
+    scene = orders.scene
+    program = _program(orders)
+    words = (str(program), "--broker", orders.url)
+    shadow = potok(scene, "run", *words, "--shadow")
+    try:
+        scene.wait_until(lambda: _caught_up(orders) or shadow.poll() is not None, "the shadow")
+        shadow.send_signal(signal.SIGINT)
+        finished(scene, shadow)
+    finally:
+        shadow.kill()
+    finished(scene, potok(scene, "promote", *words))
+
+
+def _program(orders: Orders) -> Path:
+    path = orders.scene.directory / "program.py"
+    path.write_text(PROGRAM.format(prefix=orders.prefix))
+    return path
+
+
+def _caught_up(orders: Orders) -> bool:
+    with orders.log() as log:
+        live, built = read_entry(log, orders.query), read_entry(log, f"shadow-{orders.query}")
+    return live is not None and built is not None and built.offsets.topics == live.offsets.topics

@@ -1,0 +1,42 @@
+"""The disk is full: that of the state, the log or Spark's checkpoint. When there is room again, a start goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.faults.orders import Orders
+from tests.faults.row import Proof, row
+from tests.faults.scene import Scene
+from tests.faults.small_disk import small_disk
+
+
+def _full(scene: Scene, place: str, *texts: str) -> Proof:
+    path = Path(place.replace("QUERY", f"{scene.name}-orders-query"))
+    with small_disk(scene.directory / "data" / path) as disk:
+        orders = Orders(scene)
+        gate = scene.gate(orders.some())
+        driver = orders.start(gate=gate)
+        scene.at_gate(gate, driver)
+        disk.fill()
+        gate.let_go()
+        scene.ended(driver).must_say(*texts)
+        disk.make_room()
+        committed = orders.check_cut()
+        orders.run().must_be_well()
+        done = f"no room at record {gate.after}; the query said so, and went on from {committed} when there was some"
+        return orders.prove(done)
+
+
+@row("disk-full-state", "no room for the state")
+def disk_full_state(scene: Scene) -> Proof:
+    return _full(scene, "queries/QUERY/state", "no room", "free some space")
+
+
+@row("disk-full-log", "no room for the log")
+def disk_full_log(scene: Scene) -> Proof:
+    return _full(scene, "log", "no room", "free some space")
+
+
+@row("disk-full-checkpoint", "no room for Spark's checkpoint")
+def disk_full_checkpoint(scene: Scene) -> Proof:
+    return _full(scene, "queries/QUERY/checkpoint", "No space left on device", "start the query again")

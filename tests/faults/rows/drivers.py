@@ -1,0 +1,49 @@
+"""Two processes run one query, because a lock was lost: the one that came first is refused, and has done no harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from potok import StreamsBuilder
+from tests.faults.drive import Ended
+from tests.faults.numbers import Numbers, begun
+from tests.faults.orders import Orders
+from tests.faults.row import Proof, row
+from tests.faults.scene import Scene
+
+STOP_ONE = "another process runs"
+
+
+def to_topic(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
+    builder, numbers = begun(prefix, watch)
+    numbers.to(f"{prefix}copy")
+    return builder
+
+
+def _both(scene: Scene, work: Orders | Numbers, home: Path) -> Ended:
+    """Hold one in the middle of a batch while the other runs to the end; how the first one ended."""
+    gate = scene.gate(work.some())
+    first = work.start(gate=gate)
+    scene.at_gate(gate, first)
+    (home / "queries" / work.query / "lock").unlink()
+    work.run().must_be_well()
+    gate.let_go()
+    return scene.ended(first)
+
+
+@row("two-drivers", "a second driver runs a query that one is running")
+def two_drivers(scene: Scene) -> Proof:
+    orders = Orders(scene)
+    _both(scene, orders, orders.data).must_say(STOP_ONE, "stop one of them")
+    orders.run().must_be_well()
+    return orders.prove("the second ran to the end; the first was refused by the state")
+
+
+@row("two-drivers-kafka", "a second driver writes to Kafka for a query that one is running", servers=("kafka",))
+def two_drivers_kafka(scene: Scene) -> Proof:
+    home = scene.directory / "home"
+    numbers = Numbers(scene, "tests.faults.rows.drivers:to_topic", scene.servers.kafka().url(home))
+    _both(scene, numbers, home).must_say(STOP_ONE, "stop one of them")
+    numbers.run().must_be_well()
+    return numbers.prove(numbers.topic("copy"), "the second ran to the end; the first was refused")

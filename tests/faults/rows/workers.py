@@ -1,0 +1,82 @@
+"""Processes that Spark runs for a query die, and the query goes on without being started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from urllib.parse import urlsplit
+
+import redis
+
+from tests.faults.gate import Stumble
+from tests.faults.orders import Orders
+from tests.faults.potok_commands import rebuild
+from tests.faults.proxy import Proxy
+from tests.faults.row import Proof, row
+from tests.faults.scene import Scene
+from tests.kill import orders_program
+
+
+@row("worker-killed", "a Python worker of Spark's dies in the middle of a batch")
+def worker_killed(scene: Scene) -> Proof:
+    orders = Orders(scene)
+    gate = scene.gate(orders.some())
+    driver = orders.start(gate=gate)
+    worker = scene.at_gate(gate, driver)
+    assert worker != driver.process.pid
+    os.kill(worker, signal.SIGKILL)
+    scene.ended(driver).must_be_well()
+    return orders.prove(f"worker killed at record {gate.after}; Spark tried the task again, and the query went on")
+
+
+@row("task-fails-thrice", "a task fails three times, and then passes")
+def task_fails_thrice(scene: Scene) -> Proof:
+    orders, times = Orders(scene), 3
+    number = next(n for n in range(orders.some(), orders.records) if n % 41)
+    _, value, _ = orders_program.record(number)
+    stumble = Stumble(str(scene.place("stumble")), **json.loads(value), times=times)
+    orders.run(gate=stumble).must_be_well()
+    assert stumble.stumbled() == times
+    return orders.prove(f"the task with record {number} failed {times} times; Spark tried it again each time")
+
+
+@row("state-unreachable", "Redis, which has the state, is not reached for a while", servers=("redis",))
+def state_unreachable(scene: Scene) -> Proof:
+    proxy = Proxy(int(urlsplit(scene.servers.redis()).port or 0))
+    orders = Orders(scene, settings={"state": f"redis://127.0.0.1:{proxy.port}/0"})
+    gate = scene.gate(orders.some())
+    driver = orders.start(gate=gate)
+    scene.at_gate(gate, driver)
+    proxy.shut()
+    seconds = scene.random.choice((1, 5))
+    try:
+        gate.let_go()
+        scene.wait_until(lambda: proxy.held, "somebody who wants to talk to Redis")
+        time.sleep(seconds)
+    finally:
+        proxy.open()
+    ended = scene.ended(driver)
+    if ended.code:
+        ended.must_say("cannot be reached", "hint:")
+        orders.run().must_be_well()
+    proven = orders.prove(f"Redis out of reach for {seconds} s: {'started again' if ended.code else 'waited for'}")
+    proxy.close()
+    return proven
+
+
+@row("state-gone", "Redis loses all state while a query runs", servers=("redis",))
+def state_gone(scene: Scene) -> Proof:
+    orders = Orders(scene, settings={"state": scene.servers.redis()})
+    gate = scene.gate(orders.some())
+    driver = orders.start(gate=gate)
+    scene.at_gate(gate, driver)
+    client = redis.Redis.from_url(scene.servers.redis())
+    lost = [name for name in client.scan_iter("*") if orders.query.encode() in name]
+    client.delete(*lost)
+    gate.let_go()
+    scene.ended(driver).must_say("is gone", "was committed", "potok run PROGRAM --shadow")
+    rebuild(orders)
+    orders.run().must_be_well()
+    return orders.prove(f"{len(lost)} keys of Redis deleted: the query stopped; its tables were built anew")

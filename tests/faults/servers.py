@@ -1,0 +1,87 @@
+"""The servers of all rows, each started for the first row that asks and stopped after the last."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from potok.errors import PotokError
+from potok.log.kafka.server import KafkaServer
+from potok.settings import Settings
+from tests.faults.drive import wait_until
+from tests.faults.proxy import HOST, Proxy
+from tests.faults.row import NotHere
+from tests.servers import PostgresServer, postgres_server, redis_server
+
+START_S = 120.0
+
+
+class Kafka:
+    """A Kafka that clients reach through a door. It can be killed, and starts again with all that it had."""
+
+    def __init__(self, directory: Path) -> None:
+        self.proxy = Proxy()
+        self._server = KafkaServer(directory, Settings.load().cache_path)
+        self.start()
+
+    def start(self) -> None:
+        status = self._server.start(self.proxy.target, advertised_port=self.proxy.port, timeout_s=START_S)
+        self.proxy.target = status.port
+
+    def kill(self) -> None:
+        os.kill(self._server.status().pid, signal.SIGKILL)
+        wait_until(lambda: not self._server.status().is_up, "the end of Kafka", START_S)
+
+    def url(self, home: Path, **options: str) -> str:
+        more = "".join(f"&{name.replace('_', '.')}={value}" for name, value in options.items())
+        return f"kafka://{HOST}:{self.proxy.port}?home={home}{more}"
+
+    def stop(self) -> None:
+        self._server.stop()
+        self.proxy.close()
+
+
+class Servers:
+    """Made by those who ask; `close` ends what was made."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._kafka: Kafka | None = None
+        self._redis = ""
+        self._postgres: PostgresServer | None = None
+
+    def kafka(self) -> Kafka:
+        if self._kafka is None:
+            directory = Path(tempfile.mkdtemp(prefix="potok-fault-kafka-"))
+            self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            try:
+                self._kafka = Kafka(directory)
+            except PotokError as error:
+                raise NotHere(f"no Kafka: {error.message}") from error
+            self._stack.callback(self._kafka.stop)
+        return self._kafka
+
+    def redis(self) -> str:
+        if not self._redis:
+            try:
+                self._redis = self._stack.enter_context(redis_server())
+            except pytest.skip.Exception as error:
+                raise NotHere(str(error)) from error
+        return self._redis
+
+    def postgres(self) -> PostgresServer:
+        if self._postgres is None:
+            try:
+                self._postgres = self._stack.enter_context(postgres_server())
+            except pytest.skip.Exception as error:
+                raise NotHere(str(error)) from error
+        return self._postgres
+
+    def close(self) -> None:
+        self._stack.close()

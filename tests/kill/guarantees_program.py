@@ -1,0 +1,58 @@
+"""A program that gets killed: every record goes to every kind of sink under every guarantee."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import potok
+from potok import StreamsBuilder
+
+GUARANTEES = ("exactly_once", "at_least_once", "at_most_once")
+
+
+def build(directory: Path, web: str, database: str) -> StreamsBuilder:
+    builder = StreamsBuilder("shop")
+    orders = builder.stream("orders", value="n bigint")
+    for guarantee in GUARANTEES:
+        orders.to(guarantee, guarantee=guarantee)
+        orders.to_files(directory / "files" / guarantee, guarantee=guarantee)
+        orders.to_postgres(database, guarantee, guarantee=guarantee)
+        orders.to_http(f"{web}/{guarantee}", batch=7, guarantee=guarantee, name=f"http-{guarantee}")
+    for guarantee in GUARANTEES[1:]:
+        orders.to_callable(appending(directory / guarantee), guarantee=guarantee, name=f"call-{guarantee}")
+    orders.to_callable(replacing(directory / "exactly_once"), name="call-exactly_once")
+    return builder
+
+
+def appending(path: Path) -> Any:
+    """A function that cannot tell whether it has seen a batch before."""
+
+    def append(records: list[Any]) -> None:
+        with path.open("a") as file:
+            file.write("".join(f"{record.value.n}\n" for record in records))
+
+    return append
+
+
+def replacing(path: Path) -> Any:
+    """A function that goes by the number of the batch."""
+
+    def replace(records: list[Any], batch: int) -> None:
+        path.mkdir(exist_ok=True)
+        draft = path / "draft"
+        draft.write_text(json.dumps([record.value.n for record in records]))
+        os.replace(draft, path / f"{batch}.json")
+
+    return replace
+
+
+if __name__ == "__main__":
+    where, web, database = sys.argv[1:]
+    program = build(Path(where), web, database)
+    potok.run(
+        program, broker=f"file:{where}/data", until_end=True, max_batch_records=50, target_batch_ms=60_000, shards=1
+    )

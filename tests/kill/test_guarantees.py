@@ -1,0 +1,159 @@
+"""Kill the process on each side of the commit point, and see what every sink has of every guarantee."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.records.log_record import LogRecord
+from potok.sinks.files import batches_in
+from potok.testing.outputs import read_outputs
+from tests.kill.guarantees_program import GUARANTEES
+from tests.sinks.web import Site, web_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
+
+RECORDS = 400
+EVERYTHING = Counter(range(RECORDS))
+
+REPEATED, LOST = 2, 3
+"""The batches that are being delivered when the process dies, before the commit of one and after that of the other."""
+
+FAILPOINTS = ["deliver.before:2", "deliver.done:1", "ledger.committed:2", "deliver.after:1", ""]
+
+SINKS = ("topic", "files", "postgres", "http", "callable")
+
+COUNT_WRITES = """
+CREATE FUNCTION count_write() RETURNS trigger AS
+$$ BEGIN INSERT INTO writes VALUES (TG_TABLE_NAME, NEW.n); RETURN NULL; END $$ LANGUAGE plpgsql
+"""
+
+
+class Aftermath:
+    """How often each record is in each sink, when the query has come to the end at last."""
+
+    def __init__(self, directory: Path, site: Site, database: str) -> None:
+        self.directory, self.site, self.database = directory, site, database
+
+    def run(self, failpoint: str) -> None:
+        finished = subprocess.run(
+            [sys.executable, "-m", "tests.kill.guarantees_program", str(self.directory), self.site.url, self.database],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "POTOK_FAILPOINT": failpoint},
+            timeout=180,
+            capture_output=True,
+            check=False,
+        )
+        wanted = -signal.SIGKILL if failpoint else 0
+        assert finished.returncode == wanted, f"{failpoint}: {finished.stderr.decode()[-3_000:]}"
+
+    def batch(self, number: int) -> Counter[int]:
+        return Counter(json.loads((self.directory / "exactly_once" / f"{number}.json").read_text()))
+
+    def found(self, sink: str, guarantee: str) -> Counter[int]:
+        return Counter(getattr(self, f"_{sink}")(guarantee))
+
+    def _topic(self, guarantee: str) -> Iterator[int]:
+        broker = EmbeddedBroker.shared(self.directory / "data")
+        return (record.value["n"] for record in read_outputs(broker, guarantee))
+
+    def _files(self, guarantee: str) -> list[int]:
+        """As somebody sees it who reads the directory, and knows nothing of manifests."""
+        return list(pq.read_table(self.directory / "files" / guarantee).column("n").to_pylist())
+
+    def _postgres(self, guarantee: str) -> Iterator[int]:
+        with psycopg.connect(self.database) as connection:
+            rows = connection.execute("SELECT n FROM writes WHERE sink = %s", (guarantee,)).fetchall()
+        return (int(row[0]) for row in rows)
+
+    def _http(self, guarantee: str) -> list[int]:
+        """As a server sees it that goes by the idempotency key, if it may count on being asked again."""
+        requests: list[tuple[str, Any]] = [
+            (key, body)
+            for (key, body), headers in zip(self.site.requests, self.site.headers, strict=True)
+            if headers["path"].endswith(f"/{guarantee}")
+        ]
+        bodies = dict(requests).values() if guarantee == "exactly_once" else [body for _, body in requests]
+        return [item["n"] for body in bodies for item in body]
+
+    def _callable(self, guarantee: str) -> list[int]:
+        path = self.directory / guarantee
+        if guarantee == "exactly_once":
+            return [n for found in path.glob("*.json") for n in json.loads(found.read_text())]
+        return [int(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def aftermath(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Aftermath]:
+    directory = tmp_path_factory.mktemp("guarantees")
+    name = f"guarantees_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    database = postgres_url.rsplit("/", 1)[0] + f"/{name}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE writes (sink text, n bigint)")
+        connection.execute(COUNT_WRITES)
+        for sink in GUARANTEES:
+            connection.execute(f"CREATE TABLE {sink} (key text PRIMARY KEY, n bigint)")
+            connection.execute(
+                f"CREATE TRIGGER counted AFTER INSERT OR UPDATE ON {sink} FOR EACH ROW EXECUTE FUNCTION count_write()"
+            )
+    broker = EmbeddedBroker.shared(directory / "data")
+    broker.create_topic("orders", 2)
+    broker.append("orders", [LogRecord(b"%d" % n, b'{"n": %d}' % n, n) for n in range(RECORDS)])
+    with web_server() as site:
+        site.url = site.url.removesuffix("/orders")
+        made = Aftermath(directory, site, database)
+        for failpoint in FAILPOINTS:
+            made.run(failpoint)
+        yield made
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_exactly_once_has_every_record_once(aftermath: Aftermath, sink: str) -> None:
+    assert aftermath.found(sink, "exactly_once") == EVERYTHING
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_at_least_once_has_twice_what_was_out_when_the_process_died_and_loses_nothing(
+    aftermath: Aftermath, sink: str
+) -> None:
+    assert aftermath.found(sink, "at_least_once") == EVERYTHING + aftermath.batch(REPEATED)
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_at_most_once_lacks_what_was_not_out_when_the_process_died_and_repeats_nothing(
+    aftermath: Aftermath, sink: str
+) -> None:
+    assert aftermath.found(sink, "at_most_once") == EVERYTHING - aftermath.batch(LOST)
+
+
+def test_the_kills_hit_different_batches_and_the_manifests_name_all(aftermath: Aftermath) -> None:
+    assert aftermath.batch(REPEATED) and aftermath.batch(LOST)
+    assert not aftermath.batch(REPEATED) & aftermath.batch(LOST)
+    batches = batches_in(aftermath.directory / "files" / "exactly_once")
+    rows = {number: pq.read_table(paths).column("n").to_pylist() for number, paths in batches.items()}
+    assert sorted(batches) == list(range(1, len(batches) + 1))
+    assert Counter(rows[REPEATED]) == aftermath.batch(REPEATED)
+
+
+def test_a_server_that_does_not_go_by_the_key_sees_what_comes_again(aftermath: Aftermath) -> None:
+    bodies = [
+        body
+        for (_, body), headers in zip(aftermath.site.requests, aftermath.site.headers, strict=True)
+        if headers["path"].endswith("/exactly_once")
+    ]
+    assert Counter(item["n"] for body in bodies for item in body) == EVERYTHING + aftermath.batch(REPEATED)

@@ -1,0 +1,83 @@
+"""Kill a query that writes to Kafka again and again; a plain consumer must see every result exactly once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from potok.log.open import open_broker
+from potok.records.log_record import LogRecord
+from potok.views.ledger_view import read_entry
+from tests.kill import orders_program
+from tests.kill.answer import Answer, check
+from tests.kill.test_kill import PARTITIONS, RECORDS, run
+
+if TYPE_CHECKING:
+    from potok.log.kafka.server import ServerStatus
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
+
+PREFIX = "killed-"
+
+FAILPOINTS = [
+    "state.written",
+    "log.publish.before:2",
+    "log.publish.written:2",
+    "log.publish.sent:2",
+    "log.publish.committed:2",
+]
+"""Before, inside and after the transaction: after `sent` Kafka has the output and the ledger does not know it."""
+
+
+def committed(bootstrap: str, topic: str) -> Counter[bytes]:
+    """What a program that knows nothing of Potok reads."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "plain",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    found: Counter[bytes] = Counter()
+    ended: set[int] = set()
+    while len(ended) < PARTITIONS:
+        message = consumer.poll(10)
+        assert message is not None, "Kafka went silent"
+        if message.error():
+            ended.add(message.partition())
+        else:
+            found[message.value()] += 1
+    consumer.close()
+    return found
+
+
+def test_a_query_on_kafka_killed_around_its_transactions_writes_each_result_once(
+    kafka: ServerStatus, tmp_path: Path
+) -> None:
+    broker = open_broker(f"{kafka.url}?home={tmp_path}")
+    broker.create_topic(f"{PREFIX}orders", PARTITIONS)
+    broker.append(f"{PREFIX}orders", [LogRecord(*orders_program.record(number)) for number in range(RECORDS)])
+    answer = Answer(broker, broker.end_offsets(f"{PREFIX}orders"), f"{PREFIX}orders")
+    seen: list[int] = []
+    for failpoint in FAILPOINTS:
+        assert run(broker.url, failpoint, PREFIX) != 0, f"{failpoint} was never reached"
+        if broker.has_topic(f"{PREFIX}large"):
+            visible = committed(kafka.bootstrap, f"{PREFIX}large")
+            assert visible <= answer.large, "something came twice"
+            seen.append(visible.total())
+    assert seen == sorted(seen)
+    assert 0 < seen[-1] < answer.large.total(), "the kills proved nothing"
+
+    assert run(broker.url, prefix=PREFIX) == 0
+    check(broker, PREFIX)
+    assert committed(kafka.bootstrap, f"{PREFIX}large") == answer.large
+    entry = read_entry(broker, f"{PREFIX}orders-query")
+    assert entry is not None
+    assert broker.committed(f"{PREFIX}orders-query", f"{PREFIX}orders") == entry.offsets.topics[f"{PREFIX}orders"]

@@ -1,0 +1,1 @@
+"""Tests of Kafka as a log, on a real server."""

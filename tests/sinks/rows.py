@@ -1,0 +1,55 @@
+"""Records for sinks, and what a sink is told when it is opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from potok.records.schema import Schema
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.target import Batch, Failures, Opening, Outlet, PartOutlet, PartTarget, Rows, Target, Types
+
+
+def typed(declared: str | None) -> pa.DataType | None:
+    schema = Schema.of(declared)
+    return None if schema is None else schema.arrow
+
+
+def rows_of(records: list[tuple[Any, Any]], types: Types, first_ms: int = 0) -> Rows:
+    keys: Any = [key for key, _ in records]
+    values: Any = [value for _, value in records]
+    times = np.arange(first_ms, first_ms + len(records), dtype=np.int64)
+    return Rows(
+        keys if types.key is None else pa.array(keys, types.key),
+        values if types.value is None else pa.array(values, types.value),
+        times,
+    )
+
+
+def opening(
+    types: Types, guarantee: Guarantee = Guarantee.EXACTLY_ONCE, *, query: str = "q", epoch: int = 1, committed: int = 0
+) -> Opening:
+    return Opening(query, "orders.sink", guarantee, types, epoch, committed)
+
+
+def prepared(target: Target, rows: Rows, types: Types) -> tuple[Rows, Failures]:
+    """What an outlet gets: without the records that the target cannot take."""
+    found = target.prepare(rows, types)
+    kept = [row for row in range(len(rows)) if row not in found.failures]
+
+    def pick(column: Any) -> Any:
+        return [column[row] for row in kept] if isinstance(column, list) else column.take(pa.array(kept, pa.int64()))
+
+    return Rows(pick(found.key), pick(found.value), rows.timestamp[kept]), found.failures
+
+
+def deliver(target: Target, outlet: Outlet | PartOutlet, rows: Rows, types: Types, batch: Batch) -> Failures:
+    """One batch, of one task."""
+    ready, refused = prepared(target, rows, types)
+    if isinstance(outlet, PartOutlet):
+        assert isinstance(target, PartTarget)
+        outlet.accept(batch, [target.write(ready, "q", "orders.sink")])
+        return refused
+    return {**refused, **outlet.deliver(batch, ready)}

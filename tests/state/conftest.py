@@ -1,0 +1,28 @@
+"""A shard in each of the stores: what is true of one store is true of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from potok.connectors.where import Where
+from state.shard import Shard
+
+STORES = ("lmdb", "redis", "postgres")
+
+
+@pytest.fixture(params=STORES)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
+    """A place for state, in each of the stores."""
+    if request.param == "lmdb":
+        return Where.of(tmp_path)
+    return Where.of(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def shard(where: Where) -> Iterator[Shard]:
+    made = Shard(where)
+    yield made
+    made.close()

@@ -1,0 +1,78 @@
+"""What is true of cells in PostgreSQL alone: one transaction, one table for each query, connections that get lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from potok.connectors.where import Where
+from potok.errors import StateError
+from potok.state.cell import encode_cell
+from potok.state.fence import Attempt
+from potok.state.open import open_snapshots, open_store
+from potok.state.postgres.arrays import Blobs
+from potok.state.postgres.schema import cells_of
+from state.shard import Shard
+
+FIRST = Attempt(1, 1)
+
+
+def cell(value: bytes) -> bytes:
+    return encode_cell(FIRST, value, None)
+
+
+@pytest.fixture
+def shard(postgres_url: str) -> Shard:
+    return Shard(Where.of(postgres_url))
+
+
+def test_a_write_that_fails_in_the_middle_leaves_nothing(shard: Shard) -> None:
+    store = shard.store()
+    store.put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
+    unspeakable = "PostgreSQL has no text with \x00"
+    with pytest.raises(StateError, match="refused"):
+        store.put_many(
+            Attempt(1, 2), [("t", [(b"a", cell(b"2")), (b"b", cell(b"2"))]), (unspeakable, [(b"a", cell(b"2"))])]
+        )
+    assert (store.attempt(), store.entries("t"), store.get_many("t", [b"a", b"b"])) == (FIRST, 1, [cell(b"1"), None])
+
+
+def test_a_connection_that_was_lost_is_replaced(shard: Shard) -> None:
+    store = shard.store()
+    store.put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
+    ends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'potok'"
+    with psycopg.connect(shard.where.url) as other:
+        other.execute(ends)
+    assert store.get_many("t", [b"a"]) == [cell(b"1")]
+    with psycopg.connect(shard.where.url) as other:
+        other.execute(ends)
+    with shard.snapshot() as snapshot:
+        assert snapshot.get("t", b"a") == cell(b"1")
+
+
+def test_queries_with_long_names_do_not_share_a_table(postgres_url: str) -> None:
+    names = ["q" * 150 + end for end in "ab"]
+    assert len({cells_of(name).as_string(None) for name in names}) == 2
+    for name in names:
+        open_store(postgres_url, name, 0).put_many(FIRST, [("t", [(b"a", cell(name.encode()))])])
+    found = [open_store(postgres_url, name, 0).get_many("t", [b"a"]) for name in names]
+    assert found == [[cell(name.encode())] for name in names]
+
+
+def test_all_shards_are_read_as_of_one_instant(shard: Shard) -> None:
+    stores = [open_store(shard.where, shard.query, number) for number in range(2)]
+    stores[0].put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
+    with open_snapshots(shard.where, shard.query, 2) as snapshots:
+        stores[1].put_many(FIRST, [("t", [(b"b", cell(b"1"))])])
+        assert [[key for key, _ in snapshot.rows("t")] for snapshot in snapshots] == [[b"a"], []]
+
+
+@pytest.mark.parametrize("items", [[], [b""], [b"\x00", b"long" * 1000, b""]])
+def test_arrays_of_bytes_arrive_as_they_are(postgres_url: str, items: list[bytes]) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        found: Any = connection.execute(
+            "SELECT array_length(a, 1), a FROM (SELECT %b AS a) AS x", [Blobs(items)]
+        ).fetchone()
+    assert found == (len(items) or None, items)

@@ -1,0 +1,58 @@
+"""Durations in all their spellings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from potok.duration import NotADuration, hours, show_ms, to_ms
+from potok.errors import Location, TopologyError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5 minutes", 300_000),
+        ("1h 30m", 5_400_000),
+        ("1 hour, 1 second", 3_601_000),
+        ("1.5 s", 1_500),
+        (".5s", 500),
+        ("2 WEEKS", 1_209_600_000),
+        (hours(1), 3_600_000),
+        (timedelta(milliseconds=7), 7),
+        (0.25, 250),
+        (3, 3_000),
+    ],
+)
+def test_a_duration_is_text_a_timedelta_or_seconds(text: Any, expected: int) -> None:
+    assert to_ms(text) == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["", "soon", "5", "1.2.3 s", ". s", "5 minutes!", None, [5], float("nan"), float("inf")]
+)
+def test_what_is_no_duration_is_told_with_its_place_and_what_to_write(given: Any) -> None:
+    with pytest.raises(NotADuration) as caught:
+        to_ms(given)
+    assert "5 minutes" in caught.value.hint
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+def test_a_unit_that_is_none_is_told_with_its_place() -> None:
+    with pytest.raises(TopologyError, match='"fortnights" is not a unit of time') as caught:
+        to_ms("2 fortnights")
+    assert isinstance(caught.value.at, Location)
+
+
+def test_the_shortest_spelling_is_shown() -> None:
+    assert [show_ms(ms) for ms in (0, 1, 1_000, 90_000, 3_600_000, 86_400_000)] == [
+        "0ms",
+        "1ms",
+        "1s",
+        "90s",
+        "1h",
+        "1d",
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import potok
+from kernels.in_process import InProcess
 from potok import StreamsBuilder
 from potok.engine import repair
 from potok.engine.lock import QueryLock
@@ -83,6 +84,33 @@ def test_offsets_move_with_the_tables_built_anew_or_kept(tmp_path: Path) -> None
 
     with pytest.raises(repair.OutsideTheLog, match="no offset 9"):
         repair.plan_moves(broker, "words", {"texts": {0: 9}})
+
+
+def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Died(Exception):
+        pass
+
+    def die(*_: object) -> None:
+        raise Died
+
+    with InProcess(counting()) as driver:
+        driver.send("texts", b"a")
+        driver.run()
+        driver.send("texts", b"phantom")
+        with monkeypatch.context() as patched:
+            patched.setattr(driver._runner.ledger, "commit", die)
+            with pytest.raises(Died):
+                driver.run()
+        driver._prepared.release()
+        moves = repair.plan_moves(driver.broker, "words", {"texts": {0: 2}})
+        repair.reset(driver.broker, "words", moves, drop_state=False, keep_state=True)
+        assert driver.table("counts").all() == {"a": 1}
+        driver._begin()
+        driver.send("texts", b"b")
+        driver.run()
+        assert driver.table("counts").all() == {"a": 1, "b": 1}
 
 
 def test_a_query_that_is_forgotten_starts_over(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ builder = orders_program.build({prefix!r})
 """
 
 
-def potok(scene: Scene, *words: str) -> subprocess.Popen[str]:
+def potok(scene: Scene, *words: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [str(Path(sys.executable).with_name("potok")), *words],
         cwd=scene.directory,
-        env={**os.environ, SCENE: scene.name, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, SCENE: scene.name, "PYTHONPATH": str(ROOT), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -43,14 +43,15 @@ def rebuild(orders: Orders) -> None:
     scene = orders.scene
     program = _program(orders)
     words = (str(program), "--broker", orders.url)
-    shadow = potok(scene, "run", *words, "--shadow")
+    state = {"POTOK_STATE": orders.settings.get("state", "")}
+    shadow = potok(scene, "run", *words, "--shadow", **state)
     try:
         scene.wait_until(lambda: _caught_up(orders) or shadow.poll() is not None, "the shadow")
         shadow.send_signal(signal.SIGINT)
         finished(scene, shadow)
     finally:
         shadow.kill()
-    finished(scene, potok(scene, "promote", *words))
+    finished(scene, potok(scene, "promote", *words, **state))
 
 
 def _program(orders: Orders) -> Path:

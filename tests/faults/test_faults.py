@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from zlib import crc32
 
@@ -41,6 +42,8 @@ def test_a_row_of_the_matrix_ends_with_the_right_answer(name: str, servers: Serv
     try:
         proof = ROWS[name].play(scene)
     except NotHere as error:
+        if os.environ.get("CI"):
+            raise
         pytest.skip(str(error))
     finally:
         scene.close()

@@ -46,3 +46,18 @@ def test_its_fence_is_that_of_the_next_batch() -> None:
 
 def test_the_marks_of_two_queries_never_meet() -> None:
     assert mark_of("a", "ledger") != mark_of("b", "ledger")
+
+
+def test_after_a_break_what_was_committed_counts_and_what_was_begun_does_not() -> None:
+    sealed = FULL.sealed(after=Entry(epoch=5, batch=20), batch=7)
+    assert (sealed.epoch, sealed.batch, sealed.clean) == (6, 20, True)
+    fence = sealed.fence
+    assert fence.counts(3, 8) and not fence.counts(3, 9)
+    assert fence.counts(1, 4) and not fence.counts(1, 5)
+    assert (sealed.offsets, sealed.shards) == (FULL.offsets, FULL.shards)
+
+
+def test_a_break_alone_makes_void_what_was_begun() -> None:
+    sealed = FULL.sealed(batch=9)
+    assert (sealed.epoch, sealed.batch) == (4, 9)
+    assert not sealed.fence.counts(3, 9)

@@ -23,7 +23,7 @@ app = command_app(no_args_is_help=True, help="Show, replay and purge the records
 
 Letters = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[[PARTITION:]OFFSET]...", help="Only these, as `list` shows them.", show_default=False),
+    typer.Argument(metavar="[PARTITION:]OFFSET", help="Only these, as `list` shows them.", show_default=False),
 ]
 Reason = Annotated[
     str | None, typer.Option(help="Only these: decode, timestamp, error, late, no key, encode, refused.")

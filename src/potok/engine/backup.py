@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from potok.connectors.where import Where
@@ -103,7 +102,8 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
         # What Spark has written down are batches of another past; without it, it goes by the ledger.
         shutil.rmtree(query_directory(broker, query) / "checkpoint", ignore_errors=True)
         marks = {mark_of(query, what): data for what, data in manifest.marks.items()}
-        exchange(broker, query, ledger, _entry(manifest.entry, ledger), None if is_new else old, new, marks)
+        entry = manifest.entry.sealed(after=ledger.entry, batch=ledger.entry.batch + 1)
+        exchange(broker, query, ledger, entry, None if is_new else old, new, marks)
     return manifest
 
 
@@ -115,22 +115,6 @@ def _write(manifest: Manifest, directory: Path, place: Place) -> None:
         store.put_many(attempt, [])
         for table, rows in read_shard(directory, file):
             store.put_many(attempt, [(table, rows)])
-
-
-def _entry(entry: Entry, ledger: Ledger) -> Entry:
-    """The entry of a backup as the present one.
-
-    Cells of its epoch count up to its batch: those of a batch that was running are in the backup too. Whatever comes
-    next has a higher epoch than anybody had, and a higher number of a batch: what is out under a number stays out.
-    """
-    present = ledger.entry
-    return replace(
-        entry,
-        epoch=max(entry.epoch, present.epoch) + 1,
-        batch=max(entry.batch, 0 if ledger.is_new else present.batch + 1),
-        ended={**entry.ended, entry.epoch: entry.batch},
-        clean=True,
-    )
 
 
 def verify_backup(directory: Path) -> Findings:

@@ -86,7 +86,8 @@ def reset(broker: Broker, query: str, moves: list[Move], *, drop_state: bool, ke
         # A batch that Spark has written down and not finished would go on at the old offsets.
         shutil.rmtree(directory / "checkpoint", ignore_errors=True)
         # Nothing else may ever take the number of a batch whose output may be out already.
-        ledger.replace(replace(entry, batch=entry.batch + 1, offsets=Offsets(topics, entry.offsets.tick), **changes))
+        sealed = entry.sealed(batch=entry.batch + 1)
+        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
 
 
 def forget(broker: Broker, query: str) -> None:

@@ -7,7 +7,6 @@ exactly where the live one stands: nothing is written twice to the live topics, 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from potok.engine.prepare import prepare
@@ -104,9 +103,7 @@ def swap(broker: Broker, name: str) -> str:
         old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
         marks = {mark_of(name, what): broker.mark(mark_of(shadow, what)) for what in _MOVED}
         # Starts and batches are numbered on from the higher of both: what is out under a number stays out.
-        epoch, batch = max(live.epoch, built.epoch), max(live.batch, built.batch)
-        entry = replace(built, epoch=epoch, batch=batch, clean=True)
-        marks[mark_of(name, "ledger")] = entry.to_bytes()
+        marks[mark_of(name, "ledger")] = built.sealed(after=live).to_bytes()
         marks[cells_mark(name)] = new_cells.encode()
         expect = {mark_of(query, "ledger"): broker.mark(mark_of(query, "ledger")) for query in (name, shadow)}
         gone = dict.fromkeys(broker.marks(mark_of(shadow, "")))

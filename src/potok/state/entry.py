@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from potok.errors import StateError
@@ -76,6 +76,22 @@ class Entry:
             found["clean"],
             found.get("next_alarms", {}),
             Attempt(*found["cells"]) if found.get("cells") else None,
+        )
+
+    def sealed(self, *, after: Entry | None = None, batch: int = 0) -> Entry:
+        """The same as the place from which a stopped query goes on, whatever was begun since.
+
+        Cells of its epoch count up to its batch, and those of a batch that was running never do. What comes next has a
+        higher epoch than anybody had, here or `after`, and a number of a batch above both and above `batch`: what is
+        out under a number stays out.
+        """
+        last = after or self
+        return replace(
+            self,
+            epoch=max(self.epoch, last.epoch) + 1,
+            batch=max(self.batch, last.batch, batch),
+            ended={**self.ended, self.epoch: self.batch},
+            clean=True,
         )
 
     @property

@@ -37,7 +37,7 @@ def state_of(broker: Broker, query: str) -> Place:
 
 def written_place(broker: Broker, where: Where) -> bytes:
     """What a query writes down: nothing for state beside the log, which may be moved with it; never a password."""
-    return b"" if where == beside(broker) else str(where).encode()
+    return b"" if str(where) == str(beside(broker)) else str(where).encode()
 
 
 def chosen_state(broker: Broker, query: str, setting: str) -> Place:

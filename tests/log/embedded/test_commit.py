@@ -33,6 +33,14 @@ def test_staged_output_and_marks_become_visible_together(broker: EmbeddedBroker,
     assert list(staging.iterdir()) == []
 
 
+def test_output_that_has_no_directory_travels_whole_however_large_it_is(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    staged = broker.stage(None, "t", 0, batch_of([b"x" * 100] * LARGE))
+    assert staged.path is None
+    broker.publish([pickle.loads(pickle.dumps(staged))], {})
+    assert values(broker, "t") == [b"x" * 100] * LARGE
+
+
 def test_nothing_is_visible_where_a_mark_is_not_as_expected(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("t")
     staged = broker.stage(tmp_path, "t", 0, batch_of([b"v"]))

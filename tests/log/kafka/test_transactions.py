@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,13 @@ def out(log: KafkaBroker) -> KafkaBroker:
     for topic in ("in", "out"):
         log.create_topic(topic)
     return log
+
+
+def test_output_that_has_no_directory_travels_whole_however_large_it_is(out: KafkaBroker) -> None:
+    staged = out.stage(None, "out", 0, batch_of([b"x" * 100] * 4_000))
+    assert staged.path is None
+    out.publish([pickle.loads(pickle.dumps(staged))], {})
+    assert values(out, "out") == [b"x" * 100] * 4_000
 
 
 def test_batches_are_published_one_after_the_other(out: KafkaBroker, query: str) -> None:

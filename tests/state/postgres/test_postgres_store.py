@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 import pytest
 
@@ -12,7 +10,6 @@ from potok.errors import StateError
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt
 from potok.state.open import open_snapshots, open_store
-from potok.state.postgres.arrays import Blobs
 from potok.state.postgres.schema import cells_of
 from state.shard import Shard
 
@@ -67,12 +64,3 @@ def test_all_shards_are_read_as_of_one_instant(shard: Shard) -> None:
     with open_snapshots(shard.where, shard.query, 2) as snapshots:
         stores[1].put_many(FIRST, [("t", [(b"b", cell(b"1"))])])
         assert [[key for key, _ in snapshot.rows("t")] for snapshot in snapshots] == [[b"a"], []]
-
-
-@pytest.mark.parametrize("items", [[], [b""], [b"\x00", b"long" * 1000, b""]])
-def test_arrays_of_bytes_arrive_as_they_are(postgres_url: str, items: list[bytes]) -> None:
-    with psycopg.connect(postgres_url) as connection:
-        found: Any = connection.execute(
-            "SELECT array_length(a, 1), a FROM (SELECT %b AS a) AS x", [Blobs(items)]
-        ).fetchone()
-    assert found == (len(items) or None, items)

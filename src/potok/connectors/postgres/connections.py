@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import psycopg
 
+from potok.connectors.postgres.arrays import Blobs, BlobsDumper
 from potok.connectors.where import StoreUnreachable, Where
 from potok.errors import StateError
 
@@ -76,6 +77,7 @@ class Connections:
             application_name="potok",
             prepare_threshold=3,
         )
+        connection.adapters.register_dumper(Blobs, BlobsDumper)
         connection.execute(_SESSION)
         return connection
 

@@ -59,7 +59,7 @@ _shared: dict[tuple[KafkaOptions, Path], KafkaBroker] = {}
 
 
 class KafkaBroker(Broker):
-    """A cluster, and a home, which keeps ledgers and other marks: the embedded log in `directory`, or books on a server.
+    """A cluster, and a home that keeps ledgers and other marks: the embedded log in `directory`, or books on a server.
 
     Appends are idempotent and acknowledged by all replicas in sync; they become visible record by record. What
     `publish` makes visible is one transaction, and readers never see one that is open or was aborted.

@@ -11,10 +11,10 @@ from typing import Any
 
 from psycopg.sql import SQL, Composed
 
+from potok.connectors.postgres.arrays import Blobs
 from potok.connectors.postgres.connections import Connection, connections_to
 from potok.connectors.where import Where
 from potok.state.fence import Attempt, StaleAttempt
-from potok.state.postgres.arrays import Blobs
 from potok.state.postgres.schema import cells_of, cells_text, make_state_tables
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 

@@ -7,7 +7,6 @@ from itertools import chain
 from struct import pack
 
 import numpy as np
-import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
@@ -36,6 +35,3 @@ class BlobsDumper(Dumper):
 
     def dump(self, obj: Blobs) -> bytes:
         return obj.encoded()
-
-
-psycopg.adapters.register_dumper(Blobs, BlobsDumper)

@@ -1,0 +1,45 @@
+"""What LMDB says of a full disk and of a damaged file, in our own words."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from potok.state.cell import encode_cell
+from potok.state.fence import Attempt
+from potok.state.lmdb.environment import StateDamaged, StateFull, close_environment
+from potok.state.lmdb.lmdb_store import LmdbStore
+
+FIRST, SECOND = Attempt(1, 1), Attempt(1, 2)
+
+
+def rows(count: int, attempt: Attempt) -> list[tuple[bytes, bytes]]:
+    return [(b"%06d" % number, encode_cell(attempt, b"x" * 1_000, None)) for number in range(count)]
+
+
+def test_no_room_says_so_and_what_was_there_stays(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path)
+    store.put_many(FIRST, [("t", rows(10, FIRST))])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (store.size_bytes(), before[1]))
+    try:
+        with pytest.raises(StateFull, match="no room to write the state at") as caught:
+            store.put_many(SECOND, [("t", rows(2_000, SECOND))])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "free some space, and start the query again" in caught.value.hint
+    assert (store.entries("t"), store.attempt()) == (10, FIRST)
+    store.put_many(SECOND, [("t", rows(20, SECOND))])
+    assert (store.entries("t"), store.attempt()) == (20, SECOND)
+
+
+def test_a_file_that_is_no_state_is_named_with_what_to_type(tmp_path: Path) -> None:
+    LmdbStore(tmp_path).put_many(FIRST, [("t", rows(10, FIRST))])
+    close_environment(tmp_path)
+    file = tmp_path / "data.mdb"
+    file.write_bytes(b"\xff" * file.stat().st_size)
+    with pytest.raises(StateDamaged, match=str(tmp_path)) as caught:
+        LmdbStore(tmp_path)
+    assert "potok run PROGRAM --shadow" in caught.value.hint

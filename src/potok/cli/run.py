@@ -51,7 +51,8 @@ def run(
     settings = settings_of(context, broker, shards=shards)
     with opened_log(context, broker, create=True) as log:
         if shadow:
-            run_shown(log, shadow_of(topology).name, display, lambda: start_shadow(topology, log, settings))
+            name = shadow_of(topology).name
+            run_shown(log, name, display, lambda: start_shadow(topology, log, settings, until_end=until_end))
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)

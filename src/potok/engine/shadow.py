@@ -47,11 +47,11 @@ def shadow_of(topology: Topology) -> Topology:
     return beside(topology, PREFIX)
 
 
-def start_shadow(topology: Topology, broker: Broker, settings: Settings) -> Query:
-    """Start building; it goes on as the live query does."""
+def start_shadow(topology: Topology, broker: Broker, settings: Settings, *, until_end: bool = False) -> Query:
+    """Start building; it goes on as the live query does, or stops where that stands."""
     live = _live(broker, topology.name)
     _check_topics(topology, live)
-    return _start(topology, broker, settings, None)
+    return _start(topology, broker, settings, live.offsets.topics if until_end else None)
 
 
 def catch_up(topology: Topology, broker: Broker, settings: Settings) -> Query:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from potok.cli.groups import NotInTheLog
 from potok.log.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import GroupHasMembers, QueueAtWork, TopicNotFound
+from potok.log.errors import GroupHasMembers, TopicNotFound
 from potok.log.queue import Queue
 from potok.records.log_record import LogRecord
 
@@ -151,7 +152,8 @@ def test_a_queue_begins_anew_once_nothing_is_out(potok, log) -> None:
         held = queue.receive(2)
         refused = potok("groups", "reset", "senders", "--to", "earliest")
         assert refused.code == 1
-        assert QueueAtWork("senders", queue.counts().out).message in refused.err
+        # What the queue has taken ahead for its next call is out, too.
+        assert re.search(r'queue "senders" has \d+ records? out', refused.err)
         for delivery in held:
             delivery.ack()
     assert potok("groups", "reset", "senders", "--to", "earliest").code == 0

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from cli.shop import fill, write_program
+from kernels.in_process import InProcess
+from potok import StreamsBuilder
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -64,3 +66,21 @@ def test_a_replay_runs_beside_the_query_and_can_be_removed(potok, shop) -> None:
     assert any(row["topic"].startswith("again-") for row in potok("topics", "list", "--json").objects)
     assert potok("offsets", "reset", "again-shop", "--forget").code == 0
     assert {row["query"] for row in potok("tables", "list", "--json").objects} == {"shop"}
+
+
+def test_a_topic_that_came_back_with_fewer_partitions_is_told_of_instead_of_breaking_the_command(
+    potok, tmp_path: Path
+) -> None:
+    builder = StreamsBuilder("copying")
+    builder.stream("texts").to("copies")
+    driver = InProcess(builder, directory=tmp_path / "data", partitions={"texts": 2})
+    driver._prepared.release()
+    driver.broker.delete_topic("texts")
+    driver.broker.create_topic("texts", 1)
+    rows = potok("offsets", "show", "--json").objects
+    assert [(row["partition"], row["end_offset"], row["lag"]) for row in rows] == [(0, 0, 0), (1, None, 0)]
+    assert potok("offsets", "show").code == 0
+    refused = potok("offsets", "reset", "--to", "earliest")
+    assert refused.code == 1
+    assert "deleted and created again" in refused.err
+    assert "--forget" in refused.err

@@ -24,6 +24,12 @@ from tests.faults.servers import Servers
 console = Console(stderr=True)
 
 HELD, MISSED, NOT_RUN = "held", "missed", "not run"
+WIDE = 160
+"""Columns of a table that goes to a file."""
+
+LONGEST = 300
+"""What is longer has been shown when the row was played."""
+
 COLOURS = {HELD: "green", MISSED: "red", NOT_RUN: "yellow"}
 
 
@@ -59,9 +65,14 @@ def show(outcomes: Iterable[Outcome]) -> Table:
         table.add_column(name, justify="right" if name in ("seconds", "seed") else "left", overflow="fold")
     for found in outcomes:
         colour = COLOURS[found.verdict]
-        said = f"[{colour}]{found.verdict}[/]: {escape(found.said[:600])}"
+        said = f"[{colour}]{found.verdict}[/]: {escape(found.said[:LONGEST])}"
         table.add_row(found.row, escape(found.done), said, f"{found.seconds:.0f}", str(found.seed))
     return table
+
+
+def _line(found: Outcome) -> str:
+    first = f"[{COLOURS[found.verdict]}]{found.verdict:8}[/]{found.row:28}{found.seconds:6.1f} s"
+    return f"{first}  {escape(found.said[:LONGEST])} (--seed {found.seed})"
 
 
 def chosen(patterns: list[str]) -> list[Row]:
@@ -96,11 +107,11 @@ def main() -> int:
             outcomes.append(found)
             if options.json:
                 print(json.dumps(asdict(found)), flush=True)
-            console.print(f"{found.verdict:8}{found.row:28}{found.seconds:6.1f} s  {escape(found.said[:300])}")
+            console.print(_line(found), soft_wrap=True, highlight=False)
     finally:
         servers.close()
     if not options.json:
-        Console().print(show(outcomes))
+        Console(width=None if sys.stdout.isatty() else WIDE).print(show(outcomes))
     return verdict_of(outcomes)
 
 

@@ -17,7 +17,7 @@ _CHUNK = 64 << 10
 class Proxy:
     """Forwards connections from a port of its own to a server. While it is shut, bytes wait, and nobody is told."""
 
-    def __init__(self, target: int = 0) -> None:
+    def __init__(self, target: int) -> None:
         self.target = target
         self._open = threading.Event()
         self._open.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from potok.errors import PotokError
+from potok.log.kafka.ports import free_ports
 from potok.log.kafka.server import KafkaServer
 from potok.settings import Settings
 from tests.faults.drive import wait_until
@@ -26,13 +27,13 @@ class Kafka:
     """A Kafka that clients reach through a door. It can be killed, and starts again with all that it had."""
 
     def __init__(self, directory: Path) -> None:
-        self.proxy = Proxy()
+        (port,) = free_ports(1)
+        self.proxy = Proxy(port)
         self._server = KafkaServer(directory, Settings.load().cache_path)
         self.start()
 
     def start(self) -> None:
-        status = self._server.start(self.proxy.target, advertised_port=self.proxy.port, timeout_s=START_S)
-        self.proxy.target = status.port
+        self._server.start(self.proxy.target, advertised_port=self.proxy.port, timeout_s=START_S)
 
     def kill(self) -> None:
         os.kill(self._server.status().pid, signal.SIGKILL)

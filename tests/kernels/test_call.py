@@ -50,6 +50,18 @@ def test_a_row_that_raises_does_not_stop_the_others() -> None:
     assert list(errors) == [1] and "ZeroDivisionError" in errors[1]
 
 
+def test_an_error_that_cannot_say_what_it_is_is_told_by_its_class() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ZeroDivisionError
+
+    def fail(value: Any) -> Any:
+        raise Silent
+
+    _, errors = call_python(function(fail), chunk_of(["a"], [1]))
+    assert errors[0].startswith("Silent")
+
+
 @pytest.mark.parametrize("arity", [1, 2])
 def test_every_row_may_raise(arity: int) -> None:
     call: Any = (lambda v: 1 // 0) if arity == 1 else (lambda k, v: 1 // 0)

@@ -53,6 +53,19 @@ def test_a_value_that_exists_only_inside_the_query_is_written_readably(value: An
     assert (letter["key"], letter["topic"], letter["offset"]) == (b"k", "", "-1")
 
 
+def test_an_object_that_cannot_be_shown_is_set_aside_all_the_same() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise ZeroDivisionError
+
+    task = task_of()
+    chunk = chunk_of(["k"], [0])
+    chunk.value = [Silent()]
+    chunk.lane = np.array([NO_LANE], np.int64)
+    task.dead_letters.add(chunk, {0: "boom"}, "s", Reason.ERROR)
+    assert b"Silent object" in letters(task)[0]["value"]
+
+
 def test_a_long_error_is_cut_and_odd_characters_do_not_matter() -> None:
     task = task_of()
     task.dead_letters.add(chunk_of(["k"], [1]), {0: "\ud800" + "x" * 10_000}, "s", Reason.ERROR)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,9 @@ import potok
 from kernels.in_process import InProcess
 from potok import Processor, StreamsBuilder, milliseconds, session, sliding, value_store
 from potok.engine.reshard import reshard
+from potok.kernels.placement import own_tables, placements
+from potok.topology import nodes
+from potok.topology.infer import infer
 from potok.topology.nodes.windows import tumbling_ms
 
 Make = Callable[[Any], None]
@@ -217,3 +222,22 @@ def alive(driver: InProcess) -> set[str]:
         for table in store.tables()
         if not table.endswith("/deleted") and any(cell.before(fence) is not None for _, cell in store.scan(table))
     }
+
+
+def test_no_kind_of_step_that_keeps_something_is_forgotten() -> None:
+    modules = [
+        importlib.import_module(f"{nodes.__name__}.{found.name}") for found in pkgutil.iter_modules(nodes.__path__)
+    ]
+    kinds = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    keepers = {kind for kind in kinds if issubclass(kind, nodes.Node) and "keeps" in vars(kind)} - {nodes.Node}
+    assert len(keepers) > 5
+    assert {kind for kind in keepers if own_tables.dispatch(kind) is own_tables.dispatch(nodes.Node)} == set()
+
+
+def test_cells_of_an_unknown_length_are_told_by_the_length_that_stands_before_them() -> None:
+    own: Any = StreamsBuilder("q")
+    versions(own)
+    topology = own.build()
+    (node,) = [node for node in topology if node.name == "x"]
+    placed: Any = placements(node, infer(topology))["x/versions"]
+    assert placed.homes([b"\x00\x00\x00\x03abc12345678", b"\x00\x00\x00\x0012345678"]) == [b"abc", b""]

@@ -162,6 +162,56 @@ def test_a_callback_that_fails_is_told_once_and_the_partitions_move(broker: Embe
     assert sorted(map(len, shared(first, second))) == [1, 1]
 
 
+def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
+    broker: EmbeddedBroker, members: ExitStack
+) -> None:
+    fill(broker, 1, 2)
+    told: list[list[Place]] = []
+
+    def fail_once(places: list[Place]) -> None:
+        told.append(places)
+        if len(told) == 1:
+            raise ZeroDivisionError
+
+    consumer = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=fail_once, max_pause="100 ms")
+    members.enter_context(consumer)
+    assert len(consumer.poll()) == 2
+    until(lambda: not broker.describe_group("g").members)
+    with pytest.raises(ZeroDivisionError):
+        consumer.poll()
+    assert len(consumer.poll()) == 2
+    assert told == [[("t", 0)]]
+
+
+def test_a_partition_is_read_although_nobody_could_tell_at_first_where_it_begins(
+    broker: EmbeddedBroker, members: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker, 1, 2)
+    consumer = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(broker, "committed", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            consumer.poll()
+    assert len(consumer.poll()) == 2
+
+
+def test_a_consumer_whose_last_callback_fails_leaves_all_the_same(broker: EmbeddedBroker) -> None:
+    fill(broker, 1, 1)
+    consumer = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=lambda _: 1 // 0)
+    consumer.poll()
+    with pytest.raises(ZeroDivisionError):
+        consumer.close()
+    assert broker.describe_group("g").members == ()
+
+
+def test_what_on_assign_commits_counts(broker: EmbeddedBroker) -> None:
+    fill(broker, 1, 5)
+    consumer = Consumer(broker, "t", group="g", on_assign=lambda _: (consumer.seek("t", 0, 3), consumer.commit()))
+    with consumer:
+        assert texts(consumer) == ["0:3", "0:4"]
+    assert broker.committed("g", "t") == {0: 3}
+
+
 def test_on_assign_may_seek(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 5)
     consumer = Consumer(broker, "t", group="g", on_assign=lambda _: consumer.seek("t", 0, 3))

@@ -361,3 +361,18 @@ def test_records_deleted_before_they_were_done_are_missed(broker: EmbeddedBroker
             for _ in range(2):
                 with pytest.raises(FellBehind, match=r'queue "g" fell behind: 1 record of "short"'):
                     queue.receive(5)
+
+
+@pytest.mark.parametrize("record", [LogRecord(b"k", b"x" * 990), LogRecord(b"x" * 990, b"v", 1, (("h", b"y"),))])
+def test_a_letter_that_would_be_too_large_is_cut_and_holds_nothing_up(
+    broker: EmbeddedBroker, topic: str, record: LogRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "max_record_bytes", 1_000)
+    broker.append(topic, [record], 0)
+    with Queue(broker, topic, "g", visibility=LONG, linger_ms=0) as queue:
+        queue.receive()[0].reject("no")
+        assert queue.counts() == QueueCounts()
+    (letter,) = read_all(broker, "work-g-dead-letters")
+    assert dict(letter.headers)["potok.bytes"] == b"cut"
+    assert dict(letter.headers)["potok.error"] == b"no"
+    assert (record.value or b"").startswith(letter.value or b"")

@@ -62,8 +62,12 @@ def test_a_record_that_is_no_letter_does_no_harm(tmp_path: Path) -> None:
     broker = open_broker(tmp_path)
     broker.create_topic(TOPIC)
     strange = (("potok.topic", b"t"), ("potok.offset", b"many"), ("potok.at", b""), ("potok.step", b"\xff"))
-    broker.append(TOPIC, [LogRecord(None, b"hello", 5), LogRecord(None, b"x", 6, strange)])
-    plain, odd = read_dead_letters(broker, TOPIC)
+    huge = (("potok.topic", TOPIC.encode()), ("potok.partition", b"0"), ("potok.offset", b"9" * 30))
+    records = [LogRecord(None, b"hello", 5), LogRecord(None, b"x", 6, strange), LogRecord(None, b"y", 7, huge)]
+    broker.append(TOPIC, records)
+    plain, odd, far = read_dead_letters(broker, TOPIC)
+    assert far.offset == -1
+    assert LetterBox(broker, "shop").replay(dry_run=True).letters == 1
     assert isinstance(plain, DeadLetter)
     assert (plain.topic, plain.partition, plain.offset, plain.reason, plain.value) == ("", -1, -1, "", b"hello")
     assert (odd.topic, odd.offset, odd.step) == ("t", -1, "\ufffd")

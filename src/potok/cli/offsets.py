@@ -58,9 +58,10 @@ def _standing(log: Log, query: str) -> list[dict[str, Any]]:
                     "topic": topic,
                     "partition": part,
                     "offset": offset,
-                    "first_offset": firsts[part],
-                    "end_offset": ends[part],
-                    "lag": max(0, ends[part] - offset),
+                    # None where the topic was created again, with fewer partitions.
+                    "first_offset": firsts.get(part),
+                    "end_offset": ends.get(part),
+                    "lag": max(0, ends.get(part, offset) - offset),
                     "stream_time": None if time is None else show_instant(time),
                     "stream_time_ms": time,
                 }
@@ -118,6 +119,7 @@ def _forget(log: Log, name: str, *, dry_run: bool) -> None:
 
 
 def _wanted(log: Log, query: str, to: str, topic: str | None, partition: int | None) -> dict[str, dict[int, int]]:
+    from potok.engine.beginning import check_topics
     from potok.views.ledger_view import read_entry
 
     entry = read_entry(log, query)
@@ -125,6 +127,7 @@ def _wanted(log: Log, query: str, to: str, topic: str | None, partition: int | N
     known = entry.offsets.topics
     if topic is not None and topic not in known:
         raise NotAPlace(f'query "{query}" does not read "{topic}"', hint=f"it reads: {', '.join(sorted(known))}")
+    check_topics(log, query, sorted(known), entry)
     chosen = [topic] if topic is not None else sorted(known)
     if partition is not None and not any(partition in known[name] for name in chosen):
         raise NotAPlace(f"there is no partition {partition}", hint="potok offsets show lists them")

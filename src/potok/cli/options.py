@@ -45,12 +45,14 @@ def settings_of(context: typer.Context, broker: str | None = None, **given: Any)
 
 
 @contextmanager
-def opened_log(context: typer.Context, broker: str | None, *, create: bool = False) -> Iterator[Log]:
+def opened_log(
+    context: typer.Context, broker: str | None, *, create: bool = False, state: str | None = None
+) -> Iterator[Log]:
     """The log in force. Whoever only looks leaves no directory behind where there is none."""
     from potok.connectors.where import Where
     from potok.log.open import NoLogThere, log_exists, open_broker
 
-    settings = settings_of(context, broker)
+    settings = settings_of(context, broker, state=state)
     url = settings.broker
     if settings.state:
         # A password may stand there, which whoever reads tables needs too.

@@ -27,6 +27,10 @@ def run(
     shards: Annotated[
         int | None, typer.Option(min=1, help="How many ways the state of a new query is cut (POTOK_SHARDS).")
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where a new query keeps its state: a directory or a server (POTOK_STATE)."),
+    ] = None,
     shadow: Annotated[
         bool,
         typer.Option(
@@ -48,8 +52,8 @@ def run(
     from potok.engine.shadow import shadow_of, start_shadow
 
     display = display_of(as_json=as_json)
-    settings = settings_of(context, broker, shards=shards)
-    with opened_log(context, broker, create=True) as log:
+    settings = settings_of(context, broker, shards=shards, state=state)
+    with opened_log(context, broker, create=True, state=state) as log:
         if shadow:
             name = shadow_of(topology).name
             run_shown(log, name, display, lambda: start_shadow(topology, log, settings, until_end=until_end))
@@ -60,7 +64,7 @@ def run(
             log,
             topology.name,
             display,
-            lambda: start(topology, broker=settings.broker, until_end=until_end, shards=shards),
+            lambda: start(topology, broker=settings.broker, until_end=until_end, shards=shards, state=state),
         )
 
 
@@ -69,4 +73,5 @@ def _mention_shards(log: Log, query: str, wanted: int | None) -> None:
 
     entry = read_entry(log, query)
     if entry is not None and wanted not in (None, entry.shards):
-        note(f'the state of query "{query}" is cut {entry.shards} ways since it was created; --shards is not used')
+        cut = f'the state of query "{query}" is cut {entry.shards} ways since it was created'
+        note(f"{cut}; --shards is not used, potok state reshard is for that")

@@ -146,12 +146,17 @@ class Query:
         """Wait for the end of Spark's query or of the input, and close the books."""
         assert self._query is not None
         try:
-            while self._query.isActive and not self._stopping and not self._finished():
-                time.sleep(0.02)
+            try:
+                while self._query.isActive and not self._stopping and not self._finished():
+                    time.sleep(0.02)
+            except Exception as error:  # noqa: BLE001 - told by `wait`: nobody hears what is raised in this thread
+                self._error = self._error or error
             self._halt()
         finally:
             try:
                 self._close()
+            except Exception as error:  # noqa: BLE001 - told by `wait`: nobody hears what is raised in this thread
+                self._error = self._error or error
             finally:
                 self._ended.set()
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from potok.engine.beginning import Places
+from potok.engine.beginning import Places, protect
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
 from potok.engine.prepare import query_directory
@@ -16,6 +16,7 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
+from potok.state.place import Place
 from potok.views.layout import load_layouts
 from potok.views.state_of import state_of
 from potok.views.tables import NoSuchQuery, known_queries
@@ -95,10 +96,15 @@ def forget(broker: Broker, query: str) -> None:
     directory = query_directory(broker, query)
     with stopped(broker, query):
         _ledger(broker, query)
-        state_of(broker, query).with_password().remove()
+        state = state_of(broker, query).with_password()
+        state.remove()
+        # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
+        Place(state.where, query).remove()
         shutil.rmtree(directory / "checkpoint", ignore_errors=True)
+        protect(broker, query, {})
         broker.set_marks(dict.fromkeys(broker.marks(mark_of(query, ""))))
-    shutil.rmtree(directory, ignore_errors=True)
+    for left in (directory, query_directory(broker, query)):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def tables_of(broker: Broker, query: str) -> list[str]:

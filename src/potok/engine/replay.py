@@ -13,6 +13,7 @@ from potok.errors import QueryError
 from potok.settings import Settings
 from potok.topology.graph import Topology
 from potok.topology.nodes import Sink
+from potok.views.ledger_view import read_entry
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker
@@ -30,6 +31,13 @@ class ReplayExists(QueryError):
 
 class NothingToReplay(QueryError):
     """A time to end that does not lie after the time to begin."""
+
+
+class NotBeside(QueryError):
+    """A replay without a prefix would be the query itself."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(f'a replay of "{query}" needs a name of its own', hint="--into try-, for example")
 
 
 def beside(topology: Topology, prefix: str) -> Topology:
@@ -51,13 +59,15 @@ def start_replay(
             "the end of a replay must lie after its beginning", hint="--from yesterday --to now, for example"
         )
     copy = beside(topology, prefix)
+    if copy.name == topology.name:
+        raise NotBeside(topology.name)
+    # One that never came to its first batch as well: it would go on from where that one began.
+    if read_entry(broker, copy.name) is not None:
+        raise ReplayExists(copy.name, prefix)
     topics = copy.source_topics
     begin = offsets_at(broker, topics, since_ms)
     target = offsets_at(broker, topics, until_ms)
     prepared = prepare(copy, broker, settings, begin=begin)
-    if prepared.ledger.entry.batch:
-        prepared.release()
-        raise ReplayExists(copy.name, prefix)
     try:
         return Query(prepared, spark_session(settings), settings, target=target).start()
     except BaseException:

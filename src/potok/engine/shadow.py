@@ -7,8 +7,10 @@ exactly where the live one stands: nothing is written twice to the live topics, 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import count
 from typing import TYPE_CHECKING
 
+from potok.engine.beginning import protect
 from potok.engine.prepare import prepare
 from potok.engine.query import Query
 from potok.engine.repair import stopped
@@ -18,9 +20,12 @@ from potok.errors import QueryError
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
 from potok.state.entry import Entry, mark_of
+from potok.state.place import Place
+from potok.state.store import StateMissing
 from potok.topology.graph import Topology
 from potok.views.cells import cells_mark, cells_of
 from potok.views.ledger_view import read_entry
+from potok.views.state_of import chosen_state
 from potok.views.tables import NoSuchQuery, known_queries
 
 if TYPE_CHECKING:
@@ -66,7 +71,7 @@ def catch_up(topology: Topology, broker: Broker, settings: Settings) -> Query:
 
 
 def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends | None) -> Query:
-    _name_cells(broker, topology.name)
+    _name_cells(broker, topology.name, settings)
     prepared = prepare(shadow_of(topology), broker, settings)
     try:
         query = Query(prepared, spark_session(settings), settings, target=target, leader=topology.name)
@@ -76,13 +81,24 @@ def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends 
         raise
 
 
-def _name_cells(broker: Broker, name: str) -> None:
-    """A new shadow gets cells of its own: the live query may have those of an earlier one."""
+def _name_cells(broker: Broker, name: str, settings: Settings) -> None:
+    """A new shadow gets cells of its own: the live query may have those of an earlier one, or have left them behind."""
     shadow = PREFIX + name
     if broker.mark(mark_of(shadow, "ledger")) is None:
+        where = chosen_state(broker, shadow, settings.state).where
         live, _, number = cells_of(broker, name).rpartition(".")
-        following = int(number) + 1 if live == shadow else 1
-        broker.set_marks({cells_mark(shadow): f"{shadow}.{following}".encode()})
+        following = count(int(number) + 1 if live == shadow else 1)
+        cells = (f"{shadow}.{number}" for number in following)
+        free = next(found for found in cells if not _has_cells(Place(where, found)))
+        broker.set_marks({cells_mark(shadow): free.encode()})
+
+
+def _has_cells(place: Place) -> bool:
+    try:
+        place.store(0, create=False).close()
+    except StateMissing:
+        return False
+    return True
 
 
 def swap(broker: Broker, name: str) -> str:
@@ -107,6 +123,8 @@ def swap(broker: Broker, name: str) -> str:
         marks[cells_mark(name)] = new_cells.encode()
         expect = {mark_of(query, "ledger"): broker.mark(mark_of(query, "ledger")) for query in (name, shadow)}
         gone = dict.fromkeys(broker.marks(mark_of(shadow, "")))
+        # The live query stands at the same offsets, and protects them.
+        protect(broker, shadow, {})
         failpoint("swap.before")
         broker.set_marks({**gone, **marks}, expect)
         failpoint("swap.done")

@@ -52,7 +52,10 @@ def python_rows(column: Column, function: Function | None = None) -> list[Any]:
 
 def describe_error(error: BaseException) -> str:
     """What was raised, and the line of the user's program that did."""
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an error of the user's own may answer anything
+        text = ""
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return said + _raised_at(error)
 

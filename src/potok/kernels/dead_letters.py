@@ -191,4 +191,11 @@ def _bytes(value: Any) -> bytes | None:
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
     except orjson.JSONEncodeError:
-        return repr(value).encode("utf-8", "replace")
+        return _shown(value).encode("utf-8", "replace")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's own may answer anything
+        return object.__repr__(value)

@@ -139,6 +139,7 @@ class Consumer:
         if self._closed:
             raise LogError("a closed consumer cannot commit", hint="commit before the end of the with block")
         membership.commit(self._at.next)
+        self._at.begun.clear()
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Go on at `offset` of one partition that this consumer reads."""
@@ -163,9 +164,11 @@ class Consumer:
 
     def close(self) -> None:
         """Leave the group. Nothing is committed here, unless `on_revoke` does, and the broker stays open for others."""
-        if not self._closed and self._membership is not None and self._at.next:
-            self._at.revoked(sorted(self._at.next))
-        self._leave()
+        try:
+            if not self._closed and self._membership is not None and self._at.next:
+                self._at.revoked(sorted(self._at.next))
+        finally:
+            self._leave()
 
     def __enter__(self) -> Self:
         return self

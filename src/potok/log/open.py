@@ -51,4 +51,6 @@ def _directory(url: str | Path) -> Path:
         return Path(url).resolve()
     if scheme == "file" and rest:
         return Path("/" + rest.lstrip("/") if rest.startswith("///") else rest).expanduser().resolve()
-    raise BrokerNotSupported(url, 'use a directory, for example "file:./data", or "kafka://localhost:9092"')
+    from potok.log.kafka.options import masked_url
+
+    raise BrokerNotSupported(masked_url(url), 'use a directory, for example "file:./data", or "kafka://localhost:9092"')

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -140,10 +140,33 @@ class QueueMarks:
             }
             for letter in letters
         ]
+        batch = pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
+        for number in self._broker.unfit(self._letter_topic, batch):
+            rows[number] = self._cut(rows[number])
         return [self._broker.stage(directory, self._letter_topic, 0, pa.RecordBatch.from_pylist(rows, LOG_SCHEMA))]
+
+    def _cut(self, letter: dict[str, Any]) -> dict[str, Any]:
+        """A letter that is refused would keep whatever is stored along with it from being stored, for ever; so it goes
+        with as much of its record as fits."""
+        for candidate in _shorter(letter):
+            if not self._broker.unfit(self._letter_topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
+                return candidate
+        return letter
 
     def _name(self, partition: int) -> str:
         return f"{self._prefix}{partition}"
+
+
+def _shorter(letter: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The letter with ever less of the value, then without key and headers of its record."""
+    headers = [*letter["headers"], {"name": "potok.bytes", "value": b"cut"}]
+    value = letter["value"]
+    while value:
+        value = value[: len(value) // 2]
+        yield {**letter, "value": value, "headers": headers}
+    yield {**letter, "key": None, "value": None, "headers": headers}
+    notes = max(at for at, header in enumerate(headers) if header["name"] == "potok.topic")
+    yield {**letter, "key": None, "value": None, "headers": headers[notes:]}
 
 
 def queues(broker: Broker) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from potok.state.entry import Entry
 from potok.state.offsets import Offsets
 from potok.state.place import Place
 from potok.state.store import StateMissing
+from potok.views.cells import cells_of
 from potok.views.ledger_view import read_entry
 from potok.views.progress import Progress, read_progress
 from potok.views.state_of import state_of
@@ -85,7 +86,7 @@ def _shard_bytes(place: Place, shard: int) -> int:
 def _directory(broker: Broker, query: str) -> Path | None:
     """Where Spark keeps its offsets; a query that never ran a batch has none."""
     root = getattr(broker, "directory", None)
-    path = None if root is None else Path(root) / "queries" / query / "checkpoint"
+    path = None if root is None else Path(root) / "queries" / cells_of(broker, query) / "checkpoint"
     return path if path is not None and path.exists() else None
 
 

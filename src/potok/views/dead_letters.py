@@ -15,6 +15,9 @@ from potok.topology.graph import Topology
 BLOCK = 1_000
 """So many records are read at a time, from the end of a topic towards its beginning."""
 
+_HUGE = 1 << 63
+"""No offset and no time reaches this."""
+
 REPLAYED = "potok.replayed"
 """The header of a record that was replayed, with how often."""
 
@@ -133,6 +136,7 @@ def letter_of(row: Mapping[str, Any], partition: int) -> DeadLetter:
 def _number(data: bytes, otherwise: int) -> int:
     """Anybody may write to a topic."""
     try:
-        return int(data)
+        number = int(data)
     except ValueError:
         return otherwise
+    return number if -_HUGE <= number < _HUGE else otherwise

@@ -37,7 +37,7 @@ def on_executors(scene: Scene) -> Orders:
     kafka, redis = scene.servers.kafka(), scene.servers.redis()
     settings = {"state": redis, "master": MASTER}
     orders = Orders(scene, kafka.url(scene.directory / "home"), settings=settings, **LARGE)
-    orders.shards, orders.spread = 2, True
+    orders.shards, orders.spread, orders.batch = 2, True, orders.records // 4
     orders.environment = {
         "SPARK_HOME": str(spark_home(scene.directory)),
         "SPARK_SCALA_VERSION": "2.13",

@@ -14,6 +14,7 @@ from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA
 from potok.log.consumer import Consumer
 from potok.log.embedded import archive, embedded_broker
+from potok.log.embedded.catalog import Segment
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import ArchiveDamaged, NoArchive, OffsetOutOfRange
 from potok.log.upkeep import InvalidTopicConfig
@@ -39,6 +40,25 @@ def fill(broker: EmbeddedBroker, count: int = 40) -> None:
 def later(monkeypatch: pytest.MonkeyPatch, ms: int) -> None:
     now = embedded_broker.now_ms()
     monkeypatch.setattr(embedded_broker, "now_ms", lambda: now + ms)
+
+
+def test_a_segment_that_retention_takes_meanwhile_is_not_archived(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("t", segment_bytes=1, retention_bytes=1)
+    broker.set_protected("query", {("t", 0): 0})
+    fill(broker, 10)
+    broker.set_protected("query", {})
+    write = archive.Archiver._write_parquet
+
+    def overtaken(archiver: archive.Archiver, segment: Segment, path: Path) -> None:
+        broker.enforce_retention("t")
+        write(archiver, segment, path)
+
+    monkeypatch.setattr(archive.Archiver, "_write_parquet", overtaken)
+    assert broker.archive_topic("t", tmp_path / "old") == []
+    assert broker.earliest_offsets("t") == broker.start_offsets("t")
+    assert [path for path in (tmp_path / "old").rglob("*") if path.is_file()] == []
 
 
 def test_any_range_reads_the_same_from_archive_and_log(broker: EmbeddedBroker, tmp_path: Path) -> None:

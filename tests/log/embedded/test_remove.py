@@ -55,6 +55,13 @@ def test_what_was_removed_is_not_looked_for_again(broker: EmbeddedBroker, monkey
     assert broker.remove_records("t", 0, []) == 0
 
 
+def test_as_many_records_as_were_removed_before_are_removed_too(broker: EmbeddedBroker) -> None:
+    fill(broker, 6)
+    assert broker.remove_records("t", 0, [(1, 2)]) == 1
+    assert broker.remove_records("t", 0, [(3, 4)]) == 1
+    assert offsets(broker) == [0, 2, 4, 5]
+
+
 def test_what_a_query_has_not_read_stays(broker: EmbeddedBroker) -> None:
     fill(broker, 6, segment_bytes=1)
     broker.set_protected("query", {("t", 0): 3})

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from potok.errors import LogError
 from potok.log.broker import TopicConfig
 from potok.log.embedded import catalog, embedded_broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -45,6 +46,22 @@ def test_a_partition_is_compacted_when_half_of_it_is_dirty(broker: EmbeddedBroke
         put(broker, b"k%d" % n, b"x")
     broker.maintain()
     assert len(read_all(broker, "t")) == 9, "the last one lies in the active segment"
+
+
+def test_a_topic_that_cannot_be_looked_after_is_told_and_the_others_are(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    broker.create_topic("a", segment_bytes=1, retention_ms=1, archive=tmp_path / "file")
+    broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
+    for n in range(3):
+        broker.append("a", [LogRecord(None, b"%d" % n)])
+        put(broker, b"k", b"%d" % n)
+    later(monkeypatch, DAY)
+    with pytest.raises(LogError, match="cannot archive"):
+        broker.maintain()
+    assert len(values(broker, "a")) == 3
+    assert values(broker, "t") == [b"1", b"2"]
 
 
 def test_tombstones_that_have_stayed_long_enough_are_due(

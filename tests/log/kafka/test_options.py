@@ -9,6 +9,7 @@ from potok.log.kafka.errors import OptionError
 from potok.log.kafka.java_options import connector_options
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
+from potok.log.open import open_broker
 from potok.settings import Settings
 
 SECURE = {
@@ -156,3 +157,20 @@ def test_security_that_java_cannot_have_is_not_lessened_in_silence(tmp_path: Pat
     with pytest.raises(OptionError, match=name):
         connector_options(KafkaOptions(("a:1",), {name: value}))
     assert KafkaBroker(KafkaOptions(("a:1",), {name: value}), tmp_path).connector_options() == {}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "kafka://?home=redis://:s3cr3t@host/0",
+        "kafka:///x?home=postgresql://anna:s3cr3t@host/db",
+        "kafka:/x?home=postgresql://host/db%3Fpassword=s3cr3t",
+        "kafka:anna:s3cr3t@host:9092",
+        "kafkas://host?sasl.password=s3cr3t",
+        "kafkas://anna:s3cr3t@host",
+    ],
+)
+def test_a_url_that_cannot_be_opened_is_shown_without_its_secrets(url: str) -> None:
+    with pytest.raises(BrokerNotSupported) as raised:
+        open_broker(url)
+    assert "s3cr3t" not in str(raised.value)

@@ -19,7 +19,7 @@ from potok.log.embedded.catalog import Segment, Topic
 from potok.log.embedded.metadata import NO_ROOM, Metadata, Transaction
 from potok.log.embedded.read import read_segment
 from potok.log.embedded.segment import delete_files, segment_path, sync_data, sync_directory
-from potok.log.errors import DiskFull
+from potok.log.errors import CorruptSegment, DiskFull
 from potok.log.failpoint import failpoint
 from potok.log.upkeep import ArchivedFile
 
@@ -49,7 +49,12 @@ class Archiver:
 
     def _move(self, segment: Segment) -> ArchivedFile | None:
         path = self._archive / file_name(segment.base_offset)
-        self._write(segment, path)
+        try:
+            self._write(segment, path)
+        except CorruptSegment:
+            if self._metadata.read(lambda txn: self._still_there(txn, segment)):
+                raise
+            return None  # retention was faster
         size, portable = path.stat().st_size, archived.portable(self._topics, path)
         entry = ArchivedSegment(segment.base_offset, segment.end_offset, segment.held, size, portable)
         if not self._metadata.write(lambda txn: self._record(txn, segment, entry)):
@@ -87,6 +92,9 @@ class Archiver:
                 sync_data(file.fileno())
             unfinished.rename(path)
             sync_directory(self._archive)
+        except LogError:
+            unfinished.unlink(missing_ok=True)
+            raise
         except OSError as error:
             unfinished.unlink(missing_ok=True)
             if error.errno in NO_ROOM:
@@ -108,9 +116,12 @@ class Archiver:
                 partition = pa.array(np.full(len(batch), self._partition, np.int32))
                 writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, partition], schema=ARCHIVE_SCHEMA))
 
+    def _still_there(self, txn: Transaction, segment: Segment) -> bool:
+        return sealed.still_there(txn, self._topic, self._partition, [segment])
+
     def _record(self, txn: Transaction, segment: Segment, entry: ArchivedSegment) -> bool:
         """Whether the segment was still as it was, and is archived."""
-        if not sealed.still_there(txn, self._topic, self._partition, [segment]):
+        if not self._still_there(txn, segment):
             return False
         archived.put(txn, self._topic, self._partition, entry)
         sealed.replace_segments(txn, self._topic, self._partition, [segment], None)

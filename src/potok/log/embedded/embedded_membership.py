@@ -62,6 +62,14 @@ class EmbeddedMembership(Membership):
     def refresh(self) -> None:
         if not self.changed():
             return
+        try:
+            self._hear()
+        except BaseException:
+            # What was not told yet is told by the next refresh, also if nobody changes the roster until then.
+            self._seat.changed = True
+            raise
+
+    def _hear(self) -> None:
         found = self._seat.look()
         if self.member not in found.members:
             self._revoke(list(self._held), [])
@@ -75,8 +83,7 @@ class EmbeddedMembership(Membership):
             owned = self._seat.look().owned_by(self.member)
         gained = {place: since for place, since in owned.items() if place not in self._held and place in self._meant}
         if gained:
-            self._held |= gained
-            self._listener.assigned(sorted(gained))
+            self._assign(gained)
 
     def assignment(self) -> frozenset[Place]:
         return frozenset(self._held)
@@ -94,6 +101,16 @@ class EmbeddedMembership(Membership):
     def close(self) -> None:
         self._held = {}
         self._seat.leave()
+
+    def _assign(self, gained: Mapping[Place, int]) -> None:
+        """Partitions whose listener fails may have no position yet: it is told again, or nobody would read them."""
+        self._held |= gained
+        try:
+            self._listener.assigned(sorted(gained))
+        except BaseException:
+            for place in gained:
+                del self._held[place]
+            raise
 
     def _revoke(self, told: Sequence[Place], released: Sequence[Place]) -> None:
         """The partitions go even if the listener fails: it was told, and will not be told again."""

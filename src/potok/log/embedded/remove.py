@@ -13,7 +13,7 @@ from potok.log.embedded.catalog import Segment, Topic
 from potok.log.embedded.key_map import Ints
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.rewrite import Flags, Overtaken, Rewriter
-from potok.log.ranges import Ranges, inside, size, within
+from potok.log.ranges import Ranges, inside, within
 
 _EVER = 1 << 62
 
@@ -48,9 +48,7 @@ class Remover:
 
     def _remove(self, segment: Segment, ranges: Ranges) -> int:
         doomed = within(ranges, segment.base_offset, segment.end_offset)
-        count = size(doomed)
-        gaps = segment.end_offset - segment.base_offset - segment.held
-        if count == 0 or (count == gaps and not self._topic.config.compacted):
+        if not self._holds_any(segment, doomed):
             return 0
         removed = 0
 
@@ -62,6 +60,13 @@ class Remover:
 
         self._rewriter.rewrite([segment], choose)
         return removed
+
+    def _holds_any(self, segment: Segment, doomed: Ranges) -> bool:
+        """Whether there is something to remove: a segment is read sooner than it is written anew for nothing."""
+        if not doomed or segment.records < 0:
+            return bool(doomed)
+        batches = (batch.column("offset").to_numpy() for batch, _ in self._rewriter.batches(segment))
+        return any(bool(inside(doomed, offsets).any()) for offsets in batches)
 
     def _drop_empty(self, txn: Transaction) -> None:
         """Let the partition begin behind the segments of which nothing is left; an archive goes on without a break."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from potok.log.embedded.locks import upkeep_lock
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.remove import Remover
 from potok.log.embedded.segment import delete_files, partition_directory, segment_path
-from potok.log.errors import NoArchive, NotCompacted, TopicNotFound
+from potok.log.errors import BrokerClosed, NoArchive, NotCompacted, TopicNotFound
 from potok.log.ranges import Ranges
 from potok.log.upkeep import ArchivedFile, Compaction
 
 Place = tuple[str, int]
+
+_logger = logging.getLogger("potok.log")
 
 
 class Upkeep:
@@ -28,15 +31,13 @@ class Upkeep:
     def __init__(self, metadata: Metadata, topics: Path, clock: Callable[[], int]) -> None:
         self._metadata, self._topics, self._clock = metadata, topics, clock
 
-    def enforce_retention(
-        self, topic: str | None, protect: Mapping[Place, int], *, wait: bool = True
-    ) -> dict[Place, int]:
+    def enforce_retention(self, topic: str | None, protect: Mapping[Place, int]) -> dict[Place, int]:
         starts: dict[Place, int] = {}
         for found in self._wanted(topic):
             if not found.config.expires:
                 continue
             for partition in range(found.partitions):
-                start = self._expire(found, partition, protect.get((found.name, partition)), wait=wait)
+                start = self._expire(found, partition, protect.get((found.name, partition)), wait=True)
                 if start is not None:
                     starts[found.name, partition] = start
         return starts
@@ -76,14 +77,32 @@ class Upkeep:
         return done
 
     def maintain(self) -> None:
-        """All that is due, except where somebody else is at it."""
-        self.enforce_retention(None, {}, wait=False)
-        for topic in self._wanted(None):
-            if topic.config.compacted:
+        """All that is due, except where somebody else is at it. What fails in one partition, an archive that cannot be
+        written or a damaged segment, keeps nothing from the others; it is raised at the end."""
+        failed: list[LogError | OSError] = []
+        for work in (self._expire_if_due, self._compact_if_due):
+            for topic in self._wanted(None):
                 for partition in range(topic.partitions):
-                    self._compact_if_due(topic, partition)
+                    try:
+                        work(topic, partition)
+                    except BrokerClosed:
+                        raise
+                    except TopicNotFound:
+                        break  # deleted meanwhile
+                    except (LogError, OSError) as error:
+                        failed.append(error)
+        for other in failed[1:]:
+            _logger.warning("old records could not be looked after: %s", other)
+        if failed:
+            raise failed[0]
+
+    def _expire_if_due(self, topic: Topic, partition: int) -> None:
+        if topic.config.expires:
+            self._expire(topic, partition, None, wait=False)
 
     def _compact_if_due(self, topic: Topic, partition: int) -> None:
+        if not topic.config.compacted:
+            return
         now = self._clock()
         if not self._metadata.read(lambda txn: work_of(txn, topic, partition, now)).is_due:
             return

@@ -98,11 +98,13 @@ class Appender:
 
     def _serve(self, producer: Producer, closing: threading.Event) -> None:
         """Acknowledgements are heard here, whoever waits for them."""
-        while not closing.is_set():
+        failed = False
+        while not closing.is_set() and not (failed and len(producer) == 0):
             try:
                 producer.poll(_POLL_S)
             except (KafkaException, SystemError):
                 # It has lost count of its records and takes no more; the next append begins with another one.
+                failed = True
                 with self._lock:
                     if self._producer is producer:
                         self._producer = None

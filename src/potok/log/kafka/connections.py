@@ -30,16 +30,17 @@ class Connections:
         self.readers = Readers(self.clients, self.positions)
         self.fences = Fences(self.clients, self.topics, self.positions, self.readers)
         self.progress = GroupProgress(self.groups)
-        self._transactors: dict[str, Transactor] = {}
+        self._transactors: dict[tuple[str, str], Transactor] = {}
         self._lock = threading.Lock()
 
     def transactor(self, query: str, life: str) -> Transactor:
         """The producer of a query's output, kept open between its batches. Without a query, one for all else."""
         with self._lock:
-            if query not in self._transactors:
+            if (query, life) not in self._transactors:
                 name = f"potok-{query}" if query else f"potok-process-{uuid.uuid4()}"
-                self._transactors[query] = Transactor(self.clients, self.positions, self.fences, name, query, life)
-            return self._transactors[query]
+                made = Transactor(self.clients, self.positions, self.fences, name, query, life)
+                self._transactors[query, life] = made
+            return self._transactors[query, life]
 
     def close(self) -> None:
         with self._lock:

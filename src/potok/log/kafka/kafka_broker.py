@@ -247,8 +247,8 @@ class KafkaBroker(Broker):
             self._kafka.topics.recall(topic, partition)
 
     def _life(self, query: str) -> str:
-        """A name for the time since the ledger of a query was created; gone with the home, if that is deleted."""
-        mark = f"kafka/{query}/life"
+        """A name for the time since the ledger of a query was created; gone with the other marks of the query."""
+        mark = f"query/{query}/life"
         if self.home.mark(mark) is None:
             try:
                 self.home.set_marks({mark: uuid.uuid4().hex.encode()}, {mark: None})

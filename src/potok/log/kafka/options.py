@@ -95,10 +95,13 @@ def is_secret(name: str) -> bool:
 def masked_url(url: str) -> str:
     """A URL as it was typed, without its secrets."""
     head, mark, query = url.partition("?")
+    if "@" in head:
+        head = f"{head.partition(':')[0]}://{_MASK}@{head.rpartition('@')[2]}"
     shown = []
     for pair in query.split("&"):
-        name, equals, _ = pair.partition("=")
-        shown.append(f"{name}={_MASK}" if equals and is_secret(unquote(name)) else pair)
+        name, equals, value = pair.partition("=")
+        hidden = is_secret(unquote(name)) or "@" in unquote(value) or "password" in unquote(value).lower()
+        shown.append(f"{name}={_MASK}" if equals and hidden else pair)
     return head + mark + "&".join(shown)
 
 

@@ -23,6 +23,11 @@ TIMEOUT_MS = 60_000
 
 _ATTEMPTS = 5
 _PAUSE_S = 0.1
+_ENOUGH_S = 2 * TIMEOUT_MS / 1000
+"""After so long there is no other attempt."""
+
+_SLOW = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
+"""Records did not arrive in time. The client will not send them again, and we do, in another transaction."""
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
@@ -43,6 +48,7 @@ class Transactor:
 
     def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
         """Make the output of a batch visible, unless it is."""
+        began = time.monotonic()
         with self._lock:
             for attempt in range(_ATTEMPTS):
                 if attempt:
@@ -50,7 +56,8 @@ class Transactor:
                 try:
                     return self._publish(staged, batch)
                 except (KafkaException, SystemError) as error:
-                    self._recover(self._cause(error), last=attempt == _ATTEMPTS - 1)
+                    last = attempt == _ATTEMPTS - 1 or time.monotonic() - began > _ENOUGH_S
+                    self._recover(self._cause(error), last=last)
             return None
 
     def close(self) -> None:
@@ -117,7 +124,8 @@ class Transactor:
         if error.code() in _FENCED:
             self._producer = None
             raise QueryFenced(self._query)
-        hopeless = not (error.retriable() or error.txn_requires_abort() or error.fatal())
+        slow = error.code() in _SLOW
+        hopeless = not (slow or error.retriable() or error.txn_requires_abort() or error.fatal())
         try:
             if error.fatal() or self._producer is None:
                 raise KafkaException(error)

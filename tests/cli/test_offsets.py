@@ -47,7 +47,7 @@ def test_a_reset_is_shown_first_and_done_only_when_it_is_meant(potok, shop) -> N
 def test_a_place_that_is_none_is_refused(potok, shop) -> None:
     for words, said in (
         ((), "say where to"),
-        (("--to", "soon"), "no instant"),
+        (("--to", "soon"), "no place in a topic"),
         (("--to", "earliest", "--topic", "bills"), 'does not read "bills"'),
         (("--to", "earliest", "--partition", "77"), "no partition 77"),
         (("--to", "999999"), "no offset 999999"),

@@ -20,7 +20,7 @@ def test_a_changed_program_is_built_beside_the_query_and_takes_its_place(potok, 
     assert refused.code == 1
     missing = potok("promote", program)
     assert missing.code == 1
-    assert 'no query "shadow-shop"' in missing.err
+    assert "potok run PROGRAM --shadow" in missing.err
 
     assert potok("run", program, "--shadow", "--until-end").code == 0
     assert potok("tables", "get", "order_counts", "anna", "--query", "shop").out == "3\n"

@@ -139,7 +139,7 @@ def test_of_several_queries_the_one_that_keeps_the_table_is_meant(potok, tmp_pat
     for query, table in (("one", "shared"), ("two", "shared"), ("three", "own")):
         leave_a_run(tmp_path / "data", write_program(tmp_path / query, text.format(query, table)))
     assert potok("tables", "scan", "own").code == 0
-    assert "add --query NAME; there are: one, two" in potok("tables", "scan", "shared").err
+    assert "say which one: one, two" in potok("tables", "scan", "shared").err
     assert potok("tables", "scan", "shared", "--query", "two").code == 0
 
 

@@ -8,6 +8,8 @@ import cloudpickle
 
 from potok.dsl.builder import StreamsBuilder
 from potok.engine.plan import Plan, make_plan
+from potok.engine.replay import beside
+from potok.topology.graph import Topology
 from potok.topology.nodes.windows import tumbling
 
 
@@ -98,3 +100,14 @@ def test_a_plan_travels_to_the_workers() -> None:
     copy = cloudpickle.loads(cloudpickle.dumps(found))
     assert copy.depth == found.depth and [n.name for n in copy.topology] == [n.name for n in found.topology]
     assert copy.step_level("n") == 1
+
+
+def test_a_replay_decodes_what_the_query_decodes() -> None:
+    builder = StreamsBuilder("q")
+    orders = builder.stream("orders", value="user string, amount double")
+    orders.group_by("user").count(name="counts")
+    orders.foreach(lambda k, v: print(v["amount"]))
+    topology = builder.build()
+    whole = make_plan(topology, 2)
+    assert make_plan(beside(topology, "again-"), 2).columns == whole.columns
+    assert whole.columns != make_plan(Topology("q", beside(topology, "again-").nodes), 2).columns

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from potok.cli.instants import parse_instant
+from potok.cli.instants import UnknownInstant, parse_instant
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json, print_table
 from potok.cli.tables import chosen_query, show_instant
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 app = command_app(no_args_is_help=True, help="Show how far a query has read, and set it elsewhere.")
 
 QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")]
+
+
+PLACES = "earliest, latest, an offset, or an instant: now, yesterday, 2h ago, 2026-05-01T12:30"
 
 
 class NotAPlace(QueryError):
@@ -145,7 +148,10 @@ def place_of(log: Log, topic: str, partition: int, to: str) -> int:
         return log.end_offsets(topic)[partition]
     if to.isdigit() and len(to) < len("1700000000000"):
         return int(to)
-    return log.offset_at(topic, partition, parse_instant(to))
+    try:
+        return log.offset_at(topic, partition, parse_instant(to))
+    except UnknownInstant as error:
+        raise NotAPlace(f'"{to}" is no place in a topic', hint=PLACES) from error
 
 
 def _report(query: str, moves: list[Move], *, dry_run: bool, as_json: bool) -> None:
@@ -156,8 +162,7 @@ def _report(query: str, moves: list[Move], *, dry_run: bool, as_json: bool) -> N
         return
     rows = ((move.topic, move.partition, move.before, move.after, move.after - move.before) for move in moves)
     print_table(("topic", "partition", "before", "after", "moves by"), rows)
-    note(
-        f'nothing was changed: leave out --dry-run to set query "{query}" there'
-        if dry_run
-        else f'query "{query}" is set'
-    )
+    if dry_run:
+        note(f'nothing was changed: leave out --dry-run to set query "{query}" there')
+    else:
+        note(f'query "{query}" is set; what it makes of records that it reads again goes to its topics and sinks again')

@@ -29,4 +29,6 @@ def promote(context: typer.Context, program: Program, broker: Broker = None, as_
     if as_json:
         print_json({"event": "promoted", "query": topology.name, "old_cells": old})
     else:
-        note(f'query "{topology.name}" has the new tables; the old ones are kept as "{old}"')
+        note(
+            f'query "{topology.name}" has the new tables; what the old ones were made of is kept under the name "{old}"'
+        )

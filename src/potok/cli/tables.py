@@ -34,7 +34,7 @@ class WhichQuery(QueryError):
     """Several queries, and nothing that says which."""
 
     def __init__(self, found: list[str]) -> None:
-        super().__init__("several queries have run here", hint=f"add --query NAME; there are: {', '.join(found)}")
+        super().__init__("several queries have run here", hint=f"say which one: {', '.join(found)}")
 
 
 class NoSuchRow(QueryError):

@@ -10,15 +10,15 @@ from typing import TextIO
 
 from potok.errors import QueryError
 
+OTHER_NAME = 'stop that process first, or give this topology another name: StreamsBuilder("other-name")'
+
 
 class QueryAlreadyRuns(QueryError):
     """A second process that wants to run the same query."""
 
-    def __init__(self, query: str, holder: str) -> None:
-        super().__init__(
-            f'query "{query}" already runs{f" ({holder})" if holder else ""}',
-            hint='stop that process first, or give this topology another name: StreamsBuilder("other-name")',
-        )
+    def __init__(self, query: str, holder: str, hint: str = OTHER_NAME) -> None:
+        super().__init__(f'query "{query}" already runs{f" ({holder})" if holder else ""}', hint=hint)
+        self.query, self.holder = query, holder
 
 
 class QueryLock:

@@ -38,8 +38,10 @@ def make_plan(topology: Topology, shards: int) -> Plan:
     for node in topology:
         levels[node] = _level(node, inferred, levels)
     columns: dict[str, list[str] | None] = {}
-    for source in topology.sources:
-        fields = used_fields(topology, inferred, source)
+    whole = topology.like or topology
+    known = inferred if whole is topology else infer(whole)
+    for source in whole.sources:
+        fields = used_fields(whole, known, source)
         columns[source.topic] = None if fields is None else sorted(fields)
     return Plan(topology, inferred, levels, columns, shards)
 

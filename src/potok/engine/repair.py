@@ -10,7 +10,7 @@ from typing import Any
 
 from potok.engine.beginning import Places, protect
 from potok.engine.ledger import Ledger
-from potok.engine.lock import QueryLock
+from potok.engine.lock import QueryAlreadyRuns, QueryLock
 from potok.engine.prepare import query_directory
 from potok.errors import QueryError
 from potok.log.broker import Broker
@@ -115,7 +115,12 @@ def tables_of(broker: Broker, query: str) -> list[str]:
 @contextmanager
 def stopped(broker: Broker, query: str) -> Iterator[None]:
     """Holds the lock of a query, so that nobody starts it; raises where somebody runs it."""
-    lock = QueryLock(query_directory(broker, query), query)
+    try:
+        lock = QueryLock(query_directory(broker, query), query)
+    except QueryAlreadyRuns as error:
+        raise QueryAlreadyRuns(
+            query, error.holder, hint="stop that process first: this is for queries that do not run"
+        ) from None
     try:
         yield
     finally:

@@ -43,11 +43,12 @@ class NotBeside(QueryError):
 def beside(topology: Topology, prefix: str) -> Topology:
     """The same steps under another name, writing to other topics: a prefix before each.
 
-    What goes out of the log altogether is left out: nobody asked for a second delivery.
+    What goes out of the log altogether is left out: nobody asked for a second delivery. The fields that it reads are
+    decoded all the same, so that the same records are dead letters.
     """
     kept = [node for node in topology if not node.leaves_the_log]
     nodes = tuple(replace(node, topic=prefix + node.topic) if isinstance(node, Sink) else node for node in kept)
-    return Topology(prefix + topology.name, nodes)
+    return Topology(prefix + topology.name, nodes, topology)
 
 
 def start_replay(

@@ -48,6 +48,15 @@ class ShadowBehind(QueryError):
         )
 
 
+class NoShadow(QueryError):
+    """A swap without anything to swap."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(
+            f'query "{query}" has no shadow to take its place', hint="build one first: potok run PROGRAM --shadow"
+        )
+
+
 def shadow_of(topology: Topology) -> Topology:
     return beside(topology, PREFIX)
 
@@ -64,7 +73,7 @@ def catch_up(topology: Topology, broker: Broker, settings: Settings) -> Query:
     live = _live(broker, topology.name)
     _check_topics(topology, live)
     if read_entry(broker, shadow_of(topology).name) is None:
-        raise NoSuchQuery(shadow_of(topology).name, known_queries(broker))
+        raise NoShadow(topology.name)
     with stopped(broker, topology.name):
         pass
     return _start(topology, broker, settings, live.offsets.topics)

@@ -13,10 +13,12 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All steps of one query, each after its upstreams."""
+    """All steps of one query, each after its upstreams. `like` is the topology of which this one is a part: fields that
+    are read there are read here, so that the same records decode."""
 
     name: str
     nodes: tuple[Node, ...]
+    like: Topology | None = None
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

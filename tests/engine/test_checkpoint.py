@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 
 from potok import StreamsBuilder
-from potok.engine.checkpoint import CheckpointDamaged, check_checkpoint
+from potok.engine.checkpoint import CheckpointDamaged, check_checkpoint, drop_unbegun
 from potok.engine.prepare import prepare
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
@@ -89,3 +89,22 @@ def test_a_query_does_not_start_on_a_damaged_checkpoint_and_gives_its_lock_back(
         prepare(builder, broker, Settings())
     write(last, OFFSETS % 0)
     prepare(builder, broker, Settings()).release()
+
+
+def test_a_checkpoint_that_spark_was_ended_in_before_its_first_batch_does_not_keep_the_query_from_starting(
+    tmp_path: Path,
+) -> None:
+    checkpoint = tmp_path / "queries" / "copying" / "checkpoint"
+    write(checkpoint / "metadata", b'{"id":"51c0e96f"}')
+    write(checkpoint / "offsets" / ".0.3629d098.tmp", b"")
+    builder = StreamsBuilder("copying")
+    builder.stream("orders").to("copies")
+    prepare(builder, EmbeddedBroker.shared(tmp_path), Settings(broker=str(tmp_path))).release()
+    assert not checkpoint.exists(), "Spark begins only where there is nothing"
+
+
+@pytest.mark.parametrize("kept", ["offsets/0", "commits/0"])
+def test_a_checkpoint_with_a_batch_is_left_as_it_is(tmp_path: Path, kept: str) -> None:
+    write(tmp_path / kept, OFFSETS % 0)
+    drop_unbegun(tmp_path)
+    assert (tmp_path / kept).exists()

@@ -7,6 +7,7 @@ under way should end.
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 from zlib import crc32
@@ -30,6 +31,13 @@ class CheckpointDamaged(QueryError):
             hint=f"delete it and start again: rm -r {checkpoint}; tables, topics and offsets are not in it. A batch "
             "that was under way is cut anew: a sink that goes by batches (HTTP, a function) may get its records twice",
         )
+
+
+def drop_unbegun(checkpoint: Path) -> None:
+    """Remove a checkpoint without a single batch. Spark, ended while it wrote the first one down, leaves a draft, and
+    refuses to begin where it finds one."""
+    if not any(path.name.isdigit() for name in _READ for path in (checkpoint / name).glob("*")):
+        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def check_checkpoint(query: str, checkpoint: Path) -> None:

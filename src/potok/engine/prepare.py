@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import cloudpickle
 
 from potok.engine.beginning import OnLost, Places, begin_at, check_topics, protect
-from potok.engine.checkpoint import check_checkpoint
+from potok.engine.checkpoint import check_checkpoint, drop_unbegun
 from potok.engine.gates import gate_mark, gates_of
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
@@ -89,6 +89,7 @@ def prepare(
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
     try:
+        drop_unbegun(directory / "checkpoint")
         check_checkpoint(topology.name, directory / "checkpoint")
         changes = changes_of(topology, broker)
         misfits = [change for change in changes if not change.fits]

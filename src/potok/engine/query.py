@@ -247,6 +247,7 @@ class Query:
 
 def _last_line(error: BaseException) -> str:
     """The line of a long Spark message that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = str(error).partition("=== Streaming Query ===")[0]
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line.split(":")[0] or "Exception" in line.split(":")[0]]
-    return (errors[-1] if errors else lines[-1] if lines else type(error).__name__)[:500]
+    return (errors[-1] if errors else lines[0] if lines else type(error).__name__)[:500]

@@ -110,3 +110,10 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, log) -> N
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(timeout=30) == 141
+
+
+def test_a_misspelt_topic_is_told_with_the_one_that_is_meant(potok) -> None:
+    potok("topics", "create", "orders")
+    outcome = potok("consume", "ordrs")
+    assert outcome.code == 1
+    assert 'did you mean "orders"?' in outcome.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ def opened_log(
 ) -> Iterator[Log]:
     """The log in force. Whoever only looks leaves no directory behind where there is none."""
     from potok.connectors.where import Where
+    from potok.log.errors import TopicNotFound
     from potok.log.open import NoLogThere, log_exists, open_broker
 
     settings = settings_of(context, broker, state=state)
@@ -62,5 +64,10 @@ def opened_log(
     log = open_broker(url, settings)
     try:
         yield log
+    except TopicNotFound as error:
+        near = difflib.get_close_matches(error.topic, log.topics(), n=1, cutoff=0.75)
+        if near and near[0] != error.topic:
+            error.hint = f'did you mean "{near[0]}"? or {error.hint}'
+        raise
     finally:
         log.close()

@@ -53,7 +53,10 @@ class InvalidName(LogError):
 class TopicNotFound(LogError):
     """No such topic, or no such partition."""
 
+    topic: str = ""
+
     def __init__(self, topic: str, partition: int | None = None, partitions: int = 0) -> None:
+        self.topic = topic
         if partition is None:
             super().__init__(
                 f'topic "{topic}" does not exist', hint=f"create it: potok topics create {topic} --partitions 4"

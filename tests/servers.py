@@ -56,7 +56,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     initdb, program = _found("initdb", places), _found("postgres", places)
     with _directory() as directory:
         port, data = _free_port(), directory / "data"
-        made = [initdb, "-D", str(data), "-U", "potok", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]
+        made = [initdb, "-D", str(data), "-U", "tester", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]
         subprocess.run(made, check=True, capture_output=True, cwd=directory, **_unprivileged())
         words = [program, "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1"]
         server = PostgresServer([*words, "-k", str(directory), "-c", "fsync=off"], directory, port)
@@ -96,7 +96,7 @@ class Server:
 class PostgresServer(Server):
     @property
     def url(self) -> str:
-        return f"postgresql://potok@127.0.0.1:{self._port}/postgres"
+        return f"postgresql://tester@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
         super().start()

@@ -232,7 +232,7 @@ def test_a_user_who_may_only_write_can_use_tables_that_are_there(database: Datab
     user = f"u_{uuid.uuid4().hex[:8]}"
     database.run(f"CREATE ROLE {user} LOGIN")
     database.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database.table}, potok_fences TO {user}")
-    database.url = database.url.replace("potok@", f"{user}@")
+    database.url = database.url.replace("tester@", f"{user}@")
     put(database, [("a", 2)], COUNTS, Batch(2, 2))
     assert database.rows() == [("a", 2)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.engine.query import Query, _last_line
+from potok.engine.query import Query
 from potok.errors import LogError
 
 
@@ -57,10 +57,3 @@ def test_a_watch_without_errors_raises_nothing(monkeypatch: pytest.MonkeyPatch) 
     query, spark = watched(monkeypatch)
     assert query.wait()
     assert not spark.isActive
-
-
-def test_what_spark_says_stands_before_the_plan_that_it_prints() -> None:
-    told = (
-        "[NOT_EMPTY] The place should be empty.\nPlease empty it.\n=== Streaming Query ===\nPlan:\n+- ~Relation potok\n"
-    )
-    assert _last_line(Exception(told)) == "[NOT_EMPTY] The place should be empty."

@@ -34,12 +34,12 @@ def begun(prefix: str, watch: list[Any] | None = None) -> tuple[StreamsBuilder, 
 
 
 class Numbers:
-    def __init__(self, scene: Scene, build: str, url: str = "", **arguments: Any) -> None:
+    def __init__(self, scene: Scene, build: str, *, log: str = "", **arguments: Any) -> None:
         self.scene, self._build, self._arguments = scene, build, arguments
         self.prefix = f"{scene.name}-"
         self.query = f"{self.prefix}numbers-query"
         self.data = scene.directory / "data"
-        self.url = url or f"file:{self.data}"
+        self.url = log or f"file:{self.data}"
         self.count = scene.random.randint(300, 600)
         self.batch = self.count // scene.random.randint(6, 9)
         broker = open_broker(self.url)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS = 60
 
+_COLUMNS = ("query", "letter", "set aside (UTC)", "state", "replays", "step", "reason", "error", "record", "value")
+_NARROW = ("letter", "step", "reason", "error", "record")
+_WIDE = 160
+
 _ALTERED = {
     "seen": "as the step saw them: the record was no longer in the log",
     "cut": "cut: the letter would have been too large for the log",
@@ -45,8 +49,13 @@ def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
 
 
 def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
-    columns = ("query", "letter", "set aside (UTC)", "state", "replays", "step", "reason", "error", "record", "value")
-    print_table(columns, map(_row, found))
+    """A narrow terminal gets what tells the letters apart; `show` has the rest."""
+    rows = [dict(zip(_COLUMNS, _row(letter), strict=True)) for letter in found]
+    wanted = list(_COLUMNS)
+    if console().width < _WIDE:
+        apart = {name for name in ("query", "state") if len({row[name] for row in rows}) > 1}
+        wanted = [name for name in _COLUMNS if name in apart or name in _NARROW]
+    print_table(wanted, ([row[name] for name in wanted] for row in rows))
 
 
 def print_letter(query: str, letter: DeadLetter, fate: Fate) -> None:

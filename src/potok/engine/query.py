@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch import BatchRunner
 from potok.engine.beginning import protect
+from potok.engine.cause import cause_of
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
 from potok.engine.pace import FIRST, Pace
@@ -198,11 +199,11 @@ class Query:
         if isinstance(self._error, PotokError):
             return self._error
         if self._error is not None:
-            return QueryFailed(self.name, _last_line(self._error))
+            return QueryFailed(self.name, cause_of(self._error))
         spark_error = self._query.exception() if self._query is not None else None
         if spark_error is None or StopAtBoundary.__name__ in str(spark_error):
             return None
-        return QueryFailed(self.name, _last_line(spark_error))
+        return QueryFailed(self.name, cause_of(spark_error))
 
     def stop(self) -> None:
         """Stop at the next batch boundary, and wait for it."""
@@ -243,11 +244,3 @@ class Query:
 
     def __exit__(self, *_: Any) -> None:
         self.stop()
-
-
-def _last_line(error: BaseException) -> str:
-    """The line of a long Spark message that says what happened."""
-    told = str(error).partition("=== Streaming Query ===")[0]
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line.split(":")[0] or "Exception" in line.split(":")[0]]
-    return (errors[-1] if errors else lines[0] if lines else type(error).__name__)[:500]

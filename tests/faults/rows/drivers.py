@@ -43,7 +43,7 @@ def two_drivers(scene: Scene) -> Proof:
 @row("two-drivers-kafka", "a second driver writes to Kafka for a query that one is running", servers=("kafka",))
 def two_drivers_kafka(scene: Scene) -> Proof:
     home = scene.directory / "home"
-    numbers = Numbers(scene, "tests.faults.rows.drivers:to_topic", scene.servers.kafka().url(home))
+    numbers = Numbers(scene, "tests.faults.rows.drivers:to_topic", log=scene.servers.kafka().url(home))
     _both(scene, numbers, home).must_say(STOP_ONE, "stop one of them")
     numbers.run().must_be_well()
     return numbers.prove(numbers.topic("copy"), "the second ran to the end; the first was refused")

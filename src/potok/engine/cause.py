@@ -1,0 +1,29 @@
+"""What happened, in one line, out of all that Spark says when a batch fails."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 500
+
+_PLAN = "=== Streaming Query ==="
+_WORKER_DIED = "Python worker exited unexpectedly"
+WORKER_DIED = "a Python worker of Spark's died each time the task was tried: it was killed, ran out of memory, or a library crashed"
+
+_JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
+_RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
+_FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
+
+
+def cause_of(error: BaseException) -> str:
+    """The line of a long message that says what happened: what Python raised in a task, else what Java did first."""
+    told = str(error).partition(_PLAN)[0]
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    lines = [line for line in lines if not _FRAME.match(line)]
+    raised = [line for line in lines if _RAISED.match(line) and not _JAVA.match(line)]
+    if raised:
+        return raised[-1][:_LONGEST]
+    if any(_WORKER_DIED in line for line in lines):
+        return WORKER_DIED
+    java = [line for line in lines if _JAVA.match(line)]
+    return (java[0].removeprefix(": ") if java else lines[0] if lines else type(error).__name__)[:_LONGEST]

@@ -1,0 +1,62 @@
+"""What Spark says when a batch fails, in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from potok.engine.cause import WORKER_DIED, cause_of
+
+DIED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 (TID 3): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handleException(PythonRunner.scala:640)
+\tat org.apache.spark.util.SparkErrorUtils.tryWithSafeFinally$(SparkErrorUtils.scala:83)
+Caused by: java.io.EOFException
+\t... 22 more
+
+Driver stacktrace:
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:381)
+\t... 22 more
+"""
+
+RAISED = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "job.py", line 8, in bad
+    raise OSError("disk gone")
+OSError: disk gone
+
+\tat org.apache.spark.util.SparkErrorUtils.tryWithSafeFinally(SparkErrorUtils.scala:83)
+"""
+
+NO_ROOM = """Job aborted due to stage failure
+java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+Caused by: java.lang.Exception: something deeper
+"""
+
+PLAN = """[NOT_EMPTY] The place should be empty.
+Please empty it.
+=== Streaming Query ===
+Plan:
++- ~Relation potok
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        (DIED, WORKER_DIED),
+        (RAISED, "OSError: disk gone"),
+        (NO_ROOM, "java.io.IOException: No space left on device"),
+        (PLAN, "[NOT_EMPTY] The place should be empty."),
+        ("potok.errors.LogError: the log is away", "potok.errors.LogError: the log is away"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_cause_is_the_line_that_says_what_happened(told: str, cause: str) -> None:
+    assert cause_of(RuntimeError(told)) == cause
+
+
+def test_a_cause_is_never_long() -> None:
+    assert len(cause_of(RuntimeError("x" * 10_000))) == 500

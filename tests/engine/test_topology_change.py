@@ -59,7 +59,7 @@ def test_a_window_where_there_was_none_is_refused_before_anything_is_touched(spa
     with TestDriver(program()) as driver:
         order(driver, 1)
         driver.run()
-        with pytest.raises(StateDoesNotFit, match="window was none and is tumbling 60000 ms"):
+        with pytest.raises(StateDoesNotFit, match="window was none and is tumbling 1m"):
             driver.replace(program(window=1))
         driver.replace(program())
         assert driver.table("counts").all() == {"ann": 1}

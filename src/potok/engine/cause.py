@@ -8,7 +8,9 @@ _LONGEST = 500
 
 _PLAN = "=== Streaming Query ==="
 _WORKER_DIED = "Python worker exited unexpectedly"
-WORKER_DIED = "a Python worker of Spark's died each time the task was tried: it was killed, ran out of memory, or a library crashed"
+WORKER_DIED = (
+    "a Python worker of Spark's died each time the task was tried: it was killed, ran out of memory, or a library crashed"
+)
 
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")

@@ -9,7 +9,8 @@ _LONGEST = 500
 _PLAN = "=== Streaming Query ==="
 _WORKER_DIED = "Python worker exited unexpectedly"
 WORKER_DIED = (
-    "a Python worker of Spark's died each time the task was tried: it was killed, ran out of memory, or a library crashed"
+    "a Python worker of Spark's died each time the task was tried: "
+    "it was killed, ran out of memory, or a library crashed"
 )
 
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")

@@ -59,6 +59,14 @@ def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: Embedde
     assert late.next() == READ
 
 
+def test_a_clock_that_was_set_back_since_the_run_began_makes_nothing_due(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = planner(broker, -1, target={"t": {0: 0}})
+    monkeypatch.setattr("potok.engine.planner._now_ms", lambda: due._began_ms - 86_400_000)
+    assert due.next() == READ
+
+
 def test_an_entry_keeps_its_alarms_and_one_of_before_had_none() -> None:
     entry = Entry(next_alarms={"p": 5})
     assert Entry.of_bytes(entry.to_bytes()).next_alarms == {"p": 5}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +25,7 @@ class Borrowed(Servers):
     def kafka(self) -> Borrowed:  # type: ignore[override]
         return self
 
-    def url(self, home: Path) -> str:
+    def url(self, home: str) -> str:
         return f"{self._status.url}?home={home}"
 
 

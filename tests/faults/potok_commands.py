@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-from potok.views.ledger_view import read_entry
 from tests.faults.drive import ROOT, SCENE
 from tests.faults.orders import Orders
 from tests.faults.scene import Scene
@@ -44,13 +42,7 @@ def rebuild(orders: Orders) -> None:
     program = _program(orders)
     words = (str(program), "--broker", orders.url)
     state = {"POTOK_STATE": orders.settings.get("state", "")}
-    shadow = potok(scene, "run", *words, "--shadow", **state)
-    try:
-        scene.wait_until(lambda: _caught_up(orders) or shadow.poll() is not None, "the shadow")
-        shadow.send_signal(signal.SIGINT)
-        finished(scene, shadow)
-    finally:
-        shadow.kill()
+    finished(scene, potok(scene, "run", *words, "--shadow", "--until-end", **state))
     finished(scene, potok(scene, "promote", *words, **state))
 
 
@@ -58,9 +50,3 @@ def _program(orders: Orders) -> Path:
     path = orders.scene.directory / "program.py"
     path.write_text(PROGRAM.format(prefix=orders.prefix))
     return path
-
-
-def _caught_up(orders: Orders) -> bool:
-    with orders.log() as log:
-        live, built = read_entry(log, orders.query), read_entry(log, f"shadow-{orders.query}")
-    return live is not None and built is not None and built.offsets.topics == live.offsets.topics

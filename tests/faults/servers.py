@@ -39,7 +39,7 @@ class Kafka:
         os.kill(self._server.status().pid, signal.SIGKILL)
         wait_until(lambda: not self._server.status().is_up, "the end of Kafka", START_S)
 
-    def url(self, home: Path, **options: str) -> str:
+    def url(self, home: Path | str, **options: str) -> str:
         more = "".join(f"&{name.replace('_', '.')}={value}" for name, value in options.items())
         return f"kafka://{HOST}:{self.proxy.port}?home={home}{more}"
 

@@ -17,11 +17,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(900)]
 
 SHORT = (
     "worker-killed",
-    "task-fails-thrice",
     "poison",
     "http-errors",
     "disk-full-log",
-    "corrupt-checkpoint",
     "power-loss",
 )
 """Those that take few processes, and are not shown elsewhere in the tests."""

@@ -68,8 +68,11 @@ class Planner:
         }
 
     def _alarm_due(self, entry: Entry) -> bool:
-        """Whether the processing time has come that some step waits for."""
-        now = self.ahead_ms + (_now_ms() if self.target is None else self._began_ms)
+        """Whether the processing time has come that some step waits for.
+
+        A clock that was set back is believed: the batch would find that nothing is due, and be tried again at once.
+        """
+        now = self.ahead_ms + (_now_ms() if self.target is None else min(self._began_ms, _now_ms()))
         return any(alarm <= now for alarm in entry.next_alarms.values())
 
     def wait_for_records(self, seconds: float) -> None:

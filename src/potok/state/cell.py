@@ -37,8 +37,9 @@ _HEAD = np.dtype(
 
 
 REPAIR = (
-    "build the tables anew beside the query: potok run PROGRAM --shadow, then potok promote PROGRAM; "
-    "or start over, with all output once more: potok offsets reset QUERY --to earliest --drop-state"
+    "build the tables anew beside the query: potok run PROGRAM --shadow --until-end, then potok promote PROGRAM; "
+    "or go back, and write output again: potok state restore BACKUP --force, "
+    "or potok offsets reset QUERY --to earliest --drop-state"
 )
 """What to type when state cannot be used any more."""
 
@@ -50,7 +51,7 @@ class CorruptCell(StateError):
         where = "" if key is None else f" at key {key!r}"
         super().__init__(
             f'the state of table "{table}" is damaged{where}',
-            hint=REPAIR,
+            hint=f"potok state verify lists all that is; {REPAIR}",
         )
 
 

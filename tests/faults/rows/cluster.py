@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import random
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import psutil
 import pyspark
 
 from potok.views.tables import Tables
-from tests.faults.drive import ROOT
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
@@ -33,18 +31,17 @@ def spark_home(directory: Path) -> Path:
 
 
 def on_executors(scene: Scene) -> Orders:
-    """Orders on Kafka, with state on Redis, for a query on two executors, between which its batches are shuffled."""
+    """Orders on Kafka, with state and ledger on Redis, for a query on two executors that share its batches."""
     kafka, redis = scene.servers.kafka(), scene.servers.redis()
     settings = {"state": redis, "master": MASTER}
-    orders = Orders(scene, kafka.url(scene.directory / "home"), settings=settings, **LARGE)
+    orders = Orders(scene, kafka.url(redis), settings=settings, **LARGE)
     orders.shards, orders.spread, orders.batch = 2, True, orders.records // 4
     orders.environment = {
         "SPARK_HOME": str(spark_home(scene.directory)),
         "SPARK_SCALA_VERSION": "2.13",
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
     }
     # What a task writes to the disk of the driver's machine would not be there on a cluster: nobody can write here.
-    staging = scene.directory / "home" / "queries" / orders.query / "staging"
+    staging = scene.directory / "data" / "queries" / orders.query / "staging"
     staging.parent.mkdir(parents=True)
     staging.touch()
     return orders
@@ -64,6 +61,7 @@ def cluster(scene: Scene) -> Proof:
     single = copy.copy(scene)
     single.random = random.Random()
     single.random.setstate(state)
+    single.directory = scene.place("single")
     embedded = Orders(single, **LARGE)
     embedded.run().must_be_well()
     with spread.log() as there, embedded.log() as here:

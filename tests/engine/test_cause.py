@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
-from potok.engine.cause import WORKER_DIED, cause_of
+from potok.engine.cause import JVM_GONE, WORKER_DIED, cause_of
 
 DIED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
@@ -56,6 +57,26 @@ Plan:
 )
 def test_the_cause_is_the_line_that_says_what_happened(told: str, cause: str) -> None:
     assert cause_of(RuntimeError(told)) == cause
+
+
+def refused_in(module: str) -> Exception:
+    try:
+        exec("raise ConnectionRefusedError('nobody listens')", {"__name__": module})
+    except ConnectionRefusedError as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize("gone", [Py4JNetworkError("Answer from Java side is empty"), refused_in("py4j.clientserver")])
+def test_a_jvm_that_is_gone_is_told_wherever_it_was_missed(gone: Exception) -> None:
+    assert cause_of(gone) == JVM_GONE
+    wrapped = RuntimeError("An error occurred while calling collectAndServe")
+    wrapped.__context__ = gone
+    assert cause_of(wrapped) == JVM_GONE
+
+
+def test_a_connection_of_somebody_else_is_not_the_jvm() -> None:
+    assert cause_of(refused_in("http.client")) == "nobody listens"
 
 
 def test_a_cause_is_never_long() -> None:

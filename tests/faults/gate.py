@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,23 @@ from typing import Any
 PATIENCE_S = 240.0
 _LOOK_S = 0.01
 
-_seen: dict[str, int] = {}
-"""Records that this process has seen, by gate."""
-
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Lets `after` records pass in each process; the next one waits until it is let go, or until its process dies.
+    """Holds the task that comes to record `number`, which is known by its fields, until it is let go, or dies.
 
-    Whoever comes first waits, and nobody after: a batch that is tried again passes.
+    It holds one task, once: a batch that is tried again passes.
     """
 
     directory: str
-    after: int
+    number: int
+    fields: Mapping[str, Any]
 
-    def __call__(self, _: Any) -> None:
-        seen = _seen[self.directory] = _seen.get(self.directory, 0) + 1
-        if seen != self.after:
+    def __call__(self, value: Any) -> None:
+        if any(value[name] != wanted for name, wanted in self.fields.items()):
             return
         try:
-            descriptor = os.open(self.reached, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            descriptor = os.open(self._reached, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return
         os.write(descriptor, str(os.getpid()).encode())
@@ -42,7 +40,7 @@ class Gate:
             time.sleep(_LOOK_S)
 
     @property
-    def reached(self) -> Path:
+    def _reached(self) -> Path:
         return Path(self.directory) / "reached"
 
     @property
@@ -52,12 +50,12 @@ class Gate:
     @property
     def told(self) -> list[Any]:
         """What a program is told, so that it makes the same."""
-        return ["gate", self.directory, self.after]
+        return ["gate", self.directory, self.number, dict(self.fields)]
 
     def holder(self) -> int | None:
         """The process that waits; None as long as none does."""
         try:
-            return int(self.reached.read_text())
+            return int(self._reached.read_text())
         except (FileNotFoundError, ValueError):
             return None
 
@@ -67,15 +65,15 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Stumble:
-    """Ends its process when it sees a certain order, so many times: the task is tried again, and meets it again."""
+    """Ends the process that comes to a record, so many times: the task is tried again, and comes to it again."""
 
     directory: str
-    user: str
-    amount: int
+    number: int
+    fields: Mapping[str, Any]
     times: int
 
-    def __call__(self, order: Any) -> None:
-        if (order["user"], order["amount"]) != (self.user, self.amount):
+    def __call__(self, value: Any) -> None:
+        if any(value[name] != wanted for name, wanted in self.fields.items()):
             return
         for number in range(self.times):
             try:
@@ -86,7 +84,7 @@ class Stumble:
 
     @property
     def told(self) -> list[Any]:
-        return ["stumble", self.directory, self.user, self.amount, self.times]
+        return ["stumble", self.directory, self.number, dict(self.fields), self.times]
 
     def stumbled(self) -> int:
         return len(list(Path(self.directory).iterdir()))

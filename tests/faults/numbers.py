@@ -49,8 +49,9 @@ class Numbers:
         )
         broker.close()
 
-    def some(self) -> int:
-        return self.scene.random.randint(self.count // 4, self.count // 2)
+    def gate(self) -> Gate:
+        number = self.scene.random.randint(self.count // 4, self.count // 2)
+        return Gate(str(self.scene.place("gate")), number, {"n": number})
 
     def start(self, *, failpoint: str = "", gate: Gate | None = None) -> Driver:
         arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.told, **self._arguments}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -76,9 +77,19 @@ class Orders:
                 state_of(broker, self.query).close(entry.shards)
             broker.close()
 
-    def some(self) -> int:
-        """A number of records after which about a third of the batches are done, and as many are left."""
-        return self.scene.random.randint(self.records // 4, self.records // 2)
+    def gate(self, first: float = 0.25, last: float = 0.5) -> Gate:
+        """A gate at some order between two parts of all: by default about a third of the batches are done before it."""
+        number, fields = self.some(first, last)
+        return Gate(str(self.scene.place("gate")), number, fields)
+
+    def some(self, first: float = 0.25, last: float = 0.5) -> tuple[int, dict[str, Any]]:
+        """The number of an order that decodes, and its fields, which no order before it has."""
+        orders = [orders_program.record(number)[1] for number in range(self.records)]
+        known = {value: number for number, value in reversed(list(enumerate(orders)))}
+        begin, end = int(first * self.records), int(last * self.records)
+        fresh = [number for number in range(begin, end) if number % 41 and known[orders[number]] == number]
+        number = self.scene.random.choice(fresh)
+        return number, json.loads(orders[number])
 
     def start(self, *, failpoint: str = "", gate: Gate | Stumble | None = None, **settings: Any) -> Driver:
         arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.told}

@@ -62,9 +62,6 @@ class Scene:
         path.mkdir()
         return path
 
-    def gate(self, after: int) -> Gate:
-        return Gate(str(self.place("gate")), after)
-
     def at_gate(self, gate: Gate, driver: Driver) -> int:
         """Wait until a task of a program stands at the gate; its process."""
 

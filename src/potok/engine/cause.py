@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _LONGEST = 500
 
@@ -13,6 +14,9 @@ WORKER_DIED = (
     "it was killed, ran out of memory, or a library crashed"
 )
 
+_NETWORK = "Py4JNetworkError"
+JVM_GONE = "Spark's JVM is gone: it was killed, or ran out of memory"
+
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
 _FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
@@ -20,6 +24,8 @@ _FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
 
 def cause_of(error: BaseException) -> str:
     """The line of a long message that says what happened: what Python raised in a task, else what Java did first."""
+    if any(_is_lost_jvm(found) for found in _chain(error)):
+        return JVM_GONE
     told = str(error).partition(_PLAN)[0]
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     lines = [line for line in lines if not _FRAME.match(line)]
@@ -30,3 +36,23 @@ def cause_of(error: BaseException) -> str:
         return WORKER_DIED
     java = [line for line in lines if _JAVA.match(line)]
     return (java[0].removeprefix(": ") if java else lines[0] if lines else type(error).__name__)[:_LONGEST]
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_lost_jvm(error: BaseException) -> bool:
+    """Whether Py4J says that nobody is there; a connection of anybody else's may be lost as well."""
+    if type(error).__name__ == _NETWORK:
+        return True
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    raised_in = place.tb_frame.f_globals.get("__name__", "") if place is not None else ""
+    return isinstance(error, ConnectionError) and raised_in.startswith("py4j.")

@@ -152,7 +152,10 @@ class Query:
                     time.sleep(0.02)
             except Exception as error:  # noqa: BLE001 - told by `wait`: nobody hears what is raised in this thread
                 self._error = self._error or error
-            self._halt()
+            try:
+                self._halt()
+            except Exception as error:  # noqa: BLE001 - there may be no JVM left to be stopped
+                self._error = self._error or error
         finally:
             try:
                 self._close()

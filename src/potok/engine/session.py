@@ -88,7 +88,11 @@ def _stop_at_exit() -> None:
     if _own is not None and _own.sparkContext is SparkContext._active_spark_context:
         # This process ends as fast as it can: one more Ctrl-C would only print where it was.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _own.stop()
+        from py4j.protocol import Py4JError
+
+        # The JVM may be gone: then there is nothing to stop, and whatever ran has said so.
+        with contextlib.suppress(OSError, Py4JError):
+            _own.stop()
 
 
 def startup_ms() -> int:

@@ -11,15 +11,17 @@ from potok import StreamsBuilder
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
 from potok.testing.outputs import read_outputs
+from potok.views.ledger_view import read_entry
 from potok.views.state_of import state_of
 from potok.views.tables import Tables
-from tests.faults.gate import watch_of
+from tests.faults.gate import Gate, watch_of
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 from tests.kill.answer import same
 
 HOUR_S, DAY_S = 3_600, 86_400
 SHARDS = 2
+MOST_BATCHES = 60
 
 
 class Remind(potok.Processor):
@@ -38,7 +40,7 @@ class Remind(potok.Processor):
 
 def build(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
     builder = StreamsBuilder(f"{prefix}reminding")
-    visits = builder.stream(f"{prefix}visits", value="page string")
+    visits = builder.stream(f"{prefix}visits", value="user string")
     found = watch_of(watch)
     if found is not None:
         visits.foreach(found, name="watch")
@@ -58,13 +60,15 @@ def clock_set_back(scene: Scene) -> Proof:
         broker = open_broker(url)
         broker.create_topic(f"{prefix}visits", 2, exist_ok=True)
         broker.append(
-            f"{prefix}visits", [LogRecord(b"user-%d" % n, b'{"page": "home"}', n * 1_000) for n in range(users)]
+            f"{prefix}visits",
+            [LogRecord(b"user-%d" % n, b'{"user": "user-%d"}' % n, n * 1_000) for n in range(users)],
         )
         broker.close()
 
     def run(shift_s: int, *, set_back: bool = False) -> None:
         clock.write_text(str(shift_s))
-        gate = scene.gate(scene.random.randint(users // 4, users // 2)) if set_back else None
+        user = f"user-{scene.random.randint(users // 4, users // 2)}"
+        gate = Gate(str(scene.place("gate")), 0, {"user": user}) if set_back else None
         arguments = {"prefix": prefix, "watch": None if gate is None else gate.told}
         settings = {"broker": url, "max_batch_records": users // 6, "shards": SHARDS}
         driver = scene.start("tests.faults.rows.clock:build", arguments, settings, environment)
@@ -87,8 +91,10 @@ def _prove(prefix: str, url: str, users: int) -> Proof:
     broker, query = open_broker(url), f"{prefix}reminding"
     reminded = Counter(record.value["user"] for record in read_outputs(broker, f"{prefix}reminders"))
     visits = dict(Tables(broker, query)["visits"].all())
+    entry = read_entry(broker, query)
     state_of(broker, query).close(SHARDS)
     broker.close()
+    assert entry is not None and entry.batch < MOST_BATCHES, "batches that had nothing to do"
     names = [f"user-{n}" for n in range(users)]
     same("reminders", reminded, Counter(names))
     same("table visits", visits, dict.fromkeys(names, 2))

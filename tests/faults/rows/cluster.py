@@ -73,8 +73,7 @@ def cluster(scene: Scene) -> Proof:
 @row("executor-killed", "one of two executors dies in the middle of a batch", servers=("kafka", "redis"))
 def executor_killed(scene: Scene) -> Proof:
     orders = on_executors(scene)
-    # Each of the two executors sees about half of the records.
-    gate = scene.gate(orders.some() // 2)
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     executor = executor_of(scene.at_gate(gate, driver))
     executor.kill()

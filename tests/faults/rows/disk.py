@@ -14,7 +14,7 @@ def _full(scene: Scene, place: str, *texts: str) -> Proof:
     path = Path(place.replace("QUERY", f"{scene.name}-orders-query"))
     with small_disk(scene.directory / "data" / path) as disk:
         orders = Orders(scene)
-        gate = scene.gate(orders.some())
+        gate = orders.gate()
         driver = orders.start(gate=gate)
         scene.at_gate(gate, driver)
         disk.fill()
@@ -23,7 +23,7 @@ def _full(scene: Scene, place: str, *texts: str) -> Proof:
         disk.make_room()
         committed = orders.check_cut()
         orders.run().must_be_well()
-        done = f"no room at record {gate.after}; the query said so, and went on from {committed} when there was some"
+        done = f"no room at record {gate.number}; the query said so, and went on from {committed} when there was some"
         return orders.prove(done)
 
 

@@ -23,7 +23,7 @@ def to_topic(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
 
 def _both(scene: Scene, work: Orders | Numbers, home: Path) -> Ended:
     """Hold one in the middle of a batch while the other runs to the end; how the first one ended."""
-    gate = scene.gate(work.some())
+    gate = work.gate()
     first = work.start(gate=gate)
     scene.at_gate(gate, first)
     (home / "queries" / work.query / "lock").unlink()

@@ -32,19 +32,19 @@ def _ended(orders: Orders, driver: Driver) -> str:
 @row("kafka-killed", "Kafka dies in the middle of a batch, and starts again", servers=("kafka",))
 def kafka_killed(scene: Scene) -> Proof:
     orders, kafka = _on_kafka(scene), scene.servers.kafka()
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     scene.at_gate(gate, driver)
     kafka.kill()
     gate.let_go()
     kafka.start()
-    return orders.prove(f"Kafka killed at record {gate.after} and started again: {_ended(orders, driver)}")
+    return orders.prove(f"Kafka killed at record {gate.number} and started again: {_ended(orders, driver)}")
 
 
 @row("kafka-unreachable", "Kafka is not reached for a while", servers=("kafka",))
 def kafka_unreachable(scene: Scene) -> Proof:
     orders, proxy = _on_kafka(scene), scene.servers.kafka().proxy
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     scene.at_gate(gate, driver)
     proxy.shut()
@@ -61,7 +61,7 @@ def kafka_unreachable(scene: Scene) -> Proof:
 @row("kafka-produce-timeout", "the connection over which records go to Kafka stalls", servers=("kafka",))
 def kafka_produce_timeout(scene: Scene) -> Proof:
     orders, proxy = _on_kafka(scene, **IMPATIENT), scene.servers.kafka().proxy
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     scene.at_gate(gate, driver)
     proxy.shut(PRODUCE)

@@ -111,7 +111,7 @@ def postgres_restarted(scene: Scene) -> Proof:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(COUNT_WRITES)
     numbers = Numbers(scene, f"{HERE}:to_postgres", url=url)
-    gate = scene.gate(numbers.some())
+    gate = numbers.gate()
     driver = numbers.start(gate=gate)
     scene.at_gate(gate, driver)
     server.stop(signal.SIGQUIT)
@@ -120,7 +120,7 @@ def postgres_restarted(scene: Scene) -> Proof:
     scene.ended(driver).must_be_well()
     with psycopg.connect(url) as connection:
         found = [int(row[0]) for row in connection.execute("SELECT n FROM writes").fetchall()]
-    return numbers.prove(found, f"PostgreSQL restarted at record {gate.after}; the query waited for it")
+    return numbers.prove(found, f"PostgreSQL restarted at record {gate.number}; the query waited for it")
 
 
 @row("function-fails", "a function that gets the records raises OSError three times, and then does not")

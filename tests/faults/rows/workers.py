@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -10,33 +9,47 @@ from urllib.parse import urlsplit
 
 import redis
 
+from tests.faults.drive import processes_of
 from tests.faults.gate import Stumble
 from tests.faults.orders import Orders
 from tests.faults.potok_commands import rebuild
 from tests.faults.proxy import Proxy
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
-from tests.kill import orders_program
 
 
 @row("worker-killed", "a Python worker of Spark's dies in the middle of a batch")
 def worker_killed(scene: Scene) -> Proof:
     orders = Orders(scene)
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     worker = scene.at_gate(gate, driver)
     assert worker != driver.process.pid
     os.kill(worker, signal.SIGKILL)
     scene.ended(driver).must_be_well()
-    return orders.prove(f"worker killed at record {gate.after}; Spark tried the task again, and the query went on")
+    return orders.prove(f"worker killed at record {gate.number}; Spark tried the task again, and the query went on")
+
+
+@row("jvm-killed", "the JVM of Spark's driver dies in the middle of a batch")
+def jvm_killed(scene: Scene) -> Proof:
+    orders = Orders(scene)
+    gate = orders.gate()
+    driver = orders.start(gate=gate)
+    scene.at_gate(gate, driver)
+    (jvm,) = [process for process in processes_of(scene.name) if process.name() == "java"]
+    jvm.kill()
+    gate.let_go()
+    scene.ended(driver).must_say("Spark's JVM is gone", "start the query again")
+    committed = orders.check_cut()
+    orders.run().must_be_well()
+    return orders.prove(f"JVM {jvm.pid} killed, {committed} of {orders.records} records read; started again")
 
 
 @row("task-fails-thrice", "a task fails three times, and then passes")
 def task_fails_thrice(scene: Scene) -> Proof:
     orders, times = Orders(scene), 3
-    number = next(n for n in range(orders.some(), orders.records) if n % 41)
-    _, value, _ = orders_program.record(number)
-    stumble = Stumble(str(scene.place("stumble")), **json.loads(value), times=times)
+    number, fields = orders.some()
+    stumble = Stumble(str(scene.place("stumble")), number, fields, times)
     orders.run(gate=stumble).must_be_well()
     assert stumble.stumbled() == times
     return orders.prove(f"the task with record {number} failed {times} times; Spark tried it again each time")
@@ -46,7 +59,7 @@ def task_fails_thrice(scene: Scene) -> Proof:
 def state_unreachable(scene: Scene) -> Proof:
     proxy = Proxy(int(urlsplit(scene.servers.redis()).port or 0))
     orders = Orders(scene, settings={"state": f"redis://127.0.0.1:{proxy.port}/0"})
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     scene.at_gate(gate, driver)
     proxy.shut()
@@ -69,7 +82,7 @@ def state_unreachable(scene: Scene) -> Proof:
 @row("state-gone", "Redis loses all state while a query runs", servers=("redis",))
 def state_gone(scene: Scene) -> Proof:
     orders = Orders(scene, settings={"state": scene.servers.redis()})
-    gate = scene.gate(orders.some())
+    gate = orders.gate()
     driver = orders.start(gate=gate)
     scene.at_gate(gate, driver)
     client = redis.Redis.from_url(scene.servers.redis())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,12 @@ def test_a_file_that_is_no_state_is_named_with_what_to_type(tmp_path: Path) -> N
     with pytest.raises(StateDamaged, match=str(tmp_path)) as caught:
         LmdbStore(tmp_path)
     assert "potok run PROGRAM --shadow" in caught.value.hint
+
+
+def test_files_that_somebody_else_replaced_are_opened_anew(tmp_path: Path) -> None:
+    path = tmp_path / "0"
+    LmdbStore(path).put_many(FIRST, [("t", rows(1, FIRST))])
+    shutil.rmtree(path)
+    assert LmdbStore(path).attempt() is None
+    LmdbStore(path).put_many(SECOND, [("t", rows(2, SECOND))])
+    assert LmdbStore(path, create=False).entries("t") == 2

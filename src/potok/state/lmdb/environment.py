@@ -69,6 +69,7 @@ class Environment:
         except lmdb.Error as error:
             raise self._translated(error) from error
         self.writable = create
+        self._file = _file_at(path)
         if create:
             # Readers that were killed would keep their pages from being used again.
             self._env.reader_check()
@@ -135,6 +136,11 @@ class Environment:
             return StateDamaged(self.path, str(error))
         return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
 
+    def is_there(self) -> bool:
+        """Whether the path still holds the files that were opened: another process may have removed them, and a
+        third made new ones."""
+        return self._file == _file_at(self.path)
+
     def size_bytes(self) -> int:
         return (self.path / "data.mdb").stat().st_size
 
@@ -148,7 +154,7 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
     with _guard:
         key = (os.getpid(), real)
         found = _open.get(key)
-        if found is not None and create and not found.writable:
+        if found is not None and ((create and not found.writable) or not found.is_there()):
             found.close()
             found = None
         if found is None:
@@ -162,3 +168,11 @@ def close_environment(path: Path) -> None:
         found = _open.pop((os.getpid(), os.path.abspath(path)), None)
         if found is not None:
             found.close()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    try:
+        status = (path / "data.mdb").stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

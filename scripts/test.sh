@@ -9,5 +9,8 @@ if [ "${CI:-}" = true ]; then
 fi
 ./scripts/check.sh
 printf '\n== tests\n'
+if [ $# -eq 0 ]; then
+  set -- -n 2 --dist loadgroup
+fi
 .venv/bin/python -m pytest "$@"
 printf '\nformat, lint, types and tests: all passed\n'

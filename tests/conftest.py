@@ -71,6 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for needed in ("kafka", "spark"):
             if needed in getattr(item, "fixturenames", ()):
                 item.add_marker(needed)
+        slow = [mark for mark in SLOW if item.get_closest_marker(mark)]
+        if slow:
+            # With several workers, tests that share a session, a server or a browser run in one of them; those that
+            # kill have processes of their own.
+            group = f"kill {item.path.name}" if slow[-1] == "kill" else slow[-1]
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: max((n for n, mark in enumerate(SLOW, 1) if item.get_closest_marker(mark)), default=0))
 
 

@@ -19,7 +19,7 @@ FLOORS = (
     {"dsl", "sql", "kernels"},
     {"views"},
     {"engine"},
-    {"patterns", "gateway"},
+    {"patterns", "gateway", "statements"},
     {"console", "serving", "app"},
     {"testing", "demo"},
     {"cli"},

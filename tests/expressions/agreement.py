@@ -27,6 +27,7 @@ VALUE = pa.struct(
         ("d", pa.decimal128(10, 2)),
         ("at", pa.timestamp("us", "UTC")),
         ("day", pa.date32()),
+        ("hour", pa.time32("ms")),
         ("ints", pa.list_(pa.int64())),
         ("words", pa.list_(pa.string())),
         ("address", ADDRESS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,7 @@ LIMIT_FLOAT = 2.5
 BASE = datetime(2024, 2, 29, 23, 59, 59, 123456, tzinfo=UTC)
 DAY = date(2024, 2, 29)
 DECIMAL = Decimal("1.50")
+NOON = time(12)
 
 INTS = (
     "v['i']",
@@ -51,6 +52,8 @@ BOOLS = (
     "v.d == DECIMAL",
     "v.at >= BASE",
     "v.day < DAY",
+    "v.hour < NOON",
+    "NOON == v.hour",
     "v.raw == b'a'",
     "is_null(v.address)",
     "is_null(v.people[0].name)",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import random
 import struct
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from .grammar import BASE, DAY
+from .grammar import BASE, DAY, NOON
 
 INTS = [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1, 3_037_000_500]
 FLOATS = [0.0, -0.0, 1.0, 1.5, -2.0, 0.1, math.nan, math.inf, -math.inf, 1e308, 2.0**53, 2.0**63, 5e-324, 0.3, -7.5]
@@ -103,6 +103,7 @@ class Rows:
             "d": Decimal(self._random.randint(-300, 300)) / 100,
             "at": self._instant(),
             "day": self._random.choice([DAY, DAY + timedelta(days=self._random.randint(-900, 900)), date.min]),
+            "hour": self._random.choice([NOON, time.min, time(self._random.randint(0, 23), 59, 59, 999_000)]),
             "ints": self._list(self.integer),
             "words": self._list(self.text),
             "address": {"city": self._maybe(self.text()), "zip": self._maybe(self.integer())},

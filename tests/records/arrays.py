@@ -23,6 +23,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "binary": st.binary(max_size=6),
     "date": st.dates(),
+    "time": st.times().map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000, fold=0)),
     "timestamp": st.datetimes(timezones=st.just(dt.UTC)).map(lambda at: at.replace(fold=0)),
     "timestamp_ntz": st.datetimes().map(lambda at: at.replace(fold=0)),
     "decimal(10,2)": st.decimals(min_value=-(10**7), max_value=10**7, places=2).map(lambda d: d or Decimal("0.00")),

@@ -103,6 +103,7 @@ def test_a_typed_dict_may_leave_out_what_is_not_required() -> None:
     ("declared", "text"),
     [
         *((str, "string"), (int, "bigint"), (float, "double"), (bool, "boolean"), (bytes, "binary"), (dt.date, "date")),
+        (dt.time, "time"),
         *((dt.datetime, "timestamp"), (Decimal, "decimal(38,18)"), (list[int], "array<bigint not null>")),
         *((str | None, "string"), (dict[int, list[str]], "map<bigint, array<string not null> not null>")),
     ],

@@ -21,6 +21,7 @@ def ddl(declared: object) -> str:
             (pa.timestamp("ms"), "timestamp_ntz"),
             (pa.timestamp("ns", "Europe/Riga"), "timestamp"),
             (pa.date64(), "date"),
+            (pa.time32("s"), "time"),
         ),
         *((pa.large_list(pa.string()), "array<string>"), (pa.dictionary(pa.int8(), pa.string()), "string")),
         (pa.list_(pa.field("item", pa.int32(), nullable=False)), "array<int not null>"),

@@ -61,10 +61,10 @@ def test_defaults_become_objects_of_the_fields_type() -> None:
     schema = parse_ddl(
         "a bigint default 5, b string default 'it''s', c double default 1, d date default '2025-01-31', "
         "e boolean default true, f decimal(10,2) default 1.5, g array<string> default json '[\"x\"]', "
-        "h bigint default null"
+        "h bigint default null, i time default '23:59:30.125'"
     )
     assert [field.default for field in schema.fields] == [
-        *(5, "it's", 1.0, dt.date(2025, 1, 31), True, Decimal("1.50"), ["x"], None),
+        *(5, "it's", 1.0, dt.date(2025, 1, 31), True, Decimal("1.50"), ["x"], None, dt.time(23, 59, 30, 125_000)),
     ]
     assert parse_ddl(schema.ddl()) == schema
 

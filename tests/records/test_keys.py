@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from potok.records.keys import UnusableKeyError, decode_keys, encode_each_key, encode_key, encode_keys
 from potok.records.schema import Schema
 
-from .arrays import TEXTS, columns
+from .arrays import SCALARS, TEXTS, columns
 
 DYNAMIC = st.recursive(
     st.one_of(
@@ -23,6 +23,7 @@ DYNAMIC = st.recursive(
         st.floats(allow_nan=False, allow_infinity=False),
         st.binary(max_size=4),
         st.dates(),
+        st.times(),
         st.datetimes(timezones=st.just(dt.UTC)),
         st.decimals(allow_nan=False, allow_infinity=False, min_value=-1000, max_value=1000),
     ),
@@ -63,6 +64,7 @@ def test_keys_without_a_type_read_back(keys: list[Any]) -> None:
         (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
         (pa.float64(), st.floats(allow_nan=False)),
         (pa.date32(), st.dates()),
+        (pa.time32("ms"), SCALARS["time"]),
         (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(dt.UTC))),
         (pa.bool_(), st.booleans()),
         (pa.binary(), st.binary(max_size=3)),

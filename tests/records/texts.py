@@ -73,6 +73,7 @@ def _exactly(schema: Schema) -> st.SearchStrategy[str]:
         "string": st.text(max_size=5).map(json.dumps),
         "timestamp[us, tz=UTC]": st.sampled_from(["1700000000000", "0", "-1", '"2020-03-01T10:00:00.25+02:00"']),
         "date32[day]": st.just('"2020-02-29"'),
+        "time32[ms]": st.sampled_from(['"23:59:59.999"', '"01:02"', "0", "86399999", "86400000"]),
         "binary": st.just('"AQI="'),
         "decimal128(10, 2)": st.sampled_from(["1.25", '"1.5"', "-3", "1e2", "1234567890"]),
     }.get(str(schema.arrow), st.integers(-300, 300).map(str))

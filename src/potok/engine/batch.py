@@ -66,32 +66,51 @@ class BatchRunner:
     small_batch: int = field(default_factory=lambda: SMALL_BATCH)
     connector: Connector | None = None
     one_machine: bool = True
-    _plan_bytes: bytes = b""
+    plan_bytes: bytes = b""
     _steps: Mapping[str, set[str]] = field(default_factory=dict)
     _careful: frozenset[str] = frozenset()
     _deliveries: Deliveries = field(init=False)
 
     def __post_init__(self) -> None:
-        self._plan_bytes = cloudpickle.dumps(self.plan)
+        self.plan_bytes = cloudpickle.dumps(self.plan)
         self._steps = windowed_steps(self.plan.topology)
         self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
 
     def run(self, end: Offsets) -> Report | None:
         """Run the batch that ends at `end`, unless it has been committed before."""
-        entry = self.ledger.entry
-        end = self._known(entry, end)
-        if entry.offsets.reached(end) and entry.offsets.idle == end.idle:
+        ahead = self.ahead(end)
+        if ahead is None:
             return None
         began = time.monotonic()
+        self.check()
+        spec, report = self._attempt(ahead)
+        self.deliver(spec, report)
+        after, marks = self.books(ahead, spec, report, int((time.monotonic() - began) * 1000))
+        self.ledger.commit(after, report.staged, marks)
+        self.finish(spec, report)
+        return report
+
+    def ahead(self, end: Offsets) -> Offsets | None:
+        """Where a batch ends in the topics of this topology; None if it has been committed before."""
+        entry = self.ledger.entry
+        known = self._known(entry, end)
+        done = entry.offsets.reached(known) and entry.offsets.idle == known.idle
+        return None if done else known
+
+    def check(self) -> None:
+        """Whether the topics are those that the ledger tells of."""
         topology = self.plan.topology
-        check_topics(self.broker, topology.name, topology.source_topics, entry)
-        spec, report = self._attempt(end)
+        check_topics(self.broker, topology.name, topology.source_topics, self.ledger.entry)
+
+    def deliver(self, spec: BatchSpec, report: Report) -> None:
+        """Hand over what must be out when the batch is committed."""
         self._deliveries.before_commit(spec, report)
-        self._commit(self.ledger.entry, end, spec, report, spec.records, int((time.monotonic() - began) * 1000))
+
+    def finish(self, spec: BatchSpec, report: Report) -> None:
+        """What comes after the commit."""
         # Too late for the progress of this batch: they are told with the next.
         self.pulse.totals.dead_letters += self._deliveries.after_commit(spec, report)
         spec.clear_staging()
-        return report
 
     def close(self) -> None:
         """Close the sinks; the next start opens them again."""
@@ -101,18 +120,24 @@ class BatchRunner:
         """Run the batch. If a sum overflows, the attempt is void, and the next one has that step take record by record,
         so that it can set aside those which overflow; as they may go on doing so, it stays at that."""
         while True:
-            spec = self._spec(self.ledger.entry, end)
+            spec = self.spec(end)
             try:
-                return spec, run_job(self.context, self._plan_bytes, spec, self.plan.depth, self._connector(spec))
+                return spec, run_job(self.context, self.plan_bytes, spec, self.plan.depth, self.connector_for(spec))
             except AggregateOverflow as error:
-                if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
+                if not self.give_way(error, spec):
                     raise
-                log.warning(OVERFLOWED, error.step)
-                self._careful |= {error.step}
-                spec.clear_staging()
-                self.ledger.begin_epoch({})
 
-    def _connector(self, spec: BatchSpec) -> Connector | None:
+    def give_way(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
+        """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
+        if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
+            return False
+        log.warning(OVERFLOWED, error.step)
+        self._careful |= {error.step}
+        spec.clear_staging()
+        self.ledger.begin_epoch({})
+        return True
+
+    def connector_for(self, spec: BatchSpec) -> Connector | None:
         """What reads the batch in the JVM; a small one is read where it is decoded."""
         return self.connector if spec.records > self.small_batch else None
 
@@ -124,7 +149,9 @@ class BatchRunner:
         }
         return replace(end, topics=topics)
 
-    def _spec(self, entry: Entry, end: Offsets) -> BatchSpec:
+    def spec(self, end: Offsets) -> BatchSpec:
+        """What the tasks of the next attempt are told."""
+        entry = self.ledger.entry
         lanes = [Lane(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])]
         clocks = closing_clocks(self._steps, end.topics, entry.stream_times, end.idle, entry.clocks)
         ranges: list[Range] = []
@@ -161,7 +188,11 @@ class BatchRunner:
         reached = [clock for step, clock in clocks.items() if lane.topic in self._steps[step]]
         return max([NEVER if known is None else known, *reached])
 
-    def _commit(self, entry: Entry, end: Offsets, spec: BatchSpec, report: Report, records: int, batch_ms: int) -> None:
+    def books(
+        self, end: Offsets, spec: BatchSpec, report: Report, batch_ms: int
+    ) -> tuple[Entry, dict[str, bytes | None]]:
+        """The ledger's next entry, and the marks that are set with it."""
+        entry = self.ledger.entry
         times = {topic: dict(parts) for topic, parts in entry.stream_times.items()}
         for index, stream_time in report.stream_times.items():
             if stream_time > NEVER:
@@ -192,8 +223,8 @@ class BatchRunner:
         name = self.plan.topology.name
         marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
         if self.pace is not None:
-            marks[mark_of(name, "pace")] = str(self.pace.learn(records, batch_ms)).encode()
-        self.ledger.commit(after, report.staged, marks)
+            marks[mark_of(name, "pace")] = str(self.pace.learn(spec.records, batch_ms)).encode()
+        return after, marks
 
 
 def _takes_singly(node: Node) -> bool:

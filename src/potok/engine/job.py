@@ -35,18 +35,19 @@ Item = tuple[int, bytes]
 ITEMS = "task int, data binary"
 _ITEMS = pa.schema([("task", pa.int32()), ("data", pa.binary())])
 
+MOST_PLANS = 64
+"""How many a worker keeps: queries that share one of Spark's come to it by turns."""
+
 
 def run_job(
     context: SparkContext, plan: bytes, spec: BatchSpec, depth: int, connector: Connector | None = None
 ) -> Report:
     """Run one attempt at a batch and add up what its tasks report."""
     job = Job(plan, cloudpickle.dumps(spec), depth)
-    if connector is None and spec.shard_tasks == 1 and len(spec.tasks) <= 1:
+    if runs_whole(spec, connector):
         rdd = context.parallelize([0], 1).mapPartitions(job.whole)
     else:
-        rdd = _read(context, job, spec, connector)
-        for level in range(1, depth + 1):
-            rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(job.level(level))
+        rdd = levels(context, job, spec, depth, connector)
     total = Report()
     for _, data in rdd.collect():
         found = pickle.loads(data)
@@ -56,11 +57,30 @@ def run_job(
     return total
 
 
+def runs_whole(spec: BatchSpec, connector: Connector | None) -> bool:
+    """Whether one task does everything."""
+    return connector is None and spec.shard_tasks == 1 and len(spec.tasks) <= 1
+
+
+def levels(context: SparkContext, job: Job, spec: BatchSpec, depth: int, connector: Connector | None) -> Any:
+    """The stages of a batch as a chain of RDDs."""
+    rdd = _read(context, job, spec, connector)
+    for level in range(1, depth + 1):
+        rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(job.level(level))
+    return rdd
+
+
 def _read(context: SparkContext, job: Job, spec: BatchSpec, connector: Connector | None) -> Any:
     if connector is not None:
         return connector.read(spec).mapInArrow(job.decode, ITEMS).rdd
     count = max(len(spec.tasks), 1)
     return context.parallelize(range(count), count).mapPartitionsWithIndex(job.first)
+
+
+def as_row(item: Item) -> pa.RecordBatch:
+    """An item as `mapInArrow` hands it on."""
+    task, data = item
+    return pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([data], pa.binary())], schema=_ITEMS)
 
 
 def _same(key: int) -> int:
@@ -73,12 +93,12 @@ def _drain(items: Iterable[int]) -> None:
         pass
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=MOST_PLANS)
 def _load_plan(data: bytes) -> Plan:
     return pickle.loads(data)  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=MOST_PLANS)
 def _load_spec(data: bytes) -> BatchSpec:
     return pickle.loads(data)  # type: ignore[no-any-return]
 
@@ -95,7 +115,7 @@ class Job:
         try:
             parcels, report = self._read(index)
         except PotokError as error:
-            yield self._give_up(error)
+            yield self.give_up(error)
             return
         yield from self._send(parcels, report, index)
 
@@ -110,11 +130,9 @@ class Job:
             parcels, report = self._take(index, batches)
             items = self._send(parcels, report, index)
         except PotokError as error:
-            items = iter([self._give_up(error)])
-        for task, data in items:
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([task], pa.int32()), pa.array([data], pa.binary())], schema=_ITEMS
-            )
+            items = iter([self.give_up(error)])
+        for item in items:
+            yield as_row(item)
 
     def level(self, level: int) -> Any:
         def run(index: int, items: Iterable[Item]) -> Iterator[Item]:
@@ -124,7 +142,7 @@ class Job:
             try:
                 sent, report = self._shards(level, index, mine)
             except PotokError as error:
-                yield self._give_up(error)
+                yield self.give_up(error)
                 return
             yield from self._send([p for p in parcels if p.level != level] + sent, report, index)
 
@@ -141,11 +159,11 @@ class Job:
                 parcels = [parcel for parcel in parcels if parcel.level != level] + sent
                 total.add(report)
         except PotokError as error:
-            yield self._give_up(error)
+            yield self.give_up(error)
             return
         yield 0, pickle.dumps(total)
 
-    def _give_up(self, error: PotokError) -> Item:
+    def give_up(self, error: PotokError) -> Item:
         """An error that we raised on purpose comes back as itself: Spark would try again and wrap it in its own."""
         return 0, pickle.dumps(error)
 

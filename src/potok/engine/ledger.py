@@ -53,12 +53,24 @@ class Ledger:
 
     def commit(self, entry: Entry, staged: Sequence[Staged], marks: Mapping[str, bytes | None]) -> None:
         """The commit point of a batch: its output, its marks and the ledger in one transaction."""
-        data = entry.to_bytes()
         failpoint("ledger.before")
         batch = PublishedBatch(self._query, entry.batch, entry.offsets.topics)
-        self._broker.publish(staged, {**marks, self._mark: data}, {self._mark: self._data}, batch)
+        self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
         failpoint("ledger.committed")
-        self._data, self.entry = data, entry
+        self.note(entry)
+
+    @property
+    def before(self) -> dict[str, bytes | None]:
+        """The mark as it was read: what whoever writes it expects to find."""
+        return {self._mark: self._data}
+
+    def after(self, entry: Entry) -> dict[str, bytes | None]:
+        """The mark as it will be."""
+        return {self._mark: entry.to_bytes()}
+
+    def note(self, entry: Entry) -> None:
+        """Take over what was committed, here or together with the ledgers of others."""
+        self._data, self.entry = entry.to_bytes(), entry
 
     def _set(self, entry: Entry, marks: Mapping[str, bytes | None]) -> None:
         data = entry.to_bytes()

@@ -6,12 +6,11 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from potok.engine.hang_up import hush
-from potok.engine.planner import Planner
 from potok.state.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -20,6 +19,20 @@ if TYPE_CHECKING:
 FORMAT = "potok"
 MOST_PATIENCE_S = 0.1
 REUSE = "spark.python.worker.reuse"
+
+
+class Decision(Protocol):
+    """What a batch should reach. Two that are equal are the same batch."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Decides(Protocol):
+    """A planner: for one query or for several. Its first decision may be to do nothing."""
+
+    def next(self) -> Decision: ...
+
+    def wait_for_records(self, seconds: float) -> None: ...
 
 
 class OffsetSource(DataSource):
@@ -47,9 +60,9 @@ class OffsetSource(DataSource):
 class OffsetReader(DataSourceStreamReader):
     """Runs in a process of its own, so it learns of progress from the ledger."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Decides) -> None:
         self._planner = planner
-        self._last: Offsets | None = None
+        self._last: Decision | None = None
         self._patience_s = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's spelling
@@ -74,7 +87,7 @@ class OffsetReader(DataSourceStreamReader):
         return iter(())
 
 
-def polled(spark: SparkSession, planner: Planner, file: Path) -> DataFrame:
+def polled(spark: SparkSession, planner: Decides, file: Path) -> DataFrame:
     """The stream of a planner's decisions. The planner travels in a file: it may hold the password of a broker.
 
     Spark asks for all Python sources there are when the first one is registered, in a worker that knows nothing of ours

@@ -84,7 +84,7 @@ def compare(op: str, left: Expr, right: Expr) -> Expr:
 
 # Values of these families are equal only to values of their own, so `==` with another one is False for every row.
 _APART: Final[frozenset[Family]] = frozenset({"string", "binary", "duration"})
-_ORDERED: Final[frozenset[Family]] = frozenset({"string", "binary", "date", "timestamp", "duration", "decimal"})
+_ORDERED: Final[frozenset[Family]] = frozenset({"string", "binary", "date", "time", "timestamp", "duration", "decimal"})
 _SIMPLE: Final = _ORDERED | NUMBERS
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.expressions.computed import Computed
 from potok.expressions.expr import (
     Binary,
     Call,
@@ -70,6 +71,9 @@ class _Evaluation:
             case Call():
                 operation = OPERATIONS[expr.style, expr.name]
                 return operation.vector([self.vector(arg) for arg in expr.args], expr)
+            case Computed():
+                args = [as_array(self.vector(arg).data, self.rows) for arg in expr.args]
+                return Vector(expr.compute(args, self.rows))
             case Field():
                 return access.field(self.vector(expr.operand), expr.name)
             case Item():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final, Literal
 
 import pyarrow as pa
 
 Family = Literal[
-    "null", "bool", "int", "float", "string", "binary", "date", "timestamp", "duration", "decimal",
+    "null", "bool", "int", "float", "string", "binary", "date", "time", "timestamp", "duration", "decimal",
     "list", "map", "struct", "other",
 ]  # fmt: skip
 
@@ -24,6 +24,7 @@ EXACT_FLOAT: Final = 2**53
 INSTANT: Final = pa.timestamp("us", "UTC")
 LOCAL: Final = pa.timestamp("us")
 DURATION: Final = pa.duration("us")
+TIME: Final = pa.time32("ms")
 
 UNTYPED: Final = pa.opaque(pa.null(), "untyped", "potok")
 """The type of an argument of which nothing was declared."""
@@ -43,6 +44,7 @@ _SIMPLE: Final[dict[pa.DataType, Family]] = {
     pa.string(): "string",
     pa.binary(): "binary",
     pa.date32(): "date",
+    TIME: "time",
     # Only microseconds in UTC or without a zone: there Arrow's instants and Python's datetimes are the same thing.
     INSTANT: "timestamp",
     LOCAL: "timestamp",
@@ -51,7 +53,8 @@ _SIMPLE: Final[dict[pa.DataType, Family]] = {
 
 _PYTHON: Final[dict[Family, type]] = {
     "null": type(None), "bool": bool, "int": int, "float": float, "string": str, "binary": bytes, "date": date,
-    "timestamp": datetime, "duration": timedelta, "decimal": Decimal, "list": list, "map": dict, "struct": dict,
+    "time": time, "timestamp": datetime, "duration": timedelta, "decimal": Decimal, "list": list, "map": dict,
+    "struct": dict,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from potok.errors import Location, TopologyError
+from potok.expressions.expr import Expr
 from potok.expressions.literals import is_constant
 from potok.expressions.source import source_of
 
@@ -52,6 +53,8 @@ class Function:
     arity: int
     name: str = field(default="", kw_only=True)
     location: Location | None = field(default=None, kw_only=True)
+    expr: Expr | None = field(default=None, kw_only=True)
+    """What it computes, where that is known without tracing."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], allowed: tuple[int, ...], hint: str = "") -> Function:
@@ -71,6 +74,8 @@ class Function:
     @property
     def source(self) -> str:
         """The text of the function, "" if it is not at hand."""
+        if self.expr is not None:
+            return str(self.expr)
         code = _code_of(self.callable)
         return "" if code is None else source_of(code)
 

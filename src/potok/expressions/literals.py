@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Final
 
@@ -17,13 +17,14 @@ from potok.expressions.families import (
     INT64_MAX,
     INT64_MIN,
     LOCAL,
+    TIME,
     family,
     python_name,
     widest,
 )
 from potok.expressions.refusal import NotTraceable
 
-CONSTANTS: Final = frozenset({bool, int, float, str, bytes, type(None), date, datetime, timedelta, Decimal})
+CONSTANTS: Final = frozenset({bool, int, float, str, bytes, type(None), date, time, datetime, timedelta, Decimal})
 """Types that cannot change, compared exactly: a subclass may redefine what its operators mean."""
 
 
@@ -75,6 +76,8 @@ def _type_of(value: object) -> pa.DataType:
             return LOCAL if value.tzinfo is None else INSTANT
         case date():
             return pa.date32()
+        case time() if value.tzinfo is None and value.microsecond % 1000 == 0:
+            return TIME
         case timedelta():
             return DURATION
         case Decimal() if value.is_finite():

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from potok.expressions.computed import Computed, computed_row
 from potok.expressions.expr import (
     Binary,
     Call,
@@ -54,6 +55,8 @@ def evaluate_row(expr: Expr, row: Mapping[str, object]) -> Any:
             return value
         case Literal():
             return expr.value
+        case Computed():
+            return computed_row(expr, row)
         case Field():
             return evaluate_row(expr.operand, row)[expr.name]
         case Item():

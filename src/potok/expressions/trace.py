@@ -58,6 +58,8 @@ def trace(function: Function | Callable[..., Any], arguments: Sequence[Argument]
         UnknownField: It reads a field that the type of the argument does not have.
         InvertedBool: It writes `~` before a condition.
     """
+    if isinstance(function, Function) and function.expr is not None:
+        return Traced(function.expr, function.callable)
     called = function.callable if isinstance(function, Function) else function
     try:
         checked = check(called, len(arguments))

@@ -37,7 +37,7 @@ def _mask(column: pa.Array) -> pa.Array:
             return pc.and_(filled, pc.is_valid(column))
         case "struct" if column.type.num_fields == 0:
             return pa.repeat(pa.scalar(False), len(column))
-        case "null" | "struct" | "date" | "timestamp":
+        case "null" | "struct" | "date" | "time" | "timestamp":
             return pc.is_valid(column)
         case _:
             return pa.array([bool(value) for value in column.to_pylist()], pa.bool_())

@@ -21,7 +21,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.expressions.truth import truthy
 from potok.kernels.chunk import Chunk, Column
-from potok.kernels.lookups import only_looks_up
+from potok.kernels.lookups import fields_read, only_looks_up
 from potok.records.record import Record
 from potok.records.rows import rows_of
 from potok.records.value import Value
@@ -88,10 +88,17 @@ def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | N
     if rows is not None:
         part = chunk.take(rows)
         key, value = part.key, part.value
-    values = python_rows(value, function)
+    values = _argument(value, function, function.arity - 1)
     if function.arity == 1:
         return call_each(function.callable, values)
-    return call_each_pair(function.callable, python_rows(key, function), values)
+    return call_each_pair(function.callable, _argument(key, function, 0), values)
+
+
+def _argument(column: Column, function: Function, position: int) -> list[Any]:
+    """What a function sees of a column; of typed values no more than the fields that it looks up."""
+    if isinstance(column, list):
+        return python_rows(column, function)
+    return rows_of(column, fields_read(function.callable, position))
 
 
 def call_each(function: Callable[..., Any], values: list[Any]) -> tuple[list[Any], Errors]:

@@ -11,6 +11,9 @@ from typing import Any
 
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR"))
 _CHANGES = frozenset(("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"))
+_ALL_NAMES = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "breakpoint"))
+"""What reaches an argument without its name in the bytecode."""
+
 _HARMLESS = (str, int, float, bool, len, abs, round, min, max, sum, sorted, repr, ord, chr)
 
 
@@ -43,7 +46,7 @@ def fields_read(function: Callable[..., Any], position: int) -> frozenset[str] |
     if type(function) is not FunctionType:
         return None
     code = function.__code__
-    if position >= code.co_argcount or code.co_varnames[position] in code.co_cellvars:
+    if position >= code.co_argcount or code.co_varnames[position] in code.co_cellvars or _ALL_NAMES & {*code.co_names}:
         return None
     name, found = code.co_varnames[position], set[str]()
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]

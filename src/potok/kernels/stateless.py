@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
@@ -162,6 +164,22 @@ class Map(Transform):
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
         result = replace(chunk.with_value(fitted_values.column), key=fitted_keys.column)
         self.emit(self.drop(result, errors))
+
+
+class Flatten(Transform):
+    """Replace a value by those of a list that is computed as a column."""
+
+    def __init__(self, name: str, task: Task, function: Function, expr: Expr) -> None:
+        super().__init__(name, task, function, expr)
+
+    def process(self, chunk: Chunk) -> None:
+        called = self.call(chunk)
+        if called.errors:
+            self.task.dead_letters.add(chunk, called.errors, self.name, Reason.ERROR)
+        lists = pc.if_else(pa.array(all_but(called.errors, len(chunk))), called.column, None)
+        rows = pc.list_parent_indices(lists).to_numpy()
+        if len(rows):
+            self.emit(chunk.take(rows).with_value(pc.list_flatten(lists)))
 
 
 class FlatMap(Transform):

@@ -147,23 +147,22 @@ class TableLookup(Joining):
             # Of several changes of one row the last counts, and `index_in` finds the first.
             places = pc.index_in(keys, changes.key[::-1]).fill_null(-1).to_numpy().astype(np.intp)
             changed = np.where(places >= 0, len(changes) - 1 - places, -1)
-        stored = self._stored(keys, changed < 0)
+        # A store finds keys faster in their order.
+        order = pc.sort_indices(keys).to_numpy()
+        wanted = order[changed[order] < 0]
+        stored = self._stored(keys.take(pa.array(wanted)))
         columns = [stored] if changes is None else [stored, self._changed(changes)]
-        # The row after all others is that of a record without a key: none.
-        rows = np.append(np.where(changed >= 0, len(stored) + changed, np.arange(len(keys))), len(keys))
-        column = pick(concat_columns(columns), rows[which])
+        rows = len(stored) + changed
+        rows[wanted] = np.arange(len(wanted))
+        column = pick(concat_columns(columns), np.append(rows, len(wanted))[which])
         return column, present(column)
 
-    def _stored(self, keys: pa.Array, wanted: Mask) -> Column:
-        """The rows before this batch, as far as they are wanted, and one more that is none."""
-        numbers = np.flatnonzero(wanted)
-        texts: list[bytes] = keys.take(pa.array(numbers)).to_pylist()
-        cells = self._session.read(self._table or own_rows(self.name), texts)
-        values: list[Any] = [None] * (len(keys) + 1)
+    def _stored(self, keys: pa.Array) -> Column:
+        """The rows before this batch, and one more that is none: that of a record without a key."""
+        cells = self._session.read(self._table or own_rows(self.name), keys.to_pylist())
         load: Callable[[bytes], Any] = load_own_state
-        for number, cell in zip(numbers.tolist(), cells, strict=True):
-            if cell is not None:
-                values[number] = load(cell)[1]
+        values = [None if cell is None else load(cell)[1] for cell in cells]
+        values.append(None)
         return values if self._row_type is None else pa.array(values, self._row_type)
 
     def _changed(self, changes: Chunk) -> Column:

@@ -141,6 +141,8 @@ class Broker(ABC):
     max_record_bytes: int
     poll_interval_s: float
     """How long whoever waits for records should sleep between two looks at the ends."""
+    commits_together: bool = False
+    """Whether one `publish` may hold the batches of several queries."""
 
     def connector_options(self) -> dict[str, str]:
         """What Spark's own connector to this log is told; empty where it has none."""

@@ -16,7 +16,7 @@ from potok.errors import SchemaError
 from potok.records.arrow_types import schema_of_arrow
 from potok.records.convert import Reading
 from potok.records.defaults import checked_default
-from potok.records.schema import DECIMAL, NO_DEFAULT, TIMESTAMP, Field, Schema
+from potok.records.schema import DECIMAL, NO_DEFAULT, TIME, TIMESTAMP, Field, Schema
 
 _SCALARS: dict[object, pa.DataType] = {
     str: pa.string(),
@@ -27,6 +27,7 @@ _SCALARS: dict[object, pa.DataType] = {
     Decimal: DECIMAL,
     dt.datetime: TIMESTAMP,
     dt.date: pa.date32(),
+    dt.time: TIME,
 }
 _LISTS = {list, set, frozenset, tuple, collections.abc.Sequence, collections.abc.MutableSequence}
 _MAPS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
@@ -148,4 +149,4 @@ def _hint(annotation: object) -> str:
         return "say what it holds, for example list[str] or dict[str, int]"
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return "a field has one type, or one type and None"
-    return "use str, int, float, bool, bytes, Decimal, date, datetime, list[...], dict[str, ...] or a dataclass"
+    return "use str, int, float, bool, bytes, Decimal, date, time, datetime, list[...], dict[str, ...] or a dataclass"

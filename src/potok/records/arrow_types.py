@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.schema import LOCAL_TIMESTAMP, TIMESTAMP, Field, Schema
+from potok.records.schema import LOCAL_TIMESTAMP, TIME, TIMESTAMP, Field, Schema
 
 # One type for each thing that a value can be, so that everything downstream has few cases: other widths of text
 # and lists, and other units of time, become the one that Potok computes with.
@@ -26,6 +26,8 @@ _BECOME = {
     pa.float16(): pa.float32(),
     pa.date32(): pa.date32(),
     pa.date64(): pa.date32(),
+    pa.time32("s"): TIME,
+    pa.time32("ms"): TIME,
 }
 
 
@@ -62,7 +64,7 @@ def _scalar(arrow: pa.DataType) -> pa.DataType:
         return pa.binary()
     raise SchemaError(
         f"a value cannot be of type {arrow}",
-        hint="use numbers, text, bytes, dates, timestamps or lists, maps and structs of these",
+        hint="use numbers, text, bytes, dates, times, timestamps or lists, maps and structs of these",
     )
 
 

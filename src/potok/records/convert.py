@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import orjson
@@ -47,6 +47,34 @@ class ExactNumber(float):
     text: str
 
 
+class Rules(Protocol):
+    """What objects may be, and what becomes of them."""
+
+    def plain(self, arrow: pa.DataType) -> frozenset[type]:
+        """The Python types that Arrow itself takes for `arrow`, with the meaning that the converter gives them."""
+        ...
+
+    def converter(self, arrow: pa.DataType) -> Callable[[Any], Any]:
+        """Turns an object that is not None into one that Arrow takes, or raises `MisfitError`."""
+        ...
+
+    def mapping(self, schema: Schema) -> Callable[[Any], Mapping[Any, Any]]:
+        """Turns an object into a dict, or raises `MisfitError`."""
+        ...
+
+    def sequence(self, schema: Schema) -> Callable[[Any], list[Any]]:
+        """Turns an object into a list, or raises `MisfitError`."""
+        ...
+
+    def map_key(self, arrow: pa.DataType) -> Callable[[Any], Any]:
+        """Like `converter`; in JSON every key is text, that of a number too."""
+        ...
+
+    def named(self, objects: list[Any], names: tuple[str, ...]) -> list[Any]:
+        """Dicts, or None, with their items under the names that a struct has."""
+        ...
+
+
 class Reading(enum.Enum):
     """Where objects come from decides what they may be.
 
@@ -58,16 +86,12 @@ class Reading(enum.Enum):
     PYTHON = "python"
 
     def plain(self, arrow: pa.DataType) -> frozenset[type]:
-        """The Python types that Arrow itself takes for `arrow`, with the meaning that the converter gives them."""
         return _plain(arrow, self)
 
     def converter(self, arrow: pa.DataType) -> Callable[[Any], Any]:
-        """Turns an object that is not None into one that Arrow takes, or raises `MisfitError`."""
         return _converter(arrow, self)
 
     def mapping(self, schema: Schema) -> Callable[[Any], Mapping[Any, Any]]:
-        """Turns an object into a dict, or raises `MisfitError`."""
-
         def convert(obj: Any) -> Mapping[Any, Any]:
             if isinstance(obj, dict):
                 return obj
@@ -76,24 +100,22 @@ class Reading(enum.Enum):
                     return {field.name: getattr(obj, field.name) for field in dataclasses.fields(obj)}
                 if isinstance(obj, Mapping):
                     return dict(obj)
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
 
         return convert
 
     def sequence(self, schema: Schema) -> Callable[[Any], list[Any]]:
-        """Turns an object into a list, or raises `MisfitError`."""
         kinds = list if self is Reading.JSON else (list, tuple, set, frozenset)
 
         def convert(obj: Any) -> list[Any]:
             if isinstance(obj, kinds):
                 # A set has no order of its own, and a record must encode to the same bytes every time.
                 return sorted(obj, key=repr) if isinstance(obj, set | frozenset) else list(obj)
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
 
         return convert
 
     def map_key(self, arrow: pa.DataType) -> Callable[[Any], Any]:
-        """Like `converter`; in JSON every key is text, that of a number too."""
         convert = _converter(arrow, self)
         if pa.types.is_string(arrow) or self is Reading.PYTHON:
             return convert
@@ -102,6 +124,9 @@ class Reading(enum.Enum):
             return convert(int(key) if _INTEGER.fullmatch(key) else key)
 
         return from_text
+
+    def named(self, objects: list[Any], names: tuple[str, ...]) -> list[Any]:
+        return objects
 
 
 @lru_cache(maxsize=256)
@@ -137,13 +162,15 @@ def _converter(arrow: pa.DataType, reading: Reading) -> Callable[[Any], Any]:
         return _bytes(schema, from_json)
     if pa.types.is_date(arrow):
         return _date(schema, from_json)
+    if pa.types.is_time(arrow):
+        return _time(schema, from_json)
     return _timestamp(schema, from_json)
 
 
 def _text(schema: Schema) -> Callable[[Any], Any]:
     def convert(obj: Any) -> str:
         if not isinstance(obj, str):
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
         try:
             obj.encode()
         except UnicodeEncodeError as error:
@@ -157,7 +184,7 @@ def _boolean(schema: Schema) -> Callable[[Any], Any]:
     def convert(obj: Any) -> bool:
         if isinstance(obj, bool | np.bool_):
             return bool(obj)
-        raise _misfit(schema, obj)
+        raise misfit(schema, obj)
 
     return convert
 
@@ -168,9 +195,9 @@ def _integer(schema: Schema) -> Callable[[Any], Any]:
     def convert(obj: Any) -> int:
         obj = obj.item() if isinstance(obj, np.number) else obj
         if isinstance(obj, bool) or not isinstance(obj, int | float):
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
         if isinstance(obj, float) and not (obj.is_integer() and abs(obj) <= _EXACT_FLOAT):
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
         number = int(obj)
         if not -limit <= number < limit:
             raise MisfitError(f"{number} is out of the range of {print_type(schema)}")
@@ -186,11 +213,11 @@ def _floating(schema: Schema) -> Callable[[Any], Any]:
     def convert(obj: Any) -> float:
         obj = obj.item() if isinstance(obj, np.number) else obj
         if isinstance(obj, bool) or not isinstance(obj, int | float | Decimal):
-            raise _misfit(schema, obj)
+            raise misfit(schema, obj)
         try:
             number = float(obj)
         except OverflowError as error:
-            raise MisfitError(f"{_shorten(str(obj))} is out of the range of double") from error
+            raise MisfitError(f"{shorten(str(obj))} is out of the range of double") from error
         if single and math.isfinite(number) and abs(number) > largest:
             raise MisfitError(f"{number!r} is out of the range of float")
         return number
@@ -213,16 +240,16 @@ def _decimal(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
             return Decimal(repr(obj))
         if from_json and isinstance(obj, str) and _NUMBER.fullmatch(obj):
             return Decimal(obj)
-        raise _misfit(schema, obj)
+        raise misfit(schema, obj)
 
     def convert(obj: Any) -> Decimal:
         number = number_of(obj)
         try:
             exact = number.quantize(unit, context=_DECIMAL_CONTEXT)
         except InvalidOperation as error:
-            raise MisfitError(f"{_shorten(str(obj))} does not fit {print_type(schema)}") from error
+            raise MisfitError(f"{shorten(str(obj))} does not fit {print_type(schema)}") from error
         if exact != number or (exact and exact.adjusted() + scale + 1 > precision):
-            raise MisfitError(f"{_shorten(str(obj))} does not fit {print_type(schema)}")
+            raise MisfitError(f"{shorten(str(obj))} does not fit {print_type(schema)}")
         return exact
 
     return convert
@@ -237,7 +264,7 @@ def _bytes(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
                 return binascii.a2b_base64(obj, strict_mode=True)
             except (binascii.Error, ValueError) as error:
                 raise MisfitError(f"expected base64 text, got {describe(obj)}") from error
-        raise _misfit(schema, obj)
+        raise misfit(schema, obj)
 
     return convert
 
@@ -251,7 +278,25 @@ def _date(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
                 return dt.date.fromisoformat(obj)
             except ValueError as error:
                 raise MisfitError(f"expected a date such as 2025-01-31, got {describe(obj)}") from error
-        raise _misfit(schema, obj)
+        raise misfit(schema, obj)
+
+    return convert
+
+
+def _time(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
+    def convert(obj: Any) -> dt.time:
+        if from_json and isinstance(obj, str):
+            try:
+                at = dt.time.fromisoformat(obj)
+            except ValueError as error:
+                raise MisfitError(f"expected a time such as 23:59:30.125, got {describe(obj)}") from error
+        elif not from_json and isinstance(obj, dt.time):
+            at = obj
+        else:
+            raise misfit(schema, obj)
+        if at.tzinfo is not None or at.microsecond % 1000:
+            raise MisfitError(f"a time is local and has whole milliseconds, {at.isoformat()} is not so")
+        return at.replace(fold=0)
 
     return convert
 
@@ -268,7 +313,7 @@ def _timestamp(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
             return _EPOCH + dt.timedelta(milliseconds=obj)
         if from_json and isinstance(obj, float) and obj.is_integer() and abs(obj) <= _EXACT_FLOAT:
             return _EPOCH + dt.timedelta(milliseconds=int(obj))
-        raise _misfit(schema, obj)
+        raise misfit(schema, obj)
 
     def convert(obj: Any) -> dt.datetime:
         try:
@@ -282,7 +327,8 @@ def _timestamp(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
     return convert
 
 
-def _misfit(schema: Schema, obj: Any) -> MisfitError:
+def misfit(schema: Schema, obj: Any) -> MisfitError:
+    """The error of an object of another type."""
     return MisfitError(f"expected {print_type(schema)}, got {describe(obj)}")
 
 
@@ -291,19 +337,20 @@ def describe(obj: Any) -> str:
     if obj is None:
         return "null"
     if isinstance(obj, str):
-        return f'string "{_shorten(obj)}"'
+        return f'string "{shorten(obj)}"'
     if isinstance(obj, bool):
         return f"boolean {str(obj).lower()}"
     if isinstance(obj, int | float | Decimal):
-        return f"number {_shorten(str(obj))}"
+        return f"number {shorten(str(obj))}"
     if isinstance(obj, dict):
         return "an object"
     if isinstance(obj, list | tuple):
         return "a list"
-    return f"{type(obj).__name__} {_shorten(repr(obj))}"
+    return f"{type(obj).__name__} {shorten(repr(obj))}"
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """The beginning of a text, as reasons show it."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

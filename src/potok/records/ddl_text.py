@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.records.formats.json_objects import dumps
-from potok.records.schema import LOCAL_TIMESTAMP, TIMESTAMP, Field, Schema
+from potok.records.schema import LOCAL_TIMESTAMP, TIME, TIMESTAMP, Field, Schema
 
 TYPES = {
     "string": pa.string(),
@@ -21,6 +21,7 @@ TYPES = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
     "date": pa.date32(),
+    "time": TIME,
     "timestamp": TIMESTAMP,
     "timestamp_ntz": LOCAL_TIMESTAMP,
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.convert import MisfitError, Reading, describe
+from potok.records.convert import MisfitError, Reading, Rules, describe
 from potok.records.ddl_text import print_type
 from potok.records.schema import Field, Schema
 
@@ -26,7 +26,7 @@ class Fitted:
     errors: dict[int, str] = field(default_factory=dict)
 
 
-def fit(objects: list[Any], schema: Schema, reading: Reading) -> Fitted:
+def fit(objects: list[Any], schema: Schema, reading: Rules) -> Fitted:
     """The objects as a column of `schema`'s type. None is null and never an error at the top."""
     errors: dict[int, str] = {}
     column = _Fitter(reading, errors).column(objects, schema, "", lambda index: index)
@@ -62,7 +62,7 @@ class _Fitter:
     it is called for bad objects only.
     """
 
-    reading: Reading
+    reading: Rules
     errors: dict[int, str]
 
     def column(self, objects: list[Any], schema: Schema, path: str, row: Callable[[int], int]) -> pa.Array:
@@ -98,6 +98,7 @@ class _Fitter:
     def _struct(self, objects: list[Any], schema: Schema, path: str, row: Callable[[int], int]) -> pa.Array:
         if not {dict}.issuperset(map(type, objects)):
             objects = self._each(objects, self.reading.mapping(schema), path, row)
+        objects = self.reading.named(objects, schema.names)
         present = [obj is not None for obj in objects]
         children = [
             self._field(objects, field, f"{path}.{field.name}" if path else field.name, row) for field in schema.fields

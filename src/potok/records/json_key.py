@@ -52,6 +52,8 @@ def _tagged(obj: Any) -> Any:
         return {"$datetime": (obj if obj.tzinfo is None else obj.astimezone(dt.UTC)).isoformat()}
     if isinstance(obj, dt.date):
         return {"$date": obj.isoformat()}
+    if isinstance(obj, dt.time):
+        return {"$time": obj.isoformat()}
     if isinstance(obj, frozenset | set):
         return sorted(obj, key=repr)
     if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
@@ -64,6 +66,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "$bytes": base64.b64decode,
     "$datetime": dt.datetime.fromisoformat,
     "$date": dt.date.fromisoformat,
+    "$time": dt.time.fromisoformat,
 }
 
 

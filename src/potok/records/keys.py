@@ -1,9 +1,9 @@
 """Keys as bytes: what state cells are stored under and shards are chosen by.
 
-Equal keys have equal bytes, on every machine and in every process. Numbers, booleans, dates and instants have a fixed
-width and sort as they compare; text is its UTF-8 and bytes are themselves; everything else, and every key without a
-declared type, is JSON with sorted names. A key without a type that is a list or a tuple is decoded as a tuple, so that
-it can be looked up in a dict.
+Equal keys have equal bytes, on every machine and in every process. Numbers, booleans, dates, times and instants have
+a fixed width and sort as they compare; text is its UTF-8 and bytes are themselves; everything else, and every key
+without a declared type, is JSON with sorted names. A key without a type that is a list or a tuple is decoded as a
+tuple, so that it can be looked up in a dict.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ def _schema(arrow: pa.DataType) -> Schema:
 
 
 def _is_ordinal(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow) or pa.types.is_date(arrow) or pa.types.is_timestamp(arrow))
+    return bool(pa.types.is_integer(arrow) or pa.types.is_temporal(arrow))
 
 
 def _int_type(arrow: pa.DataType) -> pa.DataType:
-    return pa.int32() if pa.types.is_date32(arrow) else pa.int64()
+    return pa.int32() if pa.types.is_date32(arrow) or pa.types.is_time32(arrow) else pa.int64()
 
 
 def _integers(column: pa.Array) -> pa.Array:

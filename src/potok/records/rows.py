@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import repeat
 from typing import Any
 
@@ -16,16 +16,17 @@ from potok.records.schema import Schema
 from potok.records.value import Value, wrap
 
 
-def rows_of(column: Column) -> list[Any]:
+def rows_of(column: Column, fields: Container[str] | None = None) -> list[Any]:
     """The Python objects: a `Value` for each struct, nested ones too, a dict for a map, a datetime for an instant.
 
-    The dicts of a dynamic column come out as values; its other objects as they are.
+    The dicts of a dynamic column come out as values; its other objects as they are. With `fields`, typed structs come
+    with no others than these.
     """
     if isinstance(column, list):
         return [wrap(obj) for obj in column]
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    return _rows(column)
+    return _structs(column, fields) if pa.types.is_struct(column.type) else _rows(column)
 
 
 def _rows(column: pa.Array) -> list[Any]:
@@ -46,11 +47,11 @@ def _rows(column: pa.Array) -> list[Any]:
     return plain
 
 
-def _structs(column: pa.StructArray) -> list[Any]:
-    names = [field.name for field in column.type]
+def _structs(column: pa.StructArray, fields: Container[str] | None = None) -> list[Any]:
+    names = [field.name for field in column.type if fields is None or field.name in fields]
     if not names:
-        return [None if row is None else Value() for row in column.to_pylist()]
-    parts: list[list[Any]] = [_rows(column.field(index)) for index in range(len(names))]
+        return [Value() if there else None for there in column.is_valid().to_pylist()]
+    parts: list[list[Any]] = [_rows(column.field(name)) for name in names]
     rows: Iterable[Value] = map(Value, map(zip, repeat(names), zip(*parts, strict=True)))
     if column.null_count == 0:
         return list(rows)

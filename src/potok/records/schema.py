@@ -17,6 +17,7 @@ from potok.records.value import Value
 TIMESTAMP = pa.timestamp("us", "UTC")
 LOCAL_TIMESTAMP = pa.timestamp("us")
 DECIMAL = pa.decimal128(38, 18)
+TIME = pa.time32("ms")
 
 
 class _NoDefault:
@@ -165,6 +166,13 @@ class Schema:
         return self.ddl()
 
 
+def holds_decimal(schema: Schema) -> bool:
+    """Whether some value in it needs all digits of a number."""
+    nested = [field.schema for field in schema.fields]
+    nested += [inner for inner in (schema.key, schema.item) if inner is not None]
+    return pa.types.is_decimal(schema.arrow) or any(holds_decimal(inner) for inner in nested)
+
+
 def _item(schema: Schema) -> Schema:
     assert schema.item is not None
     return schema.item
@@ -178,5 +186,6 @@ _PYTHON_TYPES = (
     (pa.types.is_binary, bytes),
     (pa.types.is_decimal, Decimal),
     (pa.types.is_date, dt.date),
+    (pa.types.is_time, dt.time),
     (pa.types.is_timestamp, dt.datetime),
 )

@@ -25,6 +25,7 @@ _NAMES: tuple[tuple[Any, str], ...] = (
     (pa.types.is_float64, "double precision"),
     (pa.types.is_binary, "bytea"),
     (pa.types.is_date, "date"),
+    (pa.types.is_time, "time"),
 )
 
 

@@ -23,6 +23,9 @@ from potok.state.fence import Attempt, Fence
 
 HEADER = struct.Struct("<IIQiiII")
 ABSENT = -1
+_FEW = 32
+"""Up to so many cells are read one by one: to make arrays of them takes longer."""
+
 _HEAD = np.dtype(
     [
         ("crc", "<u4"),
@@ -109,22 +112,37 @@ def decode_cell(data: bytes, table: str = "", key: bytes = b"") -> Cell:
 
 def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> list[bytes | None]:
     """The values before the fence's attempt, of many cells."""
-    unpack, start = HEADER.unpack_from, HEADER.size
-    verdicts: dict[tuple[int, int], bool] = {}
-    values: list[bytes | None] = []
-    for data in cells:
-        if data is None:
-            values.append(None)
-            continue
-        if len(data) < start or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
-            raise CorruptCell(table)
-        _, epoch, batch, new_length, old_length, room, _ = unpack(data)
-        counts = verdicts.get((epoch, batch))
-        if counts is None:
-            counts = verdicts[epoch, batch] = fence.counts(epoch, batch)
-        begin, length = (start, new_length) if counts else (start + room, old_length)
-        values.append(None if length == ABSENT else data[begin : begin + length])
-    return values
+    if len(cells) < _FEW:
+        return [None if data is None else decode_cell(data, table).before(fence) for data in cells]
+    found = [data for data in cells if data is not None]
+    size = HEADER.size
+    if min(map(len, found), default=size) < size:
+        raise CorruptCell(table)
+    heads = np.frombuffer(b"".join([data[:size] for data in found]), _HEAD)
+    bodies = [data[4:] for data in found]
+    if np.any(np.fromiter(map(crc32, bodies), np.uint32, len(bodies)) != heads["crc"]):
+        raise CorruptCell(table)
+    counted = _counted(heads, fence)
+    lengths = np.where(counted, heads["new_length"], heads["old_length"])
+    begins = size - 4 + np.where(counted, 0, heads["room"]).astype(np.int64)
+    ends = np.where(lengths == ABSENT, ABSENT, begins + lengths).tolist()
+    parts = zip(bodies, begins.tolist(), ends, strict=True)
+    values = [None if end == ABSENT else body[begin:end] for body, begin, end in parts]
+    if len(found) == len(cells):
+        return values
+    rest = iter(values)
+    return [None if data is None else next(rest) for data in cells]
+
+
+def _counted(heads: npt.NDArray[Any], fence: Fence) -> npt.NDArray[np.bool_]:
+    """Of which cells the new value counts; attempts are few, so each is judged once."""
+    counted = np.zeros(len(heads), np.bool_)
+    for epoch in np.unique(heads["epoch"]):
+        rows = heads["epoch"] == epoch
+        batches, inverse = np.unique(heads["batch"][rows], return_inverse=True)
+        verdicts = np.array([fence.counts(int(epoch), int(batch)) for batch in batches], np.bool_)
+        counted[rows] = verdicts[inverse]
+    return counted
 
 
 def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
@@ -146,12 +164,7 @@ def decode_fixed(
     found = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
     if np.any(found & (sums != array["crc"])):
         raise CorruptCell(table)
-    counted = np.zeros(len(cells), np.bool_)
-    for epoch in np.unique(array["epoch"][found]):
-        rows = array["epoch"] == epoch
-        batches, inverse = np.unique(array["batch"][rows], return_inverse=True)
-        verdicts = np.array([fence.counts(int(epoch), int(batch)) for batch in batches], np.bool_)
-        counted[rows] = verdicts[inverse]
+    counted = _counted(array, fence)
     values = np.where(counted, array["new"], array["old"])
     exists = found & (np.where(counted, array["new_length"], array["old_length"]) != ABSENT)
     return values, exists

@@ -11,7 +11,7 @@ from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_ag
 from potok.expressions.expr import Column, Expr
 from potok.expressions.function import Function
 from potok.expressions.trace import Traced, Untraceable, record_arguments, trace
-from potok.topology.nodes import Aggregation
+from potok.topology.nodes import AggregatePart, Aggregation
 
 NUMBERS = (pa.int64(), pa.float64())
 _SUMMABLE = (
@@ -126,6 +126,8 @@ def _selector(
 
 
 def _plan_fold(aggregation: Aggregation, key: pa.DataType | None, value: pa.DataType | None) -> AggregatePlan:
+    if aggregation.parts:
+        return _plan_parts(aggregation.parts)
     assert aggregation.function is not None
     declared = aggregation.schema.arrow if aggregation.schema else None
     if value is None:
@@ -143,6 +145,14 @@ def _plan_fold(aggregation: Aggregation, key: pa.DataType | None, value: pa.Data
     else:
         result = slots[0].type
     return AggregatePlan("fold", slots, fields, None, result)
+
+
+def _plan_parts(parts: tuple[AggregatePart, ...]) -> AggregatePlan:
+    slots = tuple(
+        Slot(part.op, None if part.function is None else part.function.expr, part.type, part.initial) for part in parts
+    )
+    result = pa.struct([pa.field(part.name, part.type) for part in parts])
+    return AggregatePlan("fold", slots, tuple(part.name for part in parts), None, result)
 
 
 def _mergeable(term: AggregateTerm) -> bool:

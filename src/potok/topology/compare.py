@@ -124,6 +124,7 @@ def functions_of(node: Node) -> list[Function]:
     found += [*getattr(node, "predicates", ()), *getattr(node, "functions", ())]
     if isinstance(node, Aggregate | TableAggregate):
         found += [node.aggregation.function, node.aggregation.make_initial]
+        found += [part.function for part in node.aggregation.parts]
     if isinstance(node, Aggregate) and isinstance(node.window, Session):
         found += [node.window.opens, node.window.closes]
     return [function for function in found if isinstance(function, Function)]
@@ -131,6 +132,8 @@ def functions_of(node: Node) -> list[Function]:
 
 def _code(function: Function) -> str:
     """What tells an edited function from the one before it: its code, and the constants around it."""
+    if function.expr is not None:
+        return str(function.expr)
     code = getattr(function.callable, "__code__", None)
     if code is None:
         return function.name

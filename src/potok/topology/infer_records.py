@@ -12,7 +12,9 @@ from potok.records.schema import Schema
 from potok.topology.aggregations import check_numbers, plan_aggregation, row_by_row
 from potok.topology.infer_windows import plan_in_window, trace_marks
 from potok.topology.nodes import (
+    About,
     Aggregate,
+    Annotate,
     Arm,
     Branch,
     Filter,
@@ -66,6 +68,34 @@ def _timestamp(
 def _filter(node: Filter, ups: list[Step]) -> Step:
     expr, reason = trace_in(node.predicate, ups[0])
     return replace(ups[0], exprs=(expr,), reason=reason, plan=None, order_dependent=False)
+
+
+ABOUT_TYPES = {
+    About.TIMESTAMP: pa.int64(),
+    About.PARTITION: pa.int32(),
+    About.OFFSET: pa.int64(),
+    About.HEADERS: pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())])),
+    About.PROCESSING_TIME: pa.int64(),
+}
+"""Times are milliseconds since 1970."""
+
+
+@infer_step.register
+def _annotate(node: Annotate, ups: list[Step]) -> Step:
+    value = ups[0].value
+    if value is None or not pa.types.is_struct(value):
+        hint = 'declare the type of the value: builder.stream("orders", value="amount double")'
+        raise TopologyError("only typed values with fields can be given more fields", hint=hint, at=node.at)
+    added = [pa.field(name, ABOUT_TYPES[about]) for name, about in node.fields]
+    return replace(
+        ups[0],
+        value=pa.struct([*value, *added]),
+        exprs=(),
+        reason="",
+        intact=False,
+        plan=None,
+        order_dependent=False,
+    )
 
 
 @infer_step.register
@@ -162,12 +192,14 @@ def _flat_map(node: FlatMap, ups: list[Step]) -> Step:
 
 @infer_step.register
 def _flat_map_values(node: FlatMapValues, ups: list[Step]) -> Step:
-    value = arrow_of(node.schema)
+    value, expr = arrow_of(node.schema), node.function.expr
+    if expr is not None:
+        value = expr.type.value_type
     return replace(
         ups[0],
         value=value,
-        exprs=(None,),
-        reason="it returns a list of values",
+        exprs=(expr,),
+        reason="it returns a list of values" if expr is None else "",
         intact=False,
         plan=None,
         order_dependent=False,

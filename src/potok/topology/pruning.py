@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from potok.expressions.expr import ALL, Expr, fields
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.infer_joins import fields_of_side
 from potok.topology.nodes import (
     Aggregate,
+    Annotate,
     Arm,
     Branch,
     Deliver,
@@ -42,7 +45,9 @@ def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str
         if reads is None:
             return None
         used |= reads
-    return used
+    value = inferred[source].value
+    # Fields that a step has added are not the source's.
+    return used & {field.name for field in value} if value is not None and pa.types.is_struct(value) else used
 
 
 def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
@@ -91,7 +96,7 @@ def _carries(inferred: Inferred, source: Node, node: Node) -> bool:
     """Whether the values of a source come out of a node as they were read."""
     if node is source:
         return True
-    if not isinstance(node, Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition):
+    if not isinstance(node, Annotate | Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition):
         return False
     return any(_carries(inferred, source, upstream) for upstream in node.upstreams)
 

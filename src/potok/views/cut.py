@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -78,16 +79,28 @@ def with_cut(look: Callable[[], Committed], work: Callable[[Cut], T], *, frozen:
     long as no batch was committed, what the running one wrote counts with its old values. Work that takes longer than a
     batch needs snapshots that are `frozen`.
     """
+    return with_cuts([look], lambda cuts: work(cuts[0]), frozen=frozen)
+
+
+def with_cuts(looks: Sequence[Callable[[], Committed]], work: Callable[[list[Cut]], T], *, frozen: bool = False) -> T:
+    """Run `work` on cuts of several queries as of one instant: of those that commit together, at the same batch.
+
+    No ledger changed between the first look at it and the second, and all first looks come before all second ones: so
+    there was an instant at which all were as they are.
+    """
     overtaken = 0
     for _ in range(TRIES):
-        committed = look()
-        with committed.state.snapshots(committed.shards, frozen=frozen) as snapshots:
-            if look() != committed:
+        committed = [look() for look in looks]
+        with ExitStack() as held:
+            opened = [held.enter_context(found.state.snapshots(found.shards, frozen=frozen)) for found in committed]
+            if [look() for look in looks] != committed:
                 continue
-            result = work(Cut(snapshots, committed.fence))
-            if all(snapshot.frozen for snapshot in snapshots) or look() == committed:
+            result = work([Cut(shards, found.fence) for shards, found in zip(opened, committed, strict=True)])
+            still = all(snapshot.frozen for shards in opened for snapshot in shards)
+            if still or [look() for look in looks] == committed:
                 return result
         overtaken += 1
         if overtaken == LONG_TRIES:
-            raise TooManyMoves(f"at {committed.state.where} a read must be shorter than a batch: read less at once")
+            places = ", ".join(sorted({str(found.state.where) for found in committed}))
+            raise TooManyMoves(f"at {places} a read must be shorter than a batch: read less at once")
     raise TooManyMoves

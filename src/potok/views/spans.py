@@ -24,6 +24,7 @@ _ORDERED = (
     pa.types.is_integer,
     pa.types.is_floating,
     pa.types.is_date,
+    pa.types.is_time,
     pa.types.is_timestamp,
 )
 

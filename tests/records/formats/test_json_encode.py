@@ -28,6 +28,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Decimal):
         return f"{value:.2f}"
+    if isinstance(value, dt.time):
+        return value.isoformat("milliseconds")
     if isinstance(value, bytes | dt.date):
         return orjson.loads(dumps(value))
     return value

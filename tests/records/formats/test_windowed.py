@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
 
 import pyarrow as pa
@@ -44,3 +45,26 @@ def test_what_is_no_windowed_key_is_an_error_of_its_row() -> None:
     assert list(format_named("windowed").decode(pa.array([b"short", bytes(8)]), None).errors) == [0]
     with pytest.raises(SchemaError, match="keys of windowed tables"):
         format_named("windowed").encode(pa.array(["ann"]), None)
+
+
+def test_the_key_inside_may_have_a_format_of_its_own() -> None:
+    schema = Schema.of("key struct<A: int, B: date>, start bigint, end bigint")
+    assert schema is not None
+    keys = [{"key": {"A": 1, "B": dt.date(1970, 1, 3)}, "start": 5, "end": None}, None]
+    for name, head in (("sql_json", b'{"A":1,"B":2}'), ("sql_delimited", b"1,2"), ("avro", b"\x02\x02\x02\x04")):
+        form = format_named(f"windowed;inner={name}")
+        encoded = form.encode(pa.array(keys, schema.arrow), schema)
+        assert (encoded.values.to_pylist(), encoded.errors) == ([head + struct.pack(">q", 5), None], {})
+        decoded = form.decode(encoded.values, schema)
+        assert not isinstance(decoded.column, list)
+        assert decoded.column.to_pylist() == keys
+    sessions = pa.array([{"key": 7, "start": 1, "end": 2}], pa.struct([("key", pa.int32()), *list(KEY)[1:]]))
+    number = format_named("session;inner=kafka").encode(sessions, None)
+    assert number.values.to_pylist() == [struct.pack(">iqq", 7, 2, 1)]
+
+
+def test_a_key_that_its_format_cannot_read_is_an_error_of_its_row() -> None:
+    schema = Schema.of("key int, start bigint, end bigint")
+    values = pa.array([struct.pack(">iq", 1, 5), struct.pack(">hq", 1, 5)], pa.binary())
+    decoded = format_named("windowed;inner=kafka").decode(values, schema)
+    assert decoded.errors == {1: "expected 4 bytes of int32, got 2"}

@@ -6,10 +6,12 @@ from potok.engine.read import SourceReader
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.expressions.expr import Expr
 from potok.kernels import stateless
+from potok.kernels.annotate import Annotate as Annotated
 from potok.kernels.operator import Operator
 from potok.kernels.ship import Exchange
 from potok.kernels.tables import Receive
 from potok.topology.nodes import (
+    Annotate,
     Arm,
     Branch,
     Filter,
@@ -75,8 +77,18 @@ def flat_map(node: FlatMap, shop: Workshop) -> Operator:
     return stateless.FlatMap(node.name, shop.task, node.function, *schemas, values_only=False)
 
 
+@body_of(Annotate)
+def annotate(node: Annotate, shop: Workshop) -> Operator:
+    type_ = shop.step(node).value
+    assert type_ is not None
+    return Annotated(node.name, shop.task, node.fields, type_, shop.spec.lanes)
+
+
 @body_of(FlatMapValues)
 def flat_map_values(node: FlatMapValues, shop: Workshop) -> Operator:
+    expr = traced(node, shop)
+    if expr is not None:
+        return stateless.Flatten(node.name, shop.task, node.function, expr)
     return stateless.FlatMap(node.name, shop.task, node.function, None, node.schema, values_only=True)
 
 

@@ -19,7 +19,7 @@ from potok.expressions.vectorised.vector import Data, Vector, cast, either, inhe
 
 _ANY: Final[frozenset[Family]] = frozenset(get_args(Family))
 _ORDERED: Final[frozenset[Family]] = frozenset(
-    {"null", "int", "float", "string", "binary", "date", "timestamp", "duration", "decimal"}
+    {"null", "int", "float", "string", "binary", "date", "time", "timestamp", "duration", "decimal"}
 )
 
 

@@ -52,6 +52,7 @@ class EmbeddedBroker(Broker):
     """Topics under `<directory>/log`: segments of frames, and the metadata in LMDB."""
 
     poll_interval_s = 0.002
+    commits_together = True
 
     def __init__(
         self,

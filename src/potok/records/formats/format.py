@@ -64,8 +64,14 @@ _FORMATS = {
     "float32": ("numbers", "FLOAT32"),
     "float64": ("numbers", "FLOAT64"),
     "raw": ("raw", "RawFormat"),
-    "windowed": ("windowed", "WINDOWED"),
-    "session": ("windowed", "SESSION"),
+    "none": ("none", "NoneFormat"),
+    "kafka": ("kafka", "KafkaFormat"),
+    "sql_json": ("sql_json", "SqlJsonFormat"),
+    "sql_delimited": ("sql_delimited", "SqlDelimitedFormat"),
+    "avro": ("avro", "AvroFormat"),
+    "protobuf": ("protobuf", "ProtobufFormat"),
+    "windowed": ("windowed", "WindowedFormat"),
+    "session": ("windowed", "SessionFormat"),
 }
 
 _ALIASES = {
@@ -78,15 +84,22 @@ _ALIASES = {
     "float": "float32",
     "double": "float64",
     "bytes": "raw",
-    "none": "raw",
 }
 
 
 def format_named(name: str) -> Format:
-    """The format of this name, for example `format_named("json")`. Upper case and Kafka's names do too."""
-    wanted = _ALIASES.get(name.lower(), name.lower())
+    """The format of this name, for example `format_named("json")`. Upper case and Kafka's names do too.
+
+    Options stand behind the name: `"sql_json;wrap=false"` is a struct's only field with nothing around it.
+    """
+    plain, _, options = name.partition(";")
+    wanted = _ALIASES.get(plain.lower(), plain.lower())
     if wanted not in _FORMATS:
-        raise SchemaError(f'there is no format "{name}"', hint=f"use one of {', '.join(_FORMATS)}")
+        raise SchemaError(f'there is no format "{plain}"', hint=f"use one of {', '.join(_FORMATS)}")
     module, attribute = _FORMATS[wanted]
     found = getattr(import_module(f"potok.records.formats.{module}"), attribute)
+    if options:
+        from potok.records.formats.options import with_options
+
+        return with_options(found, wanted, options)
     return cast(Format, found() if isinstance(found, type) else found)

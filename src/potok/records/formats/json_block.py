@@ -70,7 +70,7 @@ def read_block(values: pa.Array, schema: Schema) -> Block | None:
         values.cast(pa.string())
     except pa.ArrowInvalid:
         return None
-    doubtful = _doubtful_bytes(values)
+    doubtful = doubtful_bytes(values)
     kept = values.filter(pa.array(~doubtful)) if doubtful.any() else values
     table = _read(kept, schema)
     if table is None:
@@ -81,41 +81,53 @@ def read_block(values: pa.Array, schema: Schema) -> Block | None:
         column = pa.StructArray.from_arrays(columns, fields=list(schema.arrow))
     else:
         column = pa.array([{}] * len(kept), schema.arrow)
-    if len(kept) == len(values):
-        return Block(column, doubtful_kept)
-    places = np.cumsum(~doubtful) - 1
-    column = column.take(pa.array(places, mask=doubtful))
-    doubtful[~doubtful] = doubtful_kept
-    return Block(column, doubtful)
+    return spread(Block(column, doubtful_kept), doubtful)
 
 
-def _doubtful_bytes(values: pa.Array) -> Mask:
+def spread(kept: Block, left_out: Mask) -> Block:
+    """The block of all rows, from that of the rows which were not left out before."""
+    if not left_out.any():
+        return kept
+    places = np.cumsum(~left_out) - 1
+    doubtful = left_out.copy()
+    doubtful[~left_out] = kept.doubtful
+    return Block(kept.column.take(pa.array(places, mask=left_out)), doubtful)
+
+
+def doubtful_bytes(values: pa.Array) -> Mask:
     """Rows that must not go through the reader: what is no object, and what the reader would take for one."""
     lengths = pc.binary_length(values)
     # Behind the mark, an object without members would begin with a comma.
-    doubtful: Mask = ~_mask(pc.and_(pc.starts_with(values, "{"), pc.greater(lengths, len("{}"))))
-    text = _bytes_of(values)
+    doubtful: Mask = ~mask_of(pc.and_(pc.starts_with(values, "{"), pc.greater(lengths, len("{}"))))
+    text = bytes_of(values)
     for word in (b"NaN", b"Inf"):
         # Looking for one letter is many times faster than for three, and mostly enough.
         if word[:1] in text and word in text:
-            doubtful |= _mask(pc.match_substring(values, word))
+            doubtful |= mask_of(pc.match_substring(values, word))
     if len(values) and (pc.max(lengths).as_py() or 0) > 2 * _DEEPEST:
         opened = pc.add(pc.count_substring(values, "{"), pc.count_substring(values, "["))
-        doubtful |= _mask(pc.greater(opened, _DEEPEST))
+        doubtful |= mask_of(pc.greater(opened, _DEEPEST))
     return doubtful
 
 
 def _read(values: pa.Array, schema: Schema) -> pa.Table | None:
     """The fields as they stand in the text, instants as numbers or as text; None if they cannot be read so."""
-    text = _documents(values)
+    text = documents_of(values)
     instants = any(pa.types.is_timestamp(field.type) for field in schema.fields)
     for instant in (pa.int64(), pa.string()) if instants else (pa.int64(),):
         fields = [(f.name, instant if pa.types.is_timestamp(f.type) else f.type) for f in schema.fields]
-        table = _parse(text, pa.schema([*fields, (_MARK, pa.int8())]))
+        table = parse_documents(text, len(values), fields)
         if table is not None:
-            whole = table.num_rows == len(values) and table.column(_MARK).null_count == 0
-            return table if whole else None
+            return table
     return None
+
+
+def parse_documents(text: pa.Buffer, rows: int, fields: list[tuple[str, pa.DataType]]) -> pa.Table | None:
+    """These fields of the values, a row for each; None if some value is not one object or has another type."""
+    table = _parse(text, pa.schema([*fields, (_MARK, pa.int8())]))
+    if table is None or table.num_rows != rows or table.column(_MARK).null_count:
+        return None
+    return table
 
 
 def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
@@ -130,7 +142,7 @@ def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
         return None
 
 
-def _documents(values: pa.Array) -> pa.Buffer:
+def documents_of(values: pa.Array) -> pa.Buffer:
     """All values in one text, each behind a mark."""
     marked = pc.binary_replace_slice(values, start=0, stop=1, replacement=_FIRST)
     offsets = _offsets(marked)
@@ -143,7 +155,7 @@ def _field(column: pa.ChunkedArray, field: Field, doubtful: Mask) -> pa.Array:
         array, unsure = instants_of(array, field.type)
         doubtful |= unsure
     if array.null_count and (field.required or field.has_default):
-        missing = _mask(array.is_null())
+        missing = mask_of(array.is_null())
         if field.nullable or field.required:
             doubtful |= missing
         else:
@@ -159,14 +171,14 @@ def _inspect(array: pa.Array, schema: Schema, doubtful: Mask) -> None:
             child = array.field(index)
             _inspect(child, field.schema, doubtful)
             if field.required and child.null_count:
-                doubtful |= _mask(pc.and_(child.is_null(), array.is_valid()))
+                doubtful |= mask_of(pc.and_(child.is_null(), array.is_valid()))
     elif schema.kind == "list":
         assert schema.item is not None
         items = array.flatten()
         bad = np.zeros(len(items), dtype=bool)
         _inspect(items, schema.item, bad)
         if items.null_count and not schema.item_nullable:
-            bad |= _mask(items.is_null())
+            bad |= mask_of(items.is_null())
         if bad.any():
             doubtful[pc.list_parent_indices(array).to_numpy()[bad]] = True
     elif pa.types.is_float64(schema.arrow) and len(array):
@@ -174,7 +186,7 @@ def _inspect(array: pa.Array, schema: Schema, doubtful: Mask) -> None:
         doubtful |= bits == _MINUS_ZERO
 
 
-def _mask(array: pa.Array) -> Mask:
+def mask_of(array: pa.Array) -> Mask:
     """A boolean array as numpy's, null as false."""
     filled: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
     return filled.copy()
@@ -184,7 +196,8 @@ def _offsets(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
     return np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
 
 
-def _bytes_of(values: pa.Array) -> bytes:
+def bytes_of(values: pa.Array) -> bytes:
+    """The bytes of all values, one behind the other."""
     if not len(values) or values.buffers()[2] is None:
         return b""
     offsets = _offsets(values)

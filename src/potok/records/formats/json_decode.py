@@ -7,7 +7,7 @@ every row of which that is not certain is read again by `decode_rows`, which als
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import orjson
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from potok.records.collector import collector_paused
 from potok.records.convert import Reading, loads_exact
 from potok.records.fit import Fitted, fit
-from potok.records.formats.json_block import read_block, readable_in_blocks
-from potok.records.schema import Schema
+from potok.records.formats.json_block import Block, read_block, readable_in_blocks
+from potok.records.schema import Schema, holds_decimal
 
 # One bad value spoils its block, so blocks are small; larger ones are only a tenth faster.
 _BLOCK_ROWS = 4_096
@@ -29,12 +29,32 @@ def decode_typed(values: pa.Array, schema: Schema) -> Fitted:
     """The values as a column of `schema`'s type."""
     if not readable_in_blocks(schema):
         return decode_rows(values, schema)
-    return _joined([_decode_block(block, schema) for block in _blocks(values)])
+    return decode_in_blocks(values, schema, read_block, decode_rows)
+
+
+def decode_in_blocks(
+    values: pa.Array,
+    schema: Schema,
+    read: Callable[[pa.Array, Schema], Block | None],
+    each: Callable[[pa.Array, Schema], Fitted],
+) -> Fitted:
+    """The values by `read`, and by `each` where that has doubts."""
+
+    def decoded(values: pa.Array) -> Fitted:
+        block = read(values, schema)
+        if block is None:
+            return each(values, schema)
+        if not block.doubtful.any():
+            return Fitted(block.column)
+        again = np.flatnonzero(block.doubtful).tolist()
+        return with_rows(block.column, again, each(values.take(pa.array(again)), schema))
+
+    return _joined([decoded(block) for block in _blocks(values)])
 
 
 def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
     """The same, one value at a time."""
-    loads = loads_exact if _holds_decimal(schema) else orjson.loads
+    loads = loads_exact if holds_decimal(schema) else orjson.loads
     texts = values.to_pylist()
     errors: dict[int, str] = {}
     objects = []
@@ -64,18 +84,12 @@ def _blocks(values: pa.Array) -> Iterator[pa.Array]:
         start = end
 
 
-def _decode_block(values: pa.Array, schema: Schema) -> Fitted:
-    block = read_block(values, schema)
-    if block is None:
-        return decode_rows(values, schema)
-    if not block.doubtful.any():
-        return Fitted(block.column)
-    again = np.flatnonzero(block.doubtful)
-    redone = decode_rows(values.take(pa.array(again)), schema)
-    indices = np.arange(len(values))
-    indices[again] = len(values) + np.arange(len(again))
-    column = pa.concat_arrays([block.column, redone.column]).take(pa.array(indices))
-    return Fitted(column, {int(again[row]): reason for row, reason in redone.errors.items()})
+def with_rows(column: pa.Array, rows: Sequence[int], redone: Fitted) -> Fitted:
+    """The column with these rows as they were read again."""
+    indices = np.arange(len(column))
+    indices[rows] = len(column) + np.arange(len(rows))
+    joined = pa.concat_arrays([column, redone.column]).take(pa.array(indices))
+    return Fitted(joined, {rows[row]: reason for row, reason in redone.errors.items()})
 
 
 def _joined(parts: list[Fitted]) -> Fitted:
@@ -87,9 +101,3 @@ def _joined(parts: list[Fitted]) -> Fitted:
         errors.update((start + row, reason) for row, reason in part.errors.items())
         start += len(part.column)
     return Fitted(pa.concat_arrays([part.column for part in parts]), errors)
-
-
-def _holds_decimal(schema: Schema) -> bool:
-    nested = [field.schema for field in schema.fields]
-    nested += [inner for inner in (schema.key, schema.item) if inner is not None]
-    return pa.types.is_decimal(schema.arrow) or any(_holds_decimal(inner) for inner in nested)

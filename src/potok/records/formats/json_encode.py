@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import orjson
@@ -17,19 +19,22 @@ _EMPTY = pa.scalar("")
 _ESCAPED = r'["\\\x00-\x1f]'
 _DIGITS_ONLY = r"^-?\d+$"
 
+Scalars: TypeAlias = Callable[[pa.Array], pa.Array]
+"""Writes the items of a scalar column, all kinds but text; null for null."""
 
-def encode_typed(column: pa.Array) -> pa.Array:
+
+def encode_typed(column: pa.Array, scalars: Scalars | None = None) -> pa.Array:
     """The JSON text of each row, null for null.
 
-    Instants and dates are ISO text, decimals and bytes (base64) text; a number that is not finite is null. A double
-    always looks like one: `100.0`.
+    Instants, dates and times are ISO text, decimals and bytes (base64) text; a number that is not finite is null. A
+    double always looks like one: `100.0`. With `scalars`, all but text and what is nested is written by that.
     """
     blocks = [column.slice(start, _BLOCK_ROWS) for start in range(0, len(column), _BLOCK_ROWS)]
-    texts = [pc.if_else(block.is_valid(), texts_of(block), None).cast(pa.binary()) for block in blocks]
+    texts = [pc.if_else(block.is_valid(), texts_of(block, scalars), None).cast(pa.binary()) for block in blocks]
     return pa.concat_arrays(texts) if texts else pa.array([], pa.binary())
 
 
-def texts_of(column: pa.Array) -> pa.Array:
+def texts_of(column: pa.Array, scalars: Scalars | None = None) -> pa.Array:
     """The JSON text of each item; `null` for null, so that the result has no nulls."""
     arrow = column.type
     if column.null_count == len(column):
@@ -37,50 +42,60 @@ def texts_of(column: pa.Array) -> pa.Array:
     elif pa.types.is_string(arrow):
         texts = _strings(column)
     elif pa.types.is_struct(arrow):
-        texts = _structs(column)
+        texts = _structs(column, scalars)
     elif pa.types.is_map(arrow):
-        texts = _maps(column)
+        texts = _maps(column, scalars)
     elif pa.types.is_list(arrow):
-        texts = _joined(column, texts_of(column.flatten()), "[", "]")
-    elif pa.types.is_floating(arrow):
-        texts = _doubles(column)
+        texts = _joined(column, texts_of(column.flatten(), scalars), "[", "]")
     else:
-        texts = _plain(column)
+        texts = (scalars or _scalars)(column)
     return texts.fill_null("null") if texts.null_count else texts
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _scalars(column: pa.Array) -> pa.Array:
     arrow = column.type
+    if pa.types.is_floating(arrow):
+        return doubles(column)
     if pa.types.is_integer(arrow) or pa.types.is_boolean(arrow):
         return column.cast(pa.string())
     if pa.types.is_timestamp(arrow):
         texts = _instants(column)
-    elif pa.types.is_date(arrow):
+    elif pa.types.is_date(arrow) or pa.types.is_time(arrow):
         texts = column.cast(pa.string())
     elif pa.types.is_decimal(arrow):
-        texts = pa.array([None if item is None else f"{item:f}" for item in column.to_pylist()], pa.string())
+        texts = decimals(column)
     else:
-        texts = pa.array(
-            [None if item is None else base64.b64encode(item).decode() for item in column.to_pylist()], pa.string()
-        )
-    return _quoted(texts)
+        texts = base64_of(column)
+    return quoted(texts)
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def decimals(column: pa.Array) -> pa.Array:
+    """All digits of each decimal, never an exponent."""
+    return pa.array([None if item is None else f"{item:f}" for item in column.to_pylist()], pa.string())
+
+
+def base64_of(column: pa.Array) -> pa.Array:
+    texts = [None if item is None else base64.b64encode(item).decode() for item in column.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def quoted(texts: pa.Array) -> pa.Array:
+    """Texts in which nothing needs to be escaped, between quotes."""
     return pc.binary_join_element_wise(_QUOTE, texts, _QUOTE, _EMPTY)
 
 
 def _strings(column: pa.Array) -> pa.Array:
-    quoted = _quoted(column)
+    texts = quoted(column)
     special = pc.match_substring_regex(column, _ESCAPED)
     if not pc.any(special).as_py():
-        return quoted
+        return texts
     rows = pc.indices_nonzero(special)
     escaped = pa.array([orjson.dumps(text).decode() for text in column.take(rows).to_pylist()], pa.string())
-    return pc.replace_with_mask(quoted, special.fill_null(False), escaped)
+    return pc.replace_with_mask(texts, special.fill_null(False), escaped)
 
 
-def _doubles(column: pa.Array) -> pa.Array:
+def doubles(column: pa.Array) -> pa.Array:
+    """Finite numbers, each of which looks like a double; null for the others."""
     numbers = column.cast(pa.float64())
     finite = pc.is_finite(numbers)
     texts = numbers.cast(pa.string())
@@ -107,11 +122,11 @@ def _instants(column: pa.Array) -> pa.Array:
     return pc.binary_replace_slice(texts, start=10, stop=11, replacement="T")
 
 
-def _structs(column: pa.StructArray) -> pa.Array:
+def _structs(column: pa.StructArray, scalars: Scalars | None) -> pa.Array:
     pieces: list[pa.Array | pa.Scalar] = []
     before = "{"
     for index, field in enumerate(column.type):
-        pieces += [pa.scalar(f"{before}{orjson.dumps(field.name).decode()}:"), texts_of(column.field(index))]
+        pieces += [pa.scalar(f"{before}{orjson.dumps(field.name).decode()}:"), texts_of(column.field(index), scalars)]
         before = ","
     pieces.append(pa.scalar("}" if pieces else "{}"))
     texts = pc.binary_join_element_wise(*pieces, _EMPTY)
@@ -120,13 +135,13 @@ def _structs(column: pa.StructArray) -> pa.Array:
     return _where_valid(column, texts)
 
 
-def _maps(column: pa.MapArray) -> pa.Array:
+def _maps(column: pa.MapArray, scalars: Scalars | None) -> pa.Array:
     keys, items = column.type.key_type, column.type.item_type
     lists = column.cast(pa.list_(pa.struct([("key", keys), ("value", items)])))
     entries = lists.flatten()
     names = entries.field(0)
-    texts = _strings(names) if pa.types.is_string(keys) else _quoted(names.cast(pa.string()))
-    members = pc.binary_join_element_wise(texts, pa.scalar(":"), texts_of(entries.field(1)), _EMPTY)
+    texts = _strings(names) if pa.types.is_string(keys) else quoted(names.cast(pa.string()))
+    members = pc.binary_join_element_wise(texts, pa.scalar(":"), texts_of(entries.field(1), scalars), _EMPTY)
     return _joined(lists, members, "{", "}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -18,16 +18,21 @@ _BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class WindowedFormat:
-    """`key | start` for windows of one size, and `key | end | start` for sessions; times are eight bytes, big-endian.
+    """`key | start`; times are eight bytes, big-endian.
 
-    Whoever reads the key of a window of one size must know the size: the end is not written, and comes back as null.
+    Whoever reads the key must know the size of the windows, `size_ms`: the end is not written, and comes back as null
+    without it. `inner` is the format of the key inside, with `&` for `;` between its own options.
     """
 
-    name: str
-    session: bool = False
+    name: str = "windowed"
+    inner: str = ""
+    size_ms: str = ""
+
+    session: ClassVar[bool] = False
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         inner = _inner(schema)
+        format_ = format_named(self._inner_format or default_format(inner.arrow))
         errors: dict[int, str] = {}
         keys: list[bytes | None] = []
         times: list[tuple[int, int | None] | None] = []
@@ -40,7 +45,7 @@ class WindowedFormat:
             else:
                 keys.append(data[: -self._tail])
                 times.append(self._window(data[-self._tail :]))
-        decoded = format_named(default_format(inner.arrow)).decode(pa.array(keys, pa.binary()), inner)
+        decoded = format_.decode(pa.array(keys, pa.binary()), inner)
         found = decoded.column if isinstance(decoded.column, list) else decoded.column.to_pylist()
         rows = [
             None if time is None else {"key": key, "start": time[0], "end": time[1]}
@@ -60,7 +65,26 @@ class WindowedFormat:
             if key is not None and not (isinstance(key, dict) and {"key", "start", "end"} <= key.keys())
         }
         good = [None if row in errors else key for row, key in enumerate(rows)]
-        return Encoded(pa.array([None if key is None else self._bytes(key) for key in good], pa.binary()), errors)
+        heads = self._heads(column, good)
+        whole = [
+            None if key is None else (head or b"") + self._times(key)
+            for head, key in zip(heads.values.to_pylist(), good, strict=True)
+        ]
+        return Encoded(pa.array(whole, pa.binary()), {**heads.errors, **errors})
+
+    def _heads(self, column: Column, rows: list[dict[str, Any] | None]) -> Encoded:
+        """The bytes of the keys themselves."""
+        if not self._inner_format:
+            return Encoded(pa.array([None if row is None else _head(row["key"]) for row in rows], pa.binary()))
+        keys = [None if row is None else row["key"] for row in rows]
+        if isinstance(column, list):
+            return format_named(self._inner_format).encode(keys, None)
+        type_ = column.type.field(0).type
+        return format_named(self._inner_format).encode(pa.array(keys, type_), Schema.of(type_))
+
+    @property
+    def _inner_format(self) -> str:
+        return self.inner.replace("&", ";")
 
     @property
     def _tail(self) -> int:
@@ -68,18 +92,21 @@ class WindowedFormat:
 
     def _window(self, tail: bytes) -> tuple[int, int | None]:
         times = [int.from_bytes(tail[i : i + _BYTES], "big", signed=True) for i in range(0, len(tail), _BYTES)]
-        return (times[1], times[0]) if self.session else (times[0], None)
+        if self.session:
+            return times[1], times[0]
+        return times[0], times[0] + int(self.size_ms) if self.size_ms else None
 
-    def _bytes(self, key: dict[str, Any]) -> bytes:
-        inner = key["key"]
-        if isinstance(inner, str):
-            head = inner.encode("utf-8", "surrogatepass")
-        elif isinstance(inner, bytes):
-            head = inner
-        else:
-            head = format_named("json").encode([inner], None).values[0].as_py() or b""
+    def _times(self, key: dict[str, Any]) -> bytes:
         times = (key["end"], key["start"]) if self.session else (key["start"],)
-        return head + b"".join(int(time).to_bytes(_BYTES, "big", signed=True) for time in times)
+        return b"".join(int(time).to_bytes(_BYTES, "big", signed=True) for time in times)
+
+
+def _head(key: Any) -> bytes:
+    if isinstance(key, str):
+        return key.encode("utf-8", "surrogatepass")
+    if isinstance(key, bytes):
+        return key
+    return format_named("json").encode([key], None).values[0].as_py() or b""
 
 
 def _is_windowed(type_: pa.DataType) -> bool:
@@ -98,5 +125,14 @@ def _inner(schema: Schema | None) -> Schema:
     return found
 
 
-WINDOWED = WindowedFormat("windowed")
-SESSION = WindowedFormat("session", session=True)
+@dataclass(frozen=True, slots=True)
+class SessionFormat(WindowedFormat):
+    """`key | end | start`: a session has a length of its own."""
+
+    name: str = "session"
+
+    session: ClassVar[bool] = True
+
+
+WINDOWED = WindowedFormat()
+SESSION = SessionFormat()

@@ -30,13 +30,18 @@ class BufferedTable:
         self._small = open_tree(small) if small is not None else None
 
     def get_many(self, txn: Any, keys: Sequence[bytes]) -> list[bytes | None]:
-        get, large, small = txn.get, self._large, self._small
-        trees = [tree for tree in (small, large) if tree is not None and txn.stat(tree)["entries"]]
-        if not trees:
-            return [None] * len(keys)
-        if len(trees) == 1:
-            return [get(key, None, trees[0]) for key in keys]
-        return [get(key, None, small) or get(key, None, large) for key in keys]
+        sizes = [0 if tree is None else txn.stat(tree)["entries"] for tree in (self._small, self._large)]
+        if not all(sizes):
+            tree = self._small if sizes[0] else self._large
+            return _get_all(txn, tree, keys) if any(sizes) else [None] * len(keys)
+        if sizes[0] > len(keys):
+            get, small, large = txn.get, self._small, self._large
+            return [get(key, None, small) or get(key, None, large) for key in keys]
+        # Most keys are in the large tree alone, and to read all of the small one takes less than to look for each in it.
+        with txn.cursor(db=self._small) as small_cursor, txn.cursor(db=self._large) as cursor:
+            lately = dict(small_cursor.iternext())
+            get = cursor.get
+            return [lately.get(key) or get(key) for key in keys]
 
     def put_many(self, txn: Any, items: list[tuple[bytes, bytes]]) -> None:
         if self._small is not None and txn.stat(self._small)["entries"] > FULL:
@@ -72,6 +77,13 @@ class BufferedTable:
     def entries(self, txn: Any) -> int:
         """How many cells there are; one that lies in both trees counts twice until it is poured."""
         return sum(int(txn.stat(tree)["entries"]) for tree in (self._large, self._small) if tree is not None)
+
+
+def _get_all(txn: Any, tree: Any, keys: Sequence[bytes]) -> list[bytes | None]:
+    """With a cursor, which begins where it was: keys in order are found in half the time."""
+    with txn.cursor(db=tree) as cursor:
+        get = cursor.get
+        return [get(key) for key in keys]
 
 
 def _walk(txn: Any, tree: Any, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:

@@ -1,6 +1,6 @@
 """The vertices of a topology, by family."""
 
-from potok.topology.nodes.aggregates import Aggregate, Aggregation
+from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.joins import (
     HistoryFilter,
@@ -19,15 +19,30 @@ from potok.topology.nodes.outlets import Deliver
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
-from potok.topology.nodes.stateless import Arm, Branch, Filter, FlatMap, FlatMapValues, Map, MapValues, Merge, Peek
+from potok.topology.nodes.stateless import (
+    About,
+    Annotate,
+    Arm,
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    Merge,
+    Peek,
+)
 from potok.topology.nodes.table_algebra import TableAggregate, TableGroup
 from potok.topology.nodes.table_joins import ForeignJoin, ForeignKey, ForeignMatch, TableJoin
 from potok.topology.nodes.tables import TableFilter, TableMapValues, ToStream, ToTable
 from potok.topology.nodes.windows import FixedWindow, Hopping, Session, Sliding, Tumbling, Window
 
 __all__ = [
+    "About",
     "Aggregate",
+    "AggregatePart",
     "Aggregation",
+    "Annotate",
     "Arm",
     "Branch",
     "Channel",

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatePart:
+    """A field of an aggregate that merges: `op` is count, sum, min or max of the non-null results of `function`, which
+    is an expression of type BIGINT or DOUBLE; without one, `count` counts records."""
+
+    name: str
+    op: str
+    type: pa.DataType
+    function: Function | None = None
+    initial: int | float | None = None
+    """What a key begins with; without it, a key without values has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +40,8 @@ class Aggregation:
     initial: object = None
     make_initial: Function | None = None
     schema: Schema | None = None
+    parts: tuple[AggregatePart, ...] = ()
+    """For a fold whose result is a struct of such fields: what `function` does, as columns that merge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from potok.expressions.function import Function
 from potok.records.schema import Schema
@@ -54,6 +55,28 @@ class FlatMapValues(Node):
     upstream: Node
     function: Function
     schema: Schema | None = None
+
+
+class About(StrEnum):
+    """What a step can know of a record beside its key and value."""
+
+    TIMESTAMP = "timestamp"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    HEADERS = "headers"
+    PROCESSING_TIME = "processing_time"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annotate(Node):
+    """Put what is known of a record beside its value into it: fields by name, behind those that it has."""
+
+    upstream: Node
+    fields: tuple[tuple[str, About], ...]
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(f"{name} is its {about}" for name, about in self.fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

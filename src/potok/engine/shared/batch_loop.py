@@ -1,0 +1,124 @@
+"""One of Spark's streaming queries as a loop over batches, which ends at a boundary between two of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from potok.engine.cause import cause_of
+from potok.engine.query import START_PATIENCE_S, QueryFailed, StopAtBoundary
+from potok.engine.signals import held_signals
+from potok.errors import PotokError
+from potok.log.failpoint import failpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from potok.engine.source import Decides
+
+LOOK_S = 0.02
+
+
+class BatchLoop:
+    """Calls `work` with the number of each batch, under `boundary`, `after` without it, and `close` at the end."""
+
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        *,
+        work: Callable[[int], None],
+        after: Callable[[], None],
+        close: Callable[[PotokError | None], None],
+    ) -> None:
+        self.name, self.directory = name, directory
+        self.boundary = threading.Lock()
+        """Whoever holds it is between two batches."""
+        self._work, self._after, self._close = work, after, close
+        self._stopping = False
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._query: StreamingQuery | None = None
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
+    def is_active(self) -> bool:
+        return self._query is not None and not self._ended.is_set()
+
+    def start(self, spark: SparkSession, planner: Decides) -> None:
+        from potok.engine.source import polled
+
+        with held_signals():
+            source = polled(spark, planner, self.directory / "planner")
+            stream = source.writeStream.queryName(self.name).foreachBatch(self._on_batch)
+            self._query = stream.option("checkpointLocation", self.checkpoint.as_uri()).start()
+            threading.Thread(target=self._watch, name=f"potok-{self.name}", daemon=True).start()
+
+    def _on_batch(self, _: DataFrame, batch_id: int) -> None:
+        with self.boundary:
+            if self._stopping:
+                raise StopAtBoundary
+            try:
+                self._work(batch_id)
+            except BaseException as error:
+                self._error = error
+                raise
+        self._after()
+        failpoint("commit_log.before")
+
+    def _watch(self) -> None:
+        """Wait for the end of Spark's query, and close the books."""
+        assert self._query is not None
+        for step in (self._wait_for_end, self._halt, lambda: self._close(self.failure())):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - told by `wait`: nobody hears what is raised in this thread
+                self._error = self._error or error
+        self._ended.set()
+
+    def _wait_for_end(self) -> None:
+        assert self._query is not None
+        while self._query.isActive and not self._stopping:
+            time.sleep(LOOK_S)
+
+    def _halt(self) -> None:
+        """As `Query` does: not in the middle of a job, and not before the source is polled."""
+        assert self._query is not None
+        with self.boundary:
+            self._stopping = True
+        end = time.monotonic() + START_PATIENCE_S
+        while self._query.isActive and "nitializing" in str(self._query.status["message"]) and time.monotonic() < end:
+            time.sleep(LOOK_S)
+        self._query.stop()
+
+    def failure(self) -> PotokError | None:
+        """What ended the loop; nothing if it was stopped."""
+        if isinstance(self._error, PotokError):
+            return self._error
+        if self._error is not None:
+            return QueryFailed(self.name, cause_of(self._error))
+        spark_error = self._query.exception() if self._query is not None else None
+        if spark_error is None or StopAtBoundary.__name__ in str(spark_error):
+            return None
+        return QueryFailed(self.name, cause_of(spark_error))
+
+    def stop(self) -> None:
+        """Stop at the next boundary, and wait for it."""
+        self._stopping = True
+        self._ended.wait()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; whether it has come. Raises what made it fail."""
+        if not self._ended.wait(timeout):
+            return False
+        failure = self.failure()
+        if failure is not None:
+            raise failure from self._error
+        return True

@@ -1,0 +1,190 @@
+"""One batch of all members, from their shares to their commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from potok.engine.batch_spec import BatchSpec
+from potok.engine.cause import JVM_GONE, cause_of
+from potok.engine.report import Report
+from potok.engine.shared.joint_job import Outcome, Part, run_parts
+from potok.engine.shared.member import Member
+from potok.errors import PotokError
+from potok.kernels.pre_aggregate import AggregateOverflow
+from potok.log.broker import Broker
+from potok.log.failpoint import failpoint
+from potok.state.entry import Entry
+from potok.state.offsets import Offsets
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch did for one member: its number, and the tables whose rows may have changed."""
+
+    batch: int
+    tables: frozenset[str]
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A member at work on its share."""
+
+    member: Member
+    end: Offsets
+    spec: BatchSpec
+    outcome: Outcome = field(default_factory=Outcome)
+    entry: Entry = field(default_factory=Entry)
+    marks: dict[str, bytes | None] = field(default_factory=dict)
+
+    @property
+    def report(self) -> Report:
+        return self.outcome.report
+
+    def part(self) -> Part:
+        runner = self.member.runner
+        return Part(runner.plan_bytes, self.spec, runner.plan.depth, runner.connector_for(self.spec))
+
+    def changed(self) -> Committed:
+        counts = self.report.records_in + self.report.records_out
+        tables = frozenset(node.name for node in self.member.topology.tables if counts[node.name])
+        return Committed(self.entry.batch, tables)
+
+
+@dataclass(slots=True)
+class JointBatch:
+    """Runs what it is given, and keeps apart what was committed and who failed."""
+
+    context: SparkContext
+    broker: Broker
+    committed: dict[str, Committed] = field(default_factory=dict)
+    failed: dict[str, BaseException] = field(default_factory=dict)
+
+    def run(self, wanted: Mapping[str, tuple[Member, Offsets]]) -> None:
+        attempts = [found for member, end in wanted.values() if (found := self._begin(member, end)) is not None]
+        done = [attempt for attempt in self._tried(attempts) if self._deliver(attempt)]
+        if self.broker.commits_together:
+            self._commit_together(done)
+        else:
+            self._commit_each(done)
+
+    def _begin(self, member: Member, end: Offsets) -> Attempt | None:
+        try:
+            ahead = member.runner.ahead(end)
+            if ahead is None:
+                return None
+            member.runner.check()
+            return Attempt(member, ahead, member.runner.spec(ahead))
+        except PotokError as error:
+            self.failed[member.name] = error
+            return None
+
+    def _tried(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Run the tasks of all. A member whose sum overflowed tries again, more carefully, while the others wait."""
+        done: list[Attempt] = []
+        while attempts:
+            self._run(attempts)
+            again: list[Attempt] = []
+            for attempt in attempts:
+                error, name = attempt.outcome.error, attempt.member.name
+                if name in self.failed:
+                    continue
+                if error is None:
+                    done.append(attempt)
+                elif isinstance(error, AggregateOverflow) and attempt.member.runner.give_way(error, attempt.spec):
+                    again.append(Attempt(attempt.member, attempt.end, attempt.member.runner.spec(attempt.end)))
+                else:
+                    self.failed[name] = error
+            attempts = again
+        return done
+
+    def _run(self, attempts: list[Attempt]) -> None:
+        tasks = max(attempt.member.runner.parallelism for attempt in attempts)
+        try:
+            outcomes = run_parts(self.context, [attempt.part() for attempt in attempts], tasks)
+        except Exception as error:
+            if cause_of(error) == JVM_GONE:
+                raise
+            if len(attempts) == 1:
+                self.failed[attempts[0].member.name] = error
+                return
+            # A worker died, and took the parts of others with it. The same attempts may run again, as a task may.
+            for attempt in attempts:
+                self._run([attempt])
+            return
+        for attempt, outcome in zip(attempts, outcomes, strict=True):
+            attempt.outcome = outcome
+
+    def _deliver(self, attempt: Attempt) -> bool:
+        """Hand over what must be out before the commit, and write the books; whether that went well."""
+        runner = attempt.member.runner
+        try:
+            runner.deliver(attempt.spec, attempt.report)
+            own_ms = round(attempt.outcome.busy_s * 1000 / _tasks(attempt.spec))
+            attempt.entry, attempt.marks = runner.books(attempt.end, attempt.spec, attempt.report, own_ms)
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the member's state
+            self.failed[attempt.member.name] = error
+            return False
+        return True
+
+    def _commit_together(self, attempts: list[Attempt]) -> None:
+        """One transaction for the output and the ledgers of all, so that readers find all tables at one batch."""
+        while attempts:
+            staged = [output for attempt in attempts for output in attempt.report.staged]
+            marks: dict[str, bytes | None] = {}
+            expect: dict[str, bytes | None] = {}
+            for attempt in attempts:
+                ledger = attempt.member.runner.ledger
+                marks |= attempt.marks | ledger.after(attempt.entry)
+                expect |= ledger.before
+            failpoint("ledger.before")
+            try:
+                self.broker.publish(staged, marks, expect)
+            except PotokError as error:
+                rest = [attempt for attempt in attempts if not self._is_at_fault(attempt, error)]
+                if len(rest) == len(attempts):
+                    raise
+                attempts = rest
+                continue
+            failpoint("ledger.committed")
+            for attempt in attempts:
+                attempt.member.runner.ledger.note(attempt.entry)
+            for attempt in attempts:
+                self._finish(attempt)
+            return
+
+    def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
+        """Whether nothing can be published because of this one: its ledger was changed, or a topic of it is gone."""
+        expected = attempt.member.runner.ledger.before
+        changed = any(self.broker.mark(name) != data for name, data in expected.items())
+        topics = {output.topic for output in attempt.report.staged}
+        if changed or not all(map(self.broker.has_topic, topics)):
+            self.failed[attempt.member.name] = error
+            return True
+        return False
+
+    def _commit_each(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            try:
+                attempt.member.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
+            except PotokError as error:
+                self.failed[attempt.member.name] = error
+                continue
+            self._finish(attempt)
+
+    def _finish(self, attempt: Attempt) -> None:
+        self.committed[attempt.member.name] = attempt.changed()
+        try:
+            attempt.member.runner.finish(attempt.spec, attempt.report)
+            attempt.member.committed()
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the member's state
+            self.failed[attempt.member.name] = error
+
+
+def _tasks(spec: BatchSpec) -> int:
+    """How many tasks work on a share at once."""
+    return max(len(spec.tasks), 1)

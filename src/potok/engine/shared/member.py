@@ -1,0 +1,167 @@
+"""A query that shares its batches with others, and is a query of its own in everything else."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from potok.engine.batch import BatchRunner
+from potok.engine.beginning import Places, protect
+from potok.engine.cause import cause_of
+from potok.engine.clock import windowed_steps
+from potok.engine.connector import connector_of
+from potok.engine.prepare import Prepared, prepare
+from potok.engine.query import PROTECT_EVERY_S, QueryFailed
+from potok.engine.reach import check_reach, on_one_machine
+from potok.engine.shared.fairness import FIRST, SharedPace
+from potok.engine.shared.roll import Listed
+from potok.errors import PotokError
+from potok.log.broker import Broker
+from potok.settings import Settings
+from potok.state.entry import mark_of
+from potok.topology.graph import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RATE_OVER_S = 10.0
+
+
+class MemberState(StrEnum):
+    """What a member does. One that failed has let go of its lock, and waits to be tried again or removed."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """How a member is doing. `lag` counts the records that it has not read; `batch` is the last that it committed."""
+
+    name: str
+    state: MemberState
+    error: str
+    batch: int
+    offsets: Places
+    lag: int
+    records_per_second: float
+
+
+@dataclass(slots=True)
+class Member:
+    """A topology that holds its lock and its epoch, unless it failed."""
+
+    topology: Topology
+    prepared: Prepared
+    runner: BatchRunner
+    state: MemberState = MemberState.RUNNING
+    error: PotokError | None = None
+    _read: deque[tuple[float, int]] = field(default_factory=deque)
+    _protected_at: float = 0.0
+
+    @classmethod
+    def begun(
+        cls, topology: Topology, broker: Broker, spark: SparkSession, settings: Settings, begin: Places
+    ) -> Member:
+        """Take the lock and the next epoch of a query, and open its sinks."""
+        prepared = prepare(topology, broker, settings, begin=begin)
+        try:
+            return cls(topology, prepared, _runner(prepared, spark, settings))
+        except BaseException:
+            prepared.release()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self.topology.name
+
+    @property
+    def offsets(self) -> Places:
+        return self.runner.ledger.entry.offsets.topics
+
+    def listed(self) -> Listed:
+        steps = {step: frozenset(topics) for step, topics in windowed_steps(self.topology).items()}
+        return Listed(tuple(self.topology.source_topics), steps)
+
+    def lag(self) -> int:
+        """Counted from the ends of the topics as they are now."""
+        offsets = self.runner.ledger.entry.offsets
+        return offsets.pending(self.prepared.broker.end_offsets_of(self.topology.source_topics))
+
+    def status(self) -> MemberStatus:
+        try:
+            lag = self.lag()
+        except PotokError:
+            # A topic is gone, or the log does not answer: what the last batch found.
+            lag = self.runner.pulse.lag
+        batch, error = self.runner.ledger.entry.batch, str(self.error) if self.error else ""
+        return MemberStatus(self.name, self.state, error, batch, self.offsets, lag, self._rate())
+
+    def _rate(self) -> float:
+        since = time.monotonic() - RATE_OVER_S
+        return sum(records for at, records in list(self._read) if at >= since) / RATE_OVER_S
+
+    def committed(self) -> None:
+        """After a batch: remember how many records it had, and let go of them in the log now and then."""
+        now = time.monotonic()
+        self._read.append((now, self.runner.pulse.records_in))
+        while self._read[0][0] < now - RATE_OVER_S:
+            self._read.popleft()
+        if now - self._protected_at > PROTECT_EVERY_S:
+            self._protected_at = now
+            protect(self.prepared.broker, self.name, self.offsets)
+
+    def fail(self, error: BaseException) -> None:
+        """Set aside. What it began is void: the next start takes another epoch."""
+        self.error = error if isinstance(error, PotokError) else QueryFailed(self.name, cause_of(error))
+        self.state = MemberState.FAILED
+        pulse = self.runner.pulse
+        pulse.state, pulse.error = "failed", str(self.error)
+        self._close(lambda marks: self.prepared.broker.set_marks(marks))
+
+    def end(self) -> None:
+        """Close the books between two batches; what failed has done so."""
+        if self.state is MemberState.FAILED:
+            return
+        pulse = self.runner.pulse
+        pulse.state, pulse.error = "stopped", ""
+        self._close(self.runner.ledger.end_epoch)
+
+    def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
+        try:
+            write({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+        finally:
+            self.runner.close()
+            self.prepared.release()
+
+    def tell(self, state: MemberState) -> None:
+        """Change between running and paused, and say so to whoever looks."""
+        self.state = state
+        self.runner.pulse.state = state.lower()
+        self.prepared.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+
+
+def _runner(prepared: Prepared, spark: SparkSession, settings: Settings) -> BatchRunner:
+    broker, context = prepared.broker, spark.sparkContext
+    master, name = str(context.master), prepared.plan.topology.name
+    check_reach(master, broker, prepared.plan, prepared.state)
+    runner = BatchRunner(
+        context,
+        broker,
+        prepared.plan,
+        prepared.ledger,
+        prepared.directory,
+        prepared.pulse,
+        context.defaultParallelism,
+        prepared.state,
+    )
+    learnt = broker.mark(mark_of(name, "pace"))
+    runner.pace = SharedPace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else FIRST)
+    runner.connector = connector_of(spark, broker, name)
+    runner.one_machine = on_one_machine(master)
+    return runner

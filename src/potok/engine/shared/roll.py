@@ -1,0 +1,57 @@
+"""Who takes part, written beside the log: the process that plans the batches is not the one that runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from potok.engine.shared.shares import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What must be known of a member to plan for it."""
+
+    topics: tuple[str, ...]
+    steps: Mapping[str, frozenset[str]]
+    """The steps that have something to close, with the topics whose records reach them."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"topics": self.topics, "steps": {step: sorted(topics) for step, topics in self.steps.items()}}
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Listed:
+        return cls(tuple(data["topics"]), {step: frozenset(topics) for step, topics in data["steps"].items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """The members that run, and what is owed.
+
+    A share that was begun and not committed is owed, whoever is running at the moment: it is done again to the same
+    end, because a sink or Kafka may hold its output already and knows it by its offsets.
+    """
+
+    running: Mapping[str, Listed] = field(default_factory=dict)
+    owed: Mapping[str, Share] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        running = {name: listed.to_json() for name, listed in self.running.items()}
+        owed = {name: share.to_json() for name, share in self.owed.items()}
+        return json.dumps({"running": running, "owed": owed}, sort_keys=True).encode()
+
+    @classmethod
+    def of_bytes(cls, data: bytes | None) -> Roll:
+        if data is None:
+            return cls()
+        found = json.loads(data)
+        return cls(
+            {name: Listed.of_json(listed) for name, listed in found["running"].items()},
+            {name: Share.of_json(share) for name, share in found["owed"].items()},
+        )
+
+
+def roll_mark(shared: str) -> str:
+    return f"shared/{shared}/roll"

@@ -1,0 +1,45 @@
+"""Columns that somebody else computes: an expression whose meaning is its own, with nulls as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from potok.expressions.expr import Column, Expr
+
+
+class Computation(Protocol):
+    """Computes a column from columns. It never raises for what a row holds; it can be pickled, and compared."""
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Expr):
+    """The column that `compute` makes of the columns that it reads. A traced lambda means what Python means; this means
+    what `compute` says, for every row."""
+
+    args: tuple[Column, ...]
+    compute: Computation
+    text: str
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def computed_row(expr: Computed, row: Mapping[str, Any]) -> Any:
+    """The same for a single row, given as Python values by the names of the columns."""
+    columns = []
+    for arg in expr.args:
+        value = row[arg.name]
+        for name in arg.path:
+            value = None if value is None else value[name]
+        columns.append(pa.array([value], arg.type))
+    return expr.compute(columns, 1)[0].as_py()

@@ -1,0 +1,57 @@
+"""JSON bytes into typed columns by the rules of ksqlDB: in blocks where they mean the same, row by row elsewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from potok.records.collector import collector_paused
+from potok.records.convert import ExactNumber, loads_exact
+from potok.records.fit import Fitted, fit
+from potok.records.formats.json_decode import decode_in_blocks, with_rows
+from potok.records.formats.sql_json_block import read_block, readable_in_blocks
+from potok.records.schema import Schema, holds_decimal
+from potok.records.sql_rules import SQL
+
+
+def decode_typed(values: pa.Array, schema: Schema) -> Fitted:
+    """The values as a column of `schema`'s type."""
+    if not readable_in_blocks(schema):
+        return decode_rows(values, schema)
+    return decode_in_blocks(values, schema, read_block, decode_rows)
+
+
+def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
+    """The same, one value at a time: by orjson first, and what does not fit again with the spelling of its numbers."""
+    loads = loads_exact if holds_decimal(schema) else orjson.loads
+    first = _fit(values, schema, loads)
+    again = [row for row in first.errors if values[row].as_py()]
+    if not again:
+        return first
+    # What orjson refuses is refused: Python's own reader takes more than JSON.
+    second = _fit(values.take(pa.array(again, pa.int64())), schema, _loads_spelled)
+    kept = {row: reason for row, reason in first.errors.items() if not values[row].as_py()}
+    redone = with_rows(first.column, again, second)
+    return Fitted(redone.column, {**kept, **redone.errors})
+
+
+def _loads_spelled(text: bytes) -> Any:
+    orjson.loads(text)
+    return json.loads(text.decode(), parse_float=ExactNumber)
+
+
+def _fit(values: pa.Array, schema: Schema, loads: Any) -> Fitted:
+    errors: dict[int, str] = {}
+    objects: list[Any] = []
+    with collector_paused():
+        for row, text in enumerate(values.to_pylist()):
+            try:
+                objects.append(None if text is None else loads(text))
+            except (ValueError, RecursionError) as error:
+                objects.append(None)
+                errors[row] = f"not valid JSON: {error}" if text else "the value is empty"
+        fitted = fit(objects, schema, SQL)
+    return Fitted(fitted.column, {**fitted.errors, **errors})

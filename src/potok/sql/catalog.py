@@ -1,0 +1,136 @@
+"""What statements know by name: streams, tables, types. A catalogue is never changed; a statement makes another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from potok.records.schema import Schema
+from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.types import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a stream or table. `header` is None, or the name of the header it holds, or "" for all of them."""
+
+    name: str
+    type: pa.DataType
+    is_key: bool = False
+    header: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowShape:
+    """What the keys of a windowed source hold besides the key: `kind` is TUMBLING, HOPPING or SESSION."""
+
+    kind: str
+    size_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or table over a topic: how its bytes are read, and how they are written."""
+
+    name: str
+    is_table: bool
+    columns: tuple[SourceColumn, ...]
+    topic: str
+    key_format: str
+    value_format: str
+    timestamp: str = ""
+    timestamp_format: str = ""
+    window: WindowShape | None = None
+    read_only: bool = False
+    partitions: int | None = None
+    retention_ms: int | None = None
+    cleanup_policy: str = ""
+    statement: str = ""
+    query: str = ""
+    """The query that writes it, if one does."""
+    table_of: str = ""
+    """The query that keeps its rows, where they can be pulled."""
+
+    @property
+    def kind(self) -> str:
+        return "TABLE" if self.is_table else "STREAM"
+
+    @property
+    def keys(self) -> tuple[SourceColumn, ...]:
+        return tuple(column for column in self.columns if column.is_key)
+
+    @property
+    def values(self) -> tuple[SourceColumn, ...]:
+        return tuple(column for column in self.columns if not column.is_key and column.header is None)
+
+    @property
+    def headers(self) -> tuple[SourceColumn, ...]:
+        return tuple(column for column in self.columns if column.header is not None)
+
+    @property
+    def key_type(self) -> pa.DataType | None:
+        """The type of a record's key without its window: one column bare, several as a struct."""
+        keys = self.keys
+        if not keys:
+            return None
+        return keys[0].type if len(keys) == 1 else pa.struct([(column.name, column.type) for column in keys])
+
+    @property
+    def value_type(self) -> pa.DataType:
+        return pa.struct([(column.name, column.type) for column in self.values])
+
+    @property
+    def value_schema(self) -> Schema:
+        found = Schema.of(self.value_type)
+        assert found is not None
+        return found
+
+    def column(self, name: str) -> SourceColumn | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Streams, tables and types by name."""
+
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def source(self, name: str, place: Place | None = None) -> Source:
+        """Raises `UnknownName` with the nearest name there is."""
+        found = self.sources.get(name)
+        if found is None:
+            known = ", ".join(map(quoted, sorted(self.sources))) or "none yet"
+            hint = closest(name, self.sources) or f"streams and tables: {known}"
+            raise UnknownName(f"there is no stream or table {quoted(name)}", hint=hint, place=place)
+        return found
+
+    def with_source(self, source: Source) -> Catalog:
+        return replace(self, sources={**self.sources, source.name: source})
+
+    def without_source(self, name: str) -> Catalog:
+        return replace(self, sources={key: source for key, source in self.sources.items() if key != name})
+
+    def with_type(self, name: str, type_: pa.DataType) -> Catalog:
+        return replace(self, types={**self.types, name: type_})
+
+    def without_type(self, name: str) -> Catalog:
+        return replace(self, types={key: type_ for key, type_ in self.types.items() if key != name})
+
+    def readers(self, topics: Iterable[str]) -> list[Source]:
+        """The sources over any of these topics."""
+        wanted = set(topics)
+        return [source for source in self.sources.values() if source.topic in wanted]
+
+
+class AlreadyThere(Refused):
+    """A name that is taken."""
+
+    def __init__(self, source: Source, place: Place | None) -> None:
+        super().__init__(
+            f"there is a {source.kind.lower()} {quoted(source.name)} already",
+            hint=f"choose another name, write CREATE OR REPLACE, or DROP {source.kind} {quoted(source.name)} first",
+            place=place,
+        )

@@ -1,0 +1,83 @@
+"""What is wrong with a statement: where, marked in its text, and what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from potok.errors import PotokError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of a script: line and column count from 1."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class SqlError(PotokError):
+    """A statement that cannot be parsed, checked or run.
+
+    Whoever raises it knows the place; whoever has the text adds it with `in_text`, and the message shows the line with
+    the wrong part marked.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", place: Place | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.place = place
+        self.line_text = ""
+
+    def in_text(self, text: str) -> SqlError:
+        """The same error, with the line that it is about."""
+        lines = text.splitlines()
+        if self.place is not None and not self.line_text and 0 < self.place.line <= len(lines):
+            self.line_text = lines[self.place.line - 1]
+        return self
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.place is not None:
+            parts[0] = f"line {self.place.line}, column {self.place.column}: {self.message}"
+            if self.line_text:
+                marks = "^" * max(1, min(self.place.length, len(self.line_text) - self.place.column + 1))
+                lead = "".join(c if c == "\t" else " " for c in self.line_text[: self.place.column - 1])
+                parts += [f"  {self.line_text}", f"  {lead}{marks}"]
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.place, self.line_text)
+
+
+def _rebuild(kind: type[SqlError], message: str, hint: str, place: Place | None, line: str) -> SqlError:
+    error = kind.__new__(kind)
+    SqlError.__init__(error, message, hint=hint, place=place)
+    error.line_text = line
+    return error
+
+
+class SyntaxMistake(SqlError):
+    """Text that is no statement."""
+
+
+class UnknownName(SqlError):
+    """A stream, table, column, field, function, type or variable that does not exist."""
+
+
+class TypeMistake(SqlError):
+    """An expression whose parts do not fit together."""
+
+
+class Refused(SqlError):
+    """A statement that is well-formed and cannot mean anything, or means something that is not allowed."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """`did you mean X?`, or "" if nothing is near."""
+    by_fold = {candidate.upper(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.upper(), by_fold, n=1, cutoff=0.6)
+    return f"did you mean {by_fold[near[0]]}?" if near else ""

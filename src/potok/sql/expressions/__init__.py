@@ -1,0 +1,1 @@
+"""SQL expressions: checked against the columns in scope, computed over columns."""

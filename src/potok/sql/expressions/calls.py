@@ -1,0 +1,179 @@
+"""Calls of functions: which overload is meant, and what its lambdas are called with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+import pyarrow as pa
+
+from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
+from potok.sql.expressions import nodes
+from potok.sql.expressions.checker import Checker
+from potok.sql.expressions.literals import fold, implied
+from potok.sql.expressions.typed import Typed
+from potok.sql.functions.function import (
+    Accepted,
+    AggregateFunction,
+    LambdaShape,
+    Overload,
+    ScalarFunction,
+    TableFunction,
+    Types,
+)
+from potok.sql.functions.registry import all_functions, function_named, users_functions
+from potok.sql.syntax import ast
+from potok.sql.types import BIGINT, DOUBLE, INT, NULL, quoted, type_name
+
+UNIT_FIRST: Final = frozenset({"DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB"})
+"""Functions whose first argument is a bare word."""
+UNITS: Final = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
+"""The words that it may be, also without the S."""
+_RANKS: Final = {INT: 1, BIGINT: 2, DOUBLE: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """An overload that takes the arguments, and how far they have to be cast for it."""
+
+    number: int
+    accepted: Accepted
+    arguments: tuple[Typed, ...]
+    distance: int
+
+
+def call(node: ast.Call, checker: Checker, _: pa.DataType | None) -> Typed:
+    meant = checker.scope.call(node)
+    if meant is not None:
+        return meant
+    function = function_named(node.name)
+    if function is None:
+        names = {**all_functions(), **users_functions()}
+        hint = closest(node.name, names) or "LIST FUNCTIONS shows all there are"
+        raise UnknownName(f"there is no function {quoted(node.name)}", hint=hint, place=node.at)
+    if isinstance(function, AggregateFunction):
+        hint = "it stands in the items or in HAVING of a query with GROUP BY, not inside of another aggregate"
+        raise Refused(f"the aggregate {node.name} cannot stand here", hint=hint, place=node.at)
+    if isinstance(function, TableFunction):
+        hint = f"it stands alone in the items of a query: SELECT {node.name}(...) AS x"
+        raise Refused(f"the table function {node.name} cannot stand here", hint=hint, place=node.at)
+    return resolved(node, function, checker)
+
+
+def resolved(node: ast.Call, function: ScalarFunction | TableFunction, checker: Checker) -> nodes.FunctionCall:
+    """A call with the overload that needs the fewest casts; of equals, the first."""
+    arguments = [_argument(node, at, part, checker) for at, part in enumerate(node.arguments)]
+    fits: list[_Fit] = []
+    for number, overload in enumerate(function.overloads):
+        fit = _fit(number, overload, node, arguments, checker)
+        if fit is not None:
+            fits.append(fit)
+            if fit.distance == 0:
+                break
+    if not fits:
+        _refuse(node, function, arguments)
+    best = min(fits, key=lambda fit: (fit.distance, fit.number))
+    own = function.overloads[best.number] if users_functions().get(node.name) is function else None
+    return nodes.FunctionCall(best.accepted.result, node.name, best.arguments, best.number, own)
+
+
+def _argument(node: ast.Call, at: int, part: ast.Expression, checker: Checker) -> Typed | None:
+    """None for a lambda: what it is depends on the overload."""
+    if isinstance(part, ast.Lambda):
+        return None
+    if at == 0 and node.name in UNIT_FIRST and isinstance(part, ast.Name) and not part.source:
+        return _unit(part)
+    return checker.visit(part)
+
+
+def _unit(node: ast.Name) -> Typed:
+    if node.name in UNITS or f"{node.name}S" in UNITS:
+        return nodes.text(node.name)
+    hint = closest(node.name, UNITS) or f"write {', '.join(UNITS)}"
+    raise UnknownName(f"there is no unit of time {quoted(node.name)}", hint=hint, place=node.at)
+
+
+def _fit(
+    number: int, overload: Overload, node: ast.Call, given: Sequence[Typed | None], checker: Checker
+) -> _Fit | None:
+    found = list(given)
+    types: list[pa.DataType | LambdaShape] = [
+        argument.type if argument is not None else LambdaShape(_width(part))
+        for part, argument in zip(node.arguments, given, strict=True)
+    ]
+    has_lambda = any(isinstance(type_, LambdaShape) for type_ in types)
+    if has_lambda and (overload.lambda_types is None or overload.accept(types) is None):
+        return None
+    for at, part in enumerate(node.arguments):
+        if isinstance(part, ast.Lambda) and overload.lambda_types is not None:
+            made = _lambda(part, overload.lambda_types(types, at), checker)
+            found[at], types[at] = made, LambdaShape(len(part.parameters), made.type)
+    accepted = overload.accept(types)
+    if accepted is None:
+        return None
+    cast = tuple(
+        _cast_argument(argument, to, part)
+        for argument, to, part in zip(found, accepted.arguments, node.arguments, strict=True)
+        if argument is not None
+    )
+    return _Fit(number, accepted, cast, _distance(types, accepted.arguments))
+
+
+def _width(node: ast.Expression) -> int:
+    return len(node.parameters) if isinstance(node, ast.Lambda) else 0
+
+
+def _lambda(node: ast.Lambda, types: Sequence[pa.DataType], checker: Checker) -> nodes.LambdaOf:
+    reused = [name for name in node.parameters if name in checker.parameters or node.parameters.count(name) > 1]
+    if reused:
+        hint = "give it another name"
+        raise Refused(f"the parameter {quoted(reused[0])} is one already", hint=hint, place=node.at)
+    if len(types) != len(node.parameters):
+        message = f"the lambda has {len(node.parameters)} parameters, and is called with {len(types)}"
+        raise TypeMistake(message, hint="write (k, v) => ... for two", place=node.at)
+    body = checker.inside(dict(zip(node.parameters, types, strict=True))).visit(node.body)
+    return nodes.LambdaOf(body.type, node.parameters, body)
+
+
+def _cast_argument(argument: Typed, to: pa.DataType | LambdaShape, node: ast.Expression) -> Typed:
+    if isinstance(to, LambdaShape):
+        if not isinstance(argument, nodes.LambdaOf) or to.body in (None, argument.type):
+            return argument
+        assert isinstance(node, ast.Lambda)
+        body = implied(argument.body, to.body, node.body)
+        return nodes.LambdaOf(body.type, argument.parameters, body)
+    if argument.type == to:
+        return argument
+    if argument.type == NULL:
+        return nodes.null(to)
+    return fold(nodes.CastTo(to, argument))
+
+
+def _distance(given: Types, wanted: Types) -> int:
+    """0 if nothing is cast. NULL fits everything; a decimal of another scale is nearer than another kind of number."""
+    total = 0
+    for one, other in zip(given, wanted, strict=True):
+        if isinstance(one, LambdaShape) or isinstance(other, LambdaShape) or one in (other, NULL):
+            continue
+        total += 1 + 10 * abs(_rank(one) - _rank(other))
+    return total
+
+
+def _rank(type_: pa.DataType) -> int:
+    return 3 if pa.types.is_decimal(type_) else _RANKS.get(type_, 0)
+
+
+def _refuse(node: ast.Call, function: ScalarFunction | TableFunction, arguments: Sequence[Typed | None]) -> NoReturn:
+    given = ", ".join("lambda" if argument is None else type_name(argument.type) for argument in arguments)
+    ways = "; ".join(overload.signature for overload in function.overloads)
+    raise TypeMistake(f"{node.name} does not take ({given})", hint=f"it can be called as {ways}", place=node.at)
+
+
+def lambda_alone(node: ast.Lambda, checker: Checker, _: pa.DataType | None) -> Typed:  # noqa: ARG001 - a rule has all three
+    hint = "lambdas are arguments: TRANSFORM(items, x => x + 1)"
+    raise Refused("a lambda cannot stand here", hint=hint, place=node.at)
+
+
+def any_row(node: ast.AnyRow, checker: Checker, _: pa.DataType | None) -> Typed:  # noqa: ARG001 - a rule has all three
+    raise Refused("* cannot stand here", hint="it is the argument of COUNT(*)", place=node.at)

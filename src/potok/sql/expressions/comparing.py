@@ -1,0 +1,155 @@
+"""Comparisons over columns. As in ksqlDB, what is compared to NULL is false: only IS DISTINCT FROM sees the NULL."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sql.expressions.frame import Values, spread
+from potok.sql.functions.function import Context
+from potok.sql.types import BOOLEAN, MAX_PRECISION
+
+_KERNELS: Final = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compare(op: str, left: Values, right: Values, rows: int) -> Values:
+    if op in ("IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
+        same = pc.or_(compare("=", left, right, rows), pc.and_(pc.is_null(left), pc.is_null(right)))
+        return same if op == "IS NOT DISTINCT FROM" else pc.invert(same)
+    return known(raw_compare(op, left, right, rows))
+
+
+def raw_compare(op: str, left: Values, right: Values, rows: int) -> Values:
+    """NULL where a side is NULL."""
+    if pa.types.is_nested(left.type):
+        return _compare_nested(op, spread(left, rows), spread(right, rows))
+    if pa.types.is_decimal(left.type) and left.type != right.type:
+        wide = _wide(left.type, right.type)
+        left, right = left.cast(wide), right.cast(wide)
+    return _KERNELS[op](left, right)
+
+
+def _wide(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """A type for two decimals, also where 38 digits do not hold both."""
+    scale = max(left.scale, right.scale)
+    precision = scale + max(left.precision - left.scale, right.precision - right.scale)
+    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
+
+
+def known(truth: Values) -> Values:
+    """False in place of NULL."""
+    if isinstance(truth, pa.Scalar):
+        return truth if truth.is_valid else pa.scalar(False)
+    return pc.fill_null(truth, False) if truth.null_count else truth
+
+
+def between(operand: Values, low: Values, high: Values, rows: int) -> Values:
+    return pc.and_(compare(">=", operand, low, rows), compare("<=", operand, high, rows))
+
+
+def listed(operand: Values, items: list[Values], rows: int) -> Values:
+    """IN. NULL is in no list, and a NULL in the list is like nothing."""
+    if all(isinstance(item, pa.Scalar) for item in items) and not pa.types.is_nested(operand.type):
+        values = pa.array([item.as_py() for item in items if item.is_valid], operand.type)
+        return pc.is_in(operand, value_set=values, skip_nulls=True)
+    found: Values = pa.scalar(False)
+    for item in items:
+        found = pc.or_(found, compare("=", operand, item, rows))
+    return found
+
+
+def _compare_nested(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Arrow compares neither arrays nor maps nor structs. Inside of them NULL is like NULL."""
+    wanted = op == "="
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    found = [
+        None if one is None or other is None else (plain(one, left.type) == plain(other, right.type)) == wanted
+        for one, other in pairs
+    ]
+    return pa.array(found, BOOLEAN)
+
+
+def plain(value: Any, type_: pa.DataType) -> Any:
+    """A value of which Python's == says whether it is the same: the order in a map means nothing."""
+    if value is None:
+        return None
+    if pa.types.is_list(type_):
+        return [plain(item, type_.value_type) for item in value]
+    if pa.types.is_map(type_):
+        return {plain(key, type_.key_type): plain(item, type_.item_type) for key, item in value}
+    if pa.types.is_struct(type_):
+        return {field.name: plain(value[field.name], field.type) for field in type_}
+    return value
+
+
+def like(operand: Values, pattern: Values, escape: str, rows: int, context: Context) -> Values:
+    """`%` is any text and `_` any character, line breaks too. NULL gives NULL."""
+    if isinstance(pattern, pa.Scalar):
+        if not pattern.is_valid:
+            return pa.scalar(None, BOOLEAN)
+        return _like_constant(operand, pattern.as_py(), escape)
+    pairs = zip(spread(operand, rows).to_pylist(), pattern.to_pylist(), strict=True)
+    found: list[bool | None] = []
+    for row, (text, shape) in enumerate(pairs):
+        try:
+            found.append(None if text is None or shape is None else bool(_python(shape, escape).fullmatch(text)))
+        except ValueError as error:
+            context.failures.setdefault(row, str(error))
+            found.append(None)
+    return pa.array(found, BOOLEAN)
+
+
+def _like_constant(operand: Values, pattern: str, escape: str) -> Values:
+    parts = split_pattern(pattern, escape)
+    match parts:
+        case []:
+            return pc.equal(operand, "")
+        case [str() as text]:
+            return pc.equal(operand, text)
+        case [str() as text, 0]:
+            return pc.starts_with(operand, pattern=text)
+        case [0, str() as text]:
+            return pc.ends_with(operand, pattern=text)
+        case [0, str() as text, 0]:
+            return pc.match_substring(operand, pattern=text)
+    shape = "".join(re.escape(part) if isinstance(part, str) else "." if part else ".*" for part in parts)
+    return pc.match_substring_regex(operand, pattern=rf"(?s)\A{shape}\z")
+
+
+@lru_cache(maxsize=1024)
+def _python(pattern: str, escape: str) -> re.Pattern[str]:
+    parts = split_pattern(pattern, escape)
+    shape = "".join(re.escape(part) if isinstance(part, str) else "." if part else ".*" for part in parts)
+    return re.compile(shape, re.DOTALL)
+
+
+def split_pattern(pattern: str, escape: str) -> list[str | int]:
+    """Plain text, 0 for `%` and 1 for `_`; ValueError if it ends in the escape character."""
+    parts: list[str | int] = []
+    escaped = False
+    for char in pattern:
+        if not escaped and char == escape:
+            escaped = True
+            continue
+        if not escaped and char in "%_":
+            if char == "_" or not parts or parts[-1] != 0:
+                parts.append(1 if char == "_" else 0)
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] += char
+        else:
+            parts.append(char)
+        escaped = False
+    if escaped:
+        raise ValueError(f"the pattern '{pattern}' ends in its escape character")
+    return parts

@@ -1,0 +1,240 @@
+"""Checked expressions computed over whole columns, with Arrow's kernels wherever they mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sql.expressions import arithmetic, comparing, containers, nodes
+from potok.sql.expressions.casts import cast_column
+from potok.sql.expressions.frame import Frame, Values, spread
+from potok.sql.expressions.typed import ColumnRef, Typed, walk
+from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction
+from potok.sql.functions.registry import all_functions
+
+
+def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, context: Context) -> pa.Array:
+    """The values of an expression.
+
+    Where a part of it cannot be computed for a row, the whole of it is NULL for that row, as in ksqlDB, with the reason
+    in `context.failures`: a comparison must not make false, and NOT not true, of what has failed.
+    """
+    noted = Context(now_ms=context.now_ms)
+    found = spread(evaluate(expression, Frame(columns, rows, noted)), rows)
+    if not noted.failures:
+        return found
+    failed = np.zeros(rows, bool)
+    failed[list(noted.failures)] = True
+    for row, reason in noted.failures.items():
+        context.failures.setdefault(row, reason)
+    return found.take(pa.array(np.arange(rows), mask=failed))
+
+
+def evaluate(expression: Typed, frame: Frame) -> Values:
+    """The values for a frame; a scalar stands for the same value in every row."""
+    return _RULES[type(expression)](expression, frame)
+
+
+def _constant(node: nodes.Constant, _: Frame) -> Values:
+    return pa.scalar(node.value, node.type)
+
+
+def _column(node: ColumnRef, frame: Frame) -> Values:
+    return frame.column(node.column)
+
+
+def _parameter(node: nodes.Parameter, frame: Frame) -> Values:
+    return frame.parameter(node.name)
+
+
+def _cast(node: nodes.CastTo, frame: Frame) -> Values:
+    operand = evaluate(node.operand, frame)
+    if not isinstance(operand, pa.Scalar):
+        return cast_column(operand, node.type, frame.context)
+    return cast_column(spread(operand, frame.rows), node.type, frame.context)
+
+
+def _arithmetic(node: nodes.Arithmetic, frame: Frame) -> Values:
+    left, right = evaluate(node.left, frame), evaluate(node.right, frame)
+    return arithmetic.calculate(node.op, left, right, frame.rows, node.type, frame.context)
+
+
+def _negate(node: nodes.Negate, frame: Frame) -> Values:
+    return arithmetic.negate(evaluate(node.operand, frame))
+
+
+def _compare(node: nodes.Compare, frame: Frame) -> Values:
+    return comparing.compare(node.op, evaluate(node.left, frame), evaluate(node.right, frame), frame.rows)
+
+
+def _ranged(node: nodes.Ranged, frame: Frame) -> Values:
+    operand, low, high = (evaluate(part, frame) for part in node.children)
+    return _maybe_not(comparing.between(operand, low, high, frame.rows), node.negated)
+
+
+def _listed(node: nodes.Listed, frame: Frame) -> Values:
+    operand, *items = (evaluate(part, frame) for part in node.children)
+    return _maybe_not(comparing.listed(operand, items, frame.rows), node.negated)
+
+
+def _matches(node: nodes.Matches, frame: Frame) -> Values:
+    operand, pattern = evaluate(node.operand, frame), evaluate(node.pattern, frame)
+    found = comparing.like(operand, pattern, node.escape, frame.rows, frame.context)
+    return _maybe_not(found, node.negated)
+
+
+def _maybe_not(truth: Values, negated: bool) -> Values:
+    return pc.invert(truth) if negated else truth
+
+
+def _logic(node: nodes.Logic, frame: Frame) -> Values:
+    """What fails on the right side counts only where the left side has not decided already."""
+    left, aside = evaluate(node.left, frame), frame.aside()
+    right = evaluate(node.right, aside)
+    if aside.context.failures:
+        decided = pc.equal(spread(left, frame.rows), pa.scalar(node.op == "OR"))
+        for row, reason in aside.context.failures.items():
+            if not decided[row].as_py():
+                frame.context.failures.setdefault(row, reason)
+    return (pc.and_kleene if node.op == "AND" else pc.or_kleene)(left, right)
+
+
+def _not(node: nodes.Not, frame: Frame) -> Values:
+    return pc.invert(evaluate(node.operand, frame))
+
+
+def _null_test(node: nodes.NullTest, frame: Frame) -> Values:
+    operand = evaluate(node.operand, frame)
+    return pc.is_valid(operand) if node.negated else pc.is_null(operand)
+
+
+def _choice(node: nodes.Choice, frame: Frame) -> Values:
+    if all(type(part) in _NEVER_FAILS for part in walk(node)):
+        found = evaluate(node.otherwise, frame)
+        for condition, result in reversed(node.whens):
+            mask = comparing.known(evaluate(condition, frame))
+            found = pc.if_else(mask, evaluate(result, frame), found)
+        return found
+    return _choice_by_rows(node, frame)
+
+
+def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
+    """Each branch is computed for the rows that reach it, and for no others."""
+    left, places, pieces = np.arange(frame.rows), [], []
+    for condition, result in (*node.whens, (nodes.TRUE, node.otherwise)):
+        here = frame.at(pa.array(left))
+        truth = spread(comparing.known(evaluate(condition, here)), len(left)).to_numpy(zero_copy_only=False)
+        frame.note(here)
+        chosen, left = left[truth], left[~truth]
+        branch = frame.at(pa.array(chosen))
+        pieces.append(spread(evaluate(result, branch), len(chosen)))
+        frame.note(branch)
+        places.append(chosen)
+    order = np.empty(frame.rows, np.int64)
+    order[np.concatenate(places)] = np.arange(frame.rows)
+    return pa.concat_arrays(pieces).take(pa.array(order))
+
+
+def _item(node: nodes.Item, frame: Frame) -> Values:
+    lists = spread(evaluate(node.operand, frame), frame.rows)
+    return containers.item(lists, evaluate(node.index, frame), frame.rows)
+
+
+def _lookup(node: nodes.Lookup, frame: Frame) -> Values:
+    maps = spread(evaluate(node.operand, frame), frame.rows)
+    return containers.lookup(maps, evaluate(node.key, frame), frame.rows)
+
+
+def _field(node: nodes.Field, frame: Frame) -> Values:
+    operand = spread(evaluate(node.operand, frame), frame.rows)
+    return pc.struct_field(operand, [operand.type.get_field_index(node.name)])
+
+
+def _make_array(node: nodes.MakeArray, frame: Frame) -> Values:
+    return containers.make_array([evaluate(part, frame) for part in node.items], node.type, frame.rows)
+
+
+def _make_map(node: nodes.MakeMap, frame: Frame) -> Values:
+    keys = [evaluate(key, frame) for key, _ in node.items]
+    items = [evaluate(value, frame) for _, value in node.items]
+    return containers.make_map(keys, items, node.type, frame.rows, frame.context)
+
+
+def _make_struct(node: nodes.MakeStruct, frame: Frame) -> Values:
+    return containers.make_struct([evaluate(part, frame) for part in node.items], node.type, frame.rows)
+
+
+def _call(node: nodes.FunctionCall, frame: Frame) -> Values:
+    arguments = [
+        _lambda(part, frame) if isinstance(part, nodes.LambdaOf) else spread(evaluate(part, frame), frame.rows)
+        for part in node.arguments
+    ]
+    found = overload_of(node).compute(arguments, frame.rows, node.type, frame.context)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array], pa.Array], pa.Array]:
+    def called(parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
+        inner = frame.at(rows, dict(zip(node.parameters, parameters, strict=True)))
+        found = spread(evaluate(node.body, inner), len(rows))
+        frame.note(inner)
+        return found
+
+    return called
+
+
+def overload_of(node: nodes.FunctionCall) -> Overload:
+    """The overload that a call was checked against."""
+    if node.overload is not None:
+        return node.overload
+    function = all_functions()[node.name]
+    if not isinstance(function, ScalarFunction | TableFunction):
+        raise TypeError(f"{node.name} is no function of single records")
+    return function.overloads[node.number]
+
+
+_NEVER_FAILS = frozenset(
+    {
+        nodes.Constant,
+        ColumnRef,
+        nodes.Parameter,
+        nodes.Compare,
+        nodes.Ranged,
+        nodes.Listed,
+        nodes.Logic,
+        nodes.Not,
+        nodes.NullTest,
+        nodes.Negate,
+        nodes.Choice,
+        nodes.Field,
+    }
+)
+"""Parts that are computed for every row at less cost than for some."""
+
+_RULES: dict[type[Typed], Callable[[Any, Frame], Values]] = {
+    nodes.Constant: _constant,
+    ColumnRef: _column,
+    nodes.Parameter: _parameter,
+    nodes.CastTo: _cast,
+    nodes.Arithmetic: _arithmetic,
+    nodes.Negate: _negate,
+    nodes.Compare: _compare,
+    nodes.Ranged: _ranged,
+    nodes.Listed: _listed,
+    nodes.Matches: _matches,
+    nodes.Logic: _logic,
+    nodes.Not: _not,
+    nodes.NullTest: _null_test,
+    nodes.Choice: _choice,
+    nodes.Item: _item,
+    nodes.Lookup: _lookup,
+    nodes.Field: _field,
+    nodes.MakeArray: _make_array,
+    nodes.MakeMap: _make_map,
+    nodes.MakeStruct: _make_struct,
+    nodes.FunctionCall: _call,
+}

@@ -1,0 +1,72 @@
+"""Arrays, maps and structs over columns: taken apart by position, key and name, and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sql.expressions.casts import compact
+from potok.sql.expressions.frame import Values, spread
+from potok.sql.expressions.numbers import note
+from potok.sql.functions.function import Context
+
+
+def item(lists: pa.Array, index: Values, rows: int) -> pa.Array:
+    """The item at each index, from 1 on or from the end; NULL where there is none."""
+    lists = compact(lists)
+    at = spread(index, rows)
+    missing = pc.or_(lists.is_null(), at.is_null()).to_numpy(zero_copy_only=False)
+    wanted = at.fill_null(0).to_numpy().astype(np.int64)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    sizes = np.diff(offsets)
+    places = np.where(wanted > 0, wanted - 1, sizes + wanted)
+    outside = (wanted == 0) | (places < 0) | (places >= sizes)
+    return lists.values.take(pa.array(offsets[:-1] + places, pa.int64(), mask=missing | outside))
+
+
+def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
+    """The value for each key; NULL where there is none."""
+    maps = compact(maps)
+    offsets = maps.offsets.to_numpy()
+    owner = np.repeat(np.arange(rows), np.diff(offsets))
+    wanted = key if isinstance(key, pa.Scalar) else key.take(pa.array(owner))
+    hits = np.flatnonzero(pc.fill_null(pc.equal(maps.keys, wanted), False).to_numpy(zero_copy_only=False))
+    places = np.full(rows, -1, np.int64)
+    places[owner[hits]] = hits
+    return maps.items.take(pa.array(places, mask=places < 0))
+
+
+def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Array:
+    width = len(items)
+    stacked = pa.concat_arrays([spread(part, rows) for part in items])
+    order = np.arange(rows * width).reshape(width, rows).T.ravel()
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width, pa.int32())
+    return pa.ListArray.from_arrays(offsets, stacked.take(pa.array(order)), type=type_)
+
+
+def make_map(
+    keys: Sequence[Values], items: Sequence[Values], type_: pa.DataType, rows: int, context: Context
+) -> pa.Array:
+    """Of keys that come twice the last one counts. A row with a NULL among its keys is NULL, and noted."""
+    if all(isinstance(key, pa.Scalar) and key.is_valid for key in keys):
+        last = {key.as_py(): at for at, key in enumerate(keys)}
+        kept = list(last.values())
+        inner = make_array([keys[at] for at in kept], pa.list_(type_.key_type), rows)
+        values = make_array([items[at] for at in kept], pa.list_(type_.item_type), rows)
+        return pa.MapArray.from_arrays(inner.offsets, inner.values, values.values, type=type_)
+    columns = [spread(part, rows) for part in (*keys, *items)]
+    lost = np.logical_or.reduce([c.is_null().to_numpy(zero_copy_only=False) for c in columns[: len(keys)]])
+    note(context, pa.array(lost), "a key of a map is NULL")
+    values_by_row = zip(*(column.to_pylist() for column in columns), strict=True)
+    found = [
+        None if bad else list(dict(zip(row[: len(keys)], row[len(keys) :], strict=True)).items())
+        for bad, row in zip(lost.tolist(), values_by_row, strict=True)
+    ]
+    return pa.array(found, type_)
+
+
+def make_struct(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Array:
+    return pa.StructArray.from_arrays([spread(part, rows) for part in items], fields=list(type_))

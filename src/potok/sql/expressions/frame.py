@@ -1,0 +1,72 @@
+"""The rows for which an expression is computed: all of a chunk, those that a branch of a CASE is for, or the elements
+that a lambda is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.functions.function import Context
+
+Values = Any
+"""A `pa.Array` of as many values as the frame has rows, or a `pa.Scalar` that stands for all of them. pyarrow has no
+type that says so."""
+
+
+class Frame:
+    """Columns and parameters by name. Those of a part of the rows are taken when they are asked for."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, pa.Array],
+        rows: int,
+        context: Context,
+        *,
+        parameters: Mapping[str, pa.Array] | None = None,
+        outer: Frame | None = None,
+        taken: pa.Array | None = None,
+    ) -> None:
+        self.rows = rows
+        self.context = context
+        self._columns = dict(columns)
+        self._parameters = dict(parameters or {})
+        self._outer = outer
+        self._taken = taken
+
+    def column(self, name: str) -> pa.Array:
+        if name not in self._columns and self._outer is not None:
+            self._columns[name] = self._outer.column(name).take(self._taken)
+        return self._columns[name]
+
+    def parameter(self, name: str) -> pa.Array:
+        if name not in self._parameters and self._outer is not None:
+            self._parameters[name] = self._outer.parameter(name).take(self._taken)
+        return self._parameters[name]
+
+    def at(self, taken: pa.Array, parameters: Mapping[str, pa.Array] | None = None) -> Frame:
+        """The frame of these rows (a row may come several times), with notes of its own until `note` brings them up."""
+        inner = Context(now_ms=self.context.now_ms)
+        return Frame({}, len(taken), inner, parameters=parameters, outer=self, taken=taken)
+
+    def aside(self) -> Frame:
+        """The same rows, with notes of their own."""
+        frame = Frame(self._columns, self.rows, Context(now_ms=self.context.now_ms), parameters=self._parameters)
+        frame._outer, frame._taken = self._outer, self._taken
+        return frame
+
+    def note(self, inner: Frame) -> None:
+        """Take over what could not be computed in a frame made by `at`."""
+        if inner.context.failures and inner._taken is not None:
+            for row, reason in inner.context.failures.items():
+                self.context.failures.setdefault(inner._taken[row].as_py(), reason)
+
+
+def spread(values: Values, rows: int) -> pa.Array:
+    """An array, even of a scalar."""
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if not isinstance(values, pa.Scalar):
+        return values
+    return pa.repeat(values, rows) if values.is_valid else pa.nulls(rows, values.type)

@@ -1,0 +1,167 @@
+"""Literals and what they may stand for: a value that is known can be asked whether it fits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.errors import TypeMistake
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, Negate
+from potok.sql.expressions.parse_text import BLANKS, is_boolean, parser, parses
+from potok.sql.expressions.show_text import show_value
+from potok.sql.expressions.typed import Typed
+from potok.sql.expressions.unify import common, implicit
+from potok.sql.functions.function import Context
+from potok.sql.syntax import ast
+from potok.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    NULL,
+    TIME,
+    TIMESTAMP,
+    VARCHAR,
+    decimal,
+    is_number,
+    type_name,
+)
+
+_FROM_TEXT = (DATE, TIME, TIMESTAMP, BYTES)
+_FOLDED = (Arithmetic, Negate, CastTo)
+
+
+def literal(node: ast.Literal) -> Constant:
+    return constant(node.value, node)
+
+
+def constant(value: bool | int | Decimal | float | str | None, node: ast.Node) -> Constant:
+    """A value with the type that its literal has: `1` is INTEGER, `3000000000` BIGINT, `1.5` DECIMAL(2, 1)."""
+    match value:
+        case None:
+            return Constant(NULL, None)
+        case bool():
+            return Constant(BOOLEAN, value)
+        case str():
+            return Constant(VARCHAR, value)
+        case float():
+            return Constant(DOUBLE, value)
+        case int():
+            return Constant(_whole_type(value, node), value)
+        case Decimal():
+            return Constant(_decimal_type(value, node), value)
+
+
+def _whole_type(value: int, node: ast.Node) -> pa.DataType:
+    if -(2**31) <= value < 2**31:
+        return INT
+    if -(2**63) <= value < 2**63:
+        return BIGINT
+    hint = f"write {value}.0 for a DECIMAL"
+    raise TypeMistake(f"{value} is too large for BIGINT", hint=hint, place=node.at)
+
+
+def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    if precision > MAX_PRECISION:
+        hint = f"a DECIMAL has {MAX_PRECISION} digits at most; write an exponent (1.5E0) for a DOUBLE"
+        raise TypeMistake(f"{value:f} has too many digits", hint=hint, place=node.at)
+    return decimal(precision, scale)
+
+
+def fold(expression: Typed) -> Typed:
+    """The value in place of an operation on constants, unless that fails: then it fails when it is computed."""
+    if not isinstance(expression, _FOLDED) or not all(isinstance(part, Constant) for part in expression.children):
+        return expression
+    context = Context()
+    found = compute(expression, {}, 1, context)
+    return expression if context.failures else Constant(expression.type, found[0].as_py())
+
+
+def coerced(value: Constant, to: pa.DataType, *, lax: bool = False) -> Constant | None:
+    """A constant as a value of another type, if it is one without loss: text is a date, a time or BASE64; with `lax`
+    also a number or a boolean, and those are text. ValueError says why a text is none."""
+    if value.type == to or value.value is None:
+        return Constant(to, value.value)
+    if implicit(value.type, to):
+        found = fold(CastTo(to, value))
+        return found if isinstance(found, Constant) else None
+    if value.type == VARCHAR and parses(to) and (to in _FROM_TEXT or lax):
+        return _parsed(value.value, to)
+    if pa.types.is_decimal(to) and not pa.types.is_floating(value.type) and is_number(value.type):
+        return _exactly(Decimal(value.value), to)
+    if lax and to == VARCHAR and not pa.types.is_nested(value.type) and value.type != BYTES:
+        return Constant(VARCHAR, show_value(value.value, value.type))
+    return None
+
+
+def _parsed(text: str, to: pa.DataType) -> Constant:
+    if to == BOOLEAN and not is_boolean(text):
+        raise ValueError(f"'{text}' is no BOOLEAN")
+    found: Any = parser(to)(text.strip(BLANKS))
+    if pa.types.is_decimal(to) and found != Decimal(text.strip(BLANKS)):
+        raise ValueError(f"'{text}' has too many digits for {type_name(to)}")
+    return Constant(to, found)
+
+
+def _exactly(value: Decimal, to: pa.DataType) -> Constant | None:
+    whole = to.precision - to.scale
+    places = -int(value.normalize().as_tuple().exponent)
+    return Constant(to, value) if abs(value) < Decimal(10) ** whole and places <= to.scale else None
+
+
+def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
+    """The expression, implicitly cast; TypeMistake if it may not be."""
+    if expression.type == to:
+        return expression
+    if isinstance(expression, Constant):
+        try:
+            found = coerced(expression, to)
+        except ValueError as error:
+            raise TypeMistake(str(error), place=node.at) from None
+        if found is not None:
+            return found
+    elif implicit(expression.type, to):
+        return fold(CastTo(to, expression))
+    hint = f"write CAST({expression} AS {type_name(to)})"
+    raise TypeMistake(
+        f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, place=node.at
+    )
+
+
+def numeric_type(text: str) -> pa.DataType | None:
+    """The type of the number that a text is."""
+    try:
+        number = parser(DOUBLE)(text.strip(BLANKS))
+    except ValueError:
+        return None
+    if any(char in text for char in "eE"):
+        return DOUBLE
+    value = Decimal(text.strip(BLANKS))
+    if "." not in text and number == number and -(2**63) <= value < 2**63:
+        return INT if -(2**31) <= value < 2**31 else BIGINT
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent)) if isinstance(exponent, int) else 0
+    return decimal(max(len(digits), scale), scale) if isinstance(exponent, int) and len(digits) <= 38 else DOUBLE
+
+
+def meeting(target: pa.DataType, expression: Typed) -> pa.DataType | None:
+    """The type for both what came before and this one. Literals are taken for what the others are, as far as that can
+    be: in a list of numbers '2' is a number."""
+    if isinstance(expression, Constant) and expression.value is not None and target != NULL:
+        if expression.type == VARCHAR and is_number(target):
+            number = numeric_type(expression.value)
+            return None if number is None else common([target, number])
+        if expression.type == VARCHAR and (target in _FROM_TEXT or target == BOOLEAN):
+            return target
+        if target == VARCHAR and not pa.types.is_nested(expression.type) and expression.type != BYTES:
+            return VARCHAR
+    return common([target, expression.type])

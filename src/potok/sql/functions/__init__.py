@@ -1,0 +1,1 @@
+"""The functions that SQL knows by name, one module for each family."""

@@ -1,0 +1,1 @@
+"""Dates and times by the patterns of Java's DateTimeFormatter, as ksqlDB's functions take them."""

@@ -1,0 +1,213 @@
+"""Regular expressions as Java writes them, compiled by Python's `re`.
+
+What the two share is passed on; what Java has besides, or means otherwise, is written out: line ends other than \\n,
+named groups, \\p{..}, \\h, \\R, \\Q..\\E, nested and intersected classes, flags in the middle. What cannot be written
+in Python (\\G, \\X, scripts and blocks of Unicode) is refused with a `JavaRegexError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from potok.sql.functions.java_char_classes import SETS, VERTICAL, JavaRegexError, literal
+from potok.sql.functions.java_regex_reading import Reading
+
+_ENDS: Final = r"\n\r\x85\u2028\u2029"
+_WITHIN: Final = r"(?<!\r(?=\n))"
+"""Not between the two characters of one line end."""
+_QUANTIFIER: Final = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?")
+_FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
+_NAME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)>")
+_PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, ready for use; patterns are remembered, and so is what is wrong with one."""
+    found = _outcome(pattern)
+    if isinstance(found, JavaRegexError):
+        raise JavaRegexError(*found.args)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _outcome(pattern: str) -> re.Pattern[str] | JavaRegexError:
+    try:
+        return re.compile(_Translation(pattern).text(), re.ASCII)
+    except JavaRegexError as error:
+        return error
+    except (re.error, OverflowError, RecursionError) as error:
+        return JavaRegexError(f"'{pattern}' is not a regular expression that can be used here: {error}")
+
+
+def matches(expression: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """One match after the other. Behind an empty one the search goes on at the next character: Python would look for a
+    longer one at the same place first."""
+    at = 0
+    while at <= len(text) and (found := expression.search(text, at)):
+        yield found
+        at = found.end() + (found.start() == found.end())
+
+
+class _Translation(Reading):
+    def __init__(self, pattern: str) -> None:
+        super().__init__(pattern)
+        self._groups = 0
+
+    def text(self) -> str:
+        found = self._branches()
+        if self._at < len(self._pattern):
+            raise self._wrong("there is a ) without its (")
+        return found
+
+    def _branches(self) -> str:
+        """Up to the ) of the group, or the end. Flags that are set in the middle hold for the rest of the group: that
+        becomes a group of its own, closed and opened again at each |."""
+        outside, opened, parts, bare = self._flags, list[str](), list[str](), True
+        while self._at < len(self._pattern) and self._pattern[self._at] != ")":
+            if self._skipped():
+                continue
+            if self._pattern[self._at] == "|":
+                self._at += 1
+                parts.append(")" * len(opened) + "|" + "".join(opened))
+                bare = True
+                continue
+            quantifier = _QUANTIFIER.match(self._pattern, self._at)
+            if quantifier or self._pattern[self._at] == "{":
+                if quantifier is None or bare:
+                    raise self._wrong(f"there is nothing to repeat before {self._pattern[self._at]}")
+                parts.append(quantifier[0])
+                self._at = quantifier.end()
+                continue
+            flags = _FLAGS.match(self._pattern, self._at)
+            if flags and flags[3] == ")":
+                self._at = flags.end()
+                opened.append(self._set_flags(flags))
+                parts.append(opened[-1])
+            else:
+                parts.append(self._atom())
+                bare = False
+        self._flags = outside
+        return "".join(parts) + ")" * len(opened)
+
+    def _skipped(self) -> bool:
+        """With the flag x, white space means nothing, and # begins a comment."""
+        if "x" not in self._flags or self._pattern[self._at] not in " \t\n\x0b\f\r#":
+            return False
+        if self._pattern[self._at] == "#":
+            end = re.compile(f"[{_ENDS}]").search(self._pattern, self._at)
+            self._at = end.start() if end else len(self._pattern)
+        else:
+            self._at += 1
+        return True
+
+    def _set_flags(self, found: re.Match[str]) -> str:
+        on, off = set(found[1]), set(found[2] or "")
+        if unknown := (on | off) - set("imsdux"):
+            raise self._wrong(f"the flag {''.join(sorted(unknown))} is not known here")
+        before, self._flags = self._flags, (self._flags | on) - off
+        now_on, now_off = self._flags - before, before - self._flags
+        given = ("i" if "i" in now_on else "") + ("u" if "u" in now_on else "a" if "u" in now_off else "")
+        return f"(?{given}{'-i' if 'i' in now_off else ''}:"
+
+    def _atom(self) -> str:
+        sign = self._pattern[self._at]
+        if sign == "(":
+            return self._group()
+        if sign == "[":
+            return self._class()
+        if sign == "\\":
+            return self._escape()
+        self._at += 1
+        if sign == ".":
+            return "(?s:.)" if "s" in self._flags else f"[^{self._line_ends()}]"
+        if sign == "^":
+            return self._line_start() if "m" in self._flags else r"(?:\A)"
+        if sign == "$":
+            return self._line_end() if "m" in self._flags else self._last_end()
+        return literal(sign)
+
+    def _line_ends(self) -> str:
+        return r"\n" if "d" in self._flags else _ENDS
+
+    def _line_start(self) -> str:
+        return rf"(?:(?!\Z)(?:\A|(?<=[{self._line_ends()}]){'' if 'd' in self._flags else _WITHIN}))"
+
+    def _line_end(self) -> str:
+        return rf"(?:(?=[{self._line_ends()}]){'' if 'd' in self._flags else _WITHIN}|\Z)"
+
+    def _last_end(self) -> str:
+        return r"(?=\n?\Z)" if "d" in self._flags else rf"(?:(?=(?:\r\n|[{_ENDS}])?\Z){_WITHIN})"
+
+    def _group(self) -> str:
+        start, outside = self._at, self._flags
+        flags = _FLAGS.match(self._pattern, start)
+        opening = next((o for o in _PLAIN_GROUPS if self._pattern.startswith(o, start)), "")
+        if opening:
+            self._at += len(opening)
+        elif flags:
+            self._at = flags.end()
+            opening = self._set_flags(flags)
+        elif self._pattern.startswith("(?", start):
+            name = _NAME.match(self._pattern, start + 3)
+            if self._pattern[start + 2 : start + 3] != "<" or name is None:
+                raise self._wrong(f"{self._pattern[start : start + 3]} begins no group")
+            self._at, self._groups, opening = name.end(), self._groups + 1, f"(?P<{name[1]}>"
+        else:
+            self._at, self._groups, opening = start + 1, self._groups + 1, "("
+        inside = self._branches()
+        if self._at >= len(self._pattern):
+            raise self._wrong("there is a ( without its )")
+        self._at += 1
+        self._flags = outside
+        return opening + inside + ")"
+
+    def _escape(self) -> str:
+        """A backslash and what belongs to it, outside a class."""
+        sign = self._pattern[self._at + 1 : self._at + 2]
+        if sign == "Q":
+            return "".join(map(literal, self._quoted()))
+        if sign in SETS:
+            self._at += 2
+            return SETS[sign]
+        if sign in ("p", "P"):
+            return f"[{'^' if self._negative() else ''}{self._property()}]"
+        if sign == "k":
+            name = _NAME.match(self._pattern, self._at + 3)
+            if name is None or self._pattern[self._at + 2] != "<":
+                raise self._wrong("\\k takes the name of a group: \\k<name>")
+            self._at = name.end()
+            return f"(?P={name[1]})"
+        if sign and sign in "123456789":
+            return self._back_reference()
+        if sign in ("b", "B", "A", "Z", "z", "R"):
+            return self._anchor(sign)
+        return literal(self._character())
+
+    def _anchor(self, sign: str) -> str:
+        self._at += 2
+        if sign == "b" and self._pattern.startswith("{", self._at):
+            raise self._wrong("\\b{g} is not known here")
+        # Words end as Unicode has it, although \\w is ASCII. Python has no \\B in an empty text, Java has one.
+        anchors = {
+            "A": r"(?:\A)",
+            "B": r"(?!(?u:\b))",
+            "R": rf"(?:\r\n|[{VERTICAL}])",
+            "Z": self._last_end(),
+            "b": r"(?u:\b)",
+            "z": r"(?:\Z)",
+        }
+        return anchors[sign]
+
+    def _back_reference(self) -> str:
+        """As many digits as there are groups for so far; a group that comes later, or never, matches nothing."""
+        end = self._at + 2
+        while end < len(self._pattern) and self._pattern[end].isdigit():
+            if int(self._pattern[self._at + 1 : end + 1]) > self._groups:
+                break
+            end += 1
+        number = int(self._pattern[self._at + 1 : end])
+        self._at = end
+        return f"(?:\\{number})" if number <= self._groups else "(?!)"

@@ -1,0 +1,54 @@
+"""Every function of SQL by name. The reference page and LIST FUNCTIONS are made from this table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+from potok.sql.functions.function import SqlFunction
+
+FAMILIES: Final = (
+    "math",
+    "text",
+    "regex",
+    "url",
+    "bytes",
+    "date_time",
+    "json",
+    "geo",
+    "null",
+    "array",
+    "map",
+    "lambdas",
+    "aggregates",
+    "tables",
+)
+"""Modules of this package; each has a tuple `FUNCTIONS`."""
+
+_found: dict[str, SqlFunction] = {}
+_users: dict[str, SqlFunction] = {}
+
+
+def function_named(name: str) -> SqlFunction | None:
+    """A function by its name in upper case; one of the user's own comes first."""
+    return _users.get(name) or all_functions().get(name)
+
+
+def all_functions() -> dict[str, SqlFunction]:
+    """The functions that come with SQL, by name."""
+    if not _found:
+        for family in FAMILIES:
+            for function in import_module(f"potok.sql.functions.{family}").FUNCTIONS:
+                if function.name in _found:
+                    raise ValueError(f"two functions are called {function.name}")
+                _found[function.name] = function
+    return _found
+
+
+def users_functions() -> dict[str, SqlFunction]:
+    return dict(_users)
+
+
+def add_function(function: SqlFunction) -> None:
+    """Make a function of the user's known by its name; it replaces one of the same name."""
+    _users[function.name] = function

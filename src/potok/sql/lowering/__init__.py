@@ -1,0 +1,1 @@
+"""Queries become nodes of a topology."""

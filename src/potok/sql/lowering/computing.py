@@ -1,0 +1,103 @@
+"""Checked expressions as expressions of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from potok.expressions.columnar import RECORD, function_of
+from potok.expressions.computed import Computed
+from potok.expressions.expr import Column, Expr, StructExpr
+from potok.expressions.function import Function
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
+from potok.sql.functions.function import Context
+from potok.sql.lowering.scope import NOW, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class SqlComputation:
+    """Computes a checked expression. `slots` are the columns that it is given; one may hold the processing time."""
+
+    expression: Typed
+    slots: tuple[str, ...]
+    now: int | None = None
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        context = Context()
+        if self.now is not None and rows:
+            context.now_ms = columns[self.now][0].as_py() or 0
+        return compute(self.expression, dict(zip(self.slots, columns, strict=True)), rows, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The one column that it is given."""
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        return columns[0]
+
+
+def expr_of(expression: Typed, rows: Rows) -> Expr:
+    """What a record holds for an expression. NULL is as good as any value, also where the whole value is missing."""
+    places = {field.slot: field.at for field in rows.fields}
+    if isinstance(expression, ColumnRef):
+        return Computed(expression.type, (places[expression.column],), Pick(), str(expression))
+    slots = sorted(columns_of(expression))
+    args = [places[slot] for slot in slots]
+    now = next((field for field in rows.fields if field.name == NOW), None)
+    at_now = None
+    if now is not None:
+        slots, args, at_now = [*slots, NOW], [*args, now.at], len(slots)
+    return Computed(expression.type, tuple(args), SqlComputation(expression, tuple(slots), at_now), str(expression))
+
+
+def struct_of(items: Mapping[str, Expr] | Sequence[tuple[str, Expr]]) -> StructExpr:
+    pairs = tuple(items.items() if isinstance(items, Mapping) else items)
+    return StructExpr(pa.struct([(name, expr.type) for name, expr in pairs]), pairs)
+
+
+def function_for(expr: Expr, names: tuple[str, ...] = RECORD) -> Function:
+    return function_of(expr, str(expr), names)
+
+
+def key_expr(expressions: Sequence[tuple[str, Expr]]) -> Expr:
+    """A key of one column bare, of several as a struct; NULL in any of them makes no key."""
+    if len(expressions) == 1:
+        return expressions[0][1]
+    items = struct_of(expressions)
+    # Each part computes by itself: what a part reads is read again by the whole.
+    parts = tuple(part for _, part in expressions)
+    args = tuple(dict.fromkeys(arg for part in parts for arg in _columns(part)))
+    return Computed(items.type, args, KeyStruct(parts, args, items.type), str(items))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStruct:
+    """A struct of computed columns that is null where any of them is."""
+
+    parts: tuple[Expr, ...]
+    args: tuple[Column, ...]
+    type: pa.DataType
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        given = dict(zip(self.args, columns, strict=True))
+        made = [_of(part, given, rows) for part in self.parts]
+        missing = None
+        for column in made:
+            if column.null_count:
+                nulls = column.is_null()
+                missing = nulls if missing is None else pa.compute.or_(missing, nulls)
+        return pa.StructArray.from_arrays(made, fields=list(self.type), mask=missing)
+
+
+def _of(part: Expr, given: Mapping[Column, pa.Array], rows: int) -> pa.Array:
+    assert isinstance(part, Computed)
+    return part.compute([given[arg] for arg in part.args], rows)
+
+
+def _columns(part: Expr) -> tuple[Column, ...]:
+    assert isinstance(part, Computed)
+    return part.args

@@ -1,0 +1,183 @@
+"""Aggregates: what a query groups by, what it aggregates, and what the columns behind that are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.errors import Refused, TypeMistake
+from potok.sql.expressions.check import check
+from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.functions.function import AggregateCall, AggregateFunction, AggregateOverload
+from potok.sql.functions.registry import function_named
+from potok.sql.lowering.items import Item
+from potok.sql.lowering.scope import WINDOW_BOUNDS, Rows, RowScope, resolve
+from potok.sql.syntax import ast
+from potok.sql.syntax.text import show
+from potok.sql.syntax.walk import calls_of, rewritten
+from potok.sql.types import BIGINT, quoted, type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """An aggregate of a query: the call as it was written, its columns, and how it is computed."""
+
+    call: ast.Call
+    arguments: tuple[Typed, ...]
+    how: AggregateCall
+    name: str
+    """The field in which the result is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """What a GROUP BY makes of rows: groups by `keys`, and in each the aggregates."""
+
+    keys: tuple[tuple[str, Typed], ...]
+    aggregates: tuple[Aggregated, ...]
+
+
+def is_aggregate(call: ast.Call) -> bool:
+    return isinstance(function_named(call.name), AggregateFunction)
+
+
+def aggregate_calls(query: ast.Select, items: Sequence[Item]) -> list[ast.Call]:
+    """The aggregates of a query, each once."""
+    found: dict[ast.Call, None] = {}
+    parts: list[Any] = [item.expression for item in items]
+    parts += [query.having] if query.having is not None else []
+    for part in parts:
+        for call in calls_of(part):
+            if is_aggregate(call):
+                found[call] = None
+    return list(found)
+
+
+def canonical(expression: Any, rows: Rows) -> Any:
+    """The expression with the source of every column written out, so that equal columns are equal."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, ast.Name) and (node.source or node.name not in WINDOW_BOUNDS):
+            if rows.find(node.name, node.source):
+                field = resolve(rows, node)
+                return ast.Name(field.name, field.source, at=node.at)
+            return node
+        return None
+
+    return rewritten(expression, change)
+
+
+def group(query: ast.Select, items: Sequence[Item], rows: Rows, types: Mapping[str, pa.DataType]) -> Grouping:
+    scope = RowScope(rows, types)
+    keys = []
+    for index, expression in enumerate(query.group_by):
+        _no_aggregate_in(expression)
+        keys.append((_key_name(expression, items, rows, index), check(expression, scope)))
+    aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
+    return Grouping(tuple(keys), tuple(aggregates))
+
+
+def _no_aggregate_in(expression: ast.Expression) -> None:
+    inside = next((call for call in calls_of(expression) if is_aggregate(call)), None)
+    if inside is not None:
+        hint = "group by columns; aggregate in the SELECT, or filter groups with HAVING"
+        raise Refused(f"{show(inside)} cannot be grouped by", hint=hint, place=inside.at)
+
+
+def _key_name(expression: ast.Expression, items: Sequence[Item], rows: Rows, index: int) -> str:
+    wanted = canonical(expression, rows)
+    found = next((item.name for item in items if canonical(item.expression, rows) == wanted), None)
+    return found or (expression.name if isinstance(expression, ast.Name) else f"KSQL_KEY_{index}")
+
+
+def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
+    function = function_named(call.name)
+    assert isinstance(function, AggregateFunction)
+    for argument in call.arguments:
+        _no_aggregate_in(argument)
+    # COUNT(*) counts rows, as COUNT of nothing does.
+    given = [] if any(isinstance(a, ast.AnyRow) for a in call.arguments) else list(call.arguments)
+    for overload in function.overloads:
+        found = _accepted(overload, given, scope)
+        if found is not None:
+            arguments, how = found
+            return Aggregated(call, tuple(arguments), how, name)
+    types = ", ".join(type_name(check(a, scope).type) for a in given)
+    ways = "; ".join(overload.signature for overload in function.overloads)
+    raise TypeMistake(f"{call.name}({types}) is not known", hint=f"write {ways}", place=call.at)
+
+
+def _accepted(
+    overload: AggregateOverload, given: Sequence[ast.Expression], scope: RowScope
+) -> tuple[list[Typed], AggregateCall] | None:
+    columns = overload.columns_among(len(given))
+    literals = given[columns:]
+    if len(given) < columns or not all(_is_constant(part) for part in literals):
+        return None
+    checked = [check(part, scope) for part in given]
+    how = overload.accept([part.type for part in checked], [_constant(part) for part in literals])
+    if how is None:
+        return None
+    arguments = [check(part, scope, to=to) for part, to in zip(given[:columns], how.arguments, strict=False)]
+    return arguments, how
+
+
+def _is_constant(part: ast.Expression) -> bool:
+    return isinstance(part, ast.Literal) or (isinstance(part, ast.Unary) and isinstance(part.operand, ast.Literal))
+
+
+def _constant(part: ast.Expression) -> Any:
+    if isinstance(part, ast.Unary):
+        value = _constant(part.operand)
+        return -value if part.op == "-" else value
+    assert isinstance(part, ast.Literal)
+    return part.value
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScope:
+    """The scope of expressions behind a GROUP BY: what was grouped by, aggregates, and the bounds of the window."""
+
+    rows: Rows
+    """The rows before the grouping, for what names mean."""
+    grouping: Grouping
+    custom_types: Mapping[str, pa.DataType]
+    windowed: bool
+    group_by: tuple[ast.Expression, ...]
+
+    def prepared(self, expression: Any) -> Any:
+        """The expression with names for what was grouped by."""
+        groups = {canonical(g, self.rows): index for index, g in enumerate(self.group_by)}
+
+        def change(node: Any) -> Any:
+            if isinstance(node, ast.Call) and is_aggregate(node):
+                return node
+            index = groups.get(canonical(node, self.rows)) if isinstance(node, ast.Node) else None
+            return None if index is None else ast.Name(f"{_GROUP}{index}", "", at=node.at)
+
+        return rewritten(expression, change)
+
+    def column(self, name: ast.Name) -> Typed:
+        if name.name.startswith(_GROUP) and not name.source:
+            shown, typed = self.grouping.keys[int(name.name.removeprefix(_GROUP))]
+            return ColumnRef(typed.type, f"group.{shown}", shown=quoted(shown))
+        if name.name in WINDOW_BOUNDS and self.windowed:
+            return ColumnRef(BIGINT, f"window.{name.name}", shown=name.name)
+        field = resolve(self.rows, name)
+        raise Refused(
+            f"{quoted(field.name)} is neither grouped by nor aggregated",
+            hint=f"add it to GROUP BY, or take one of a group: LATEST_BY_OFFSET({quoted(field.name)})",
+            place=name.at,
+        )
+
+    def call(self, call: ast.Call) -> Typed | None:
+        for aggregate in self.grouping.aggregates:
+            if aggregate.call == call:
+                return ColumnRef(aggregate.how.result, f"aggregate.{aggregate.name}", shown=show(call))
+        return None
+
+
+_GROUP = "\0group"

@@ -1,0 +1,163 @@
+"""Queries that run on: their topology, and the stream or table that they write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from potok.sql.catalog import Catalog, Source, SourceColumn
+from potok.sql.definitions import KEYS, Options, check_format, key_format_of
+from potok.sql.errors import Refused
+from potok.sql.lowering.graph import Graph
+from potok.sql.lowering.query import Lowering, Selected
+from potok.sql.lowering.sources import key_serde, source_rows
+from potok.sql.syntax import ast
+from potok.sql.types import quoted, type_name
+from potok.topology.graph import Topology
+from potok.topology.infer import infer
+from potok.topology.nodes import Sink, ToStream
+from potok.topology.validate import validate
+
+_OWN_KEYS = tuple(key for key in KEYS if key not in ("WINDOW_TYPE", "WINDOW_SIZE"))
+_SQL_NAMES = {"sql_json": "JSON", "sql_delimited": "DELIMITED", "kafka": "KAFKA", "none": "KAFKA"}
+
+
+@dataclass(frozen=True, slots=True)
+class Persistent:
+    """A query to run, and what it writes."""
+
+    topology: Topology
+    source: Source
+
+
+def lower_create(statement: ast.CreateAs, catalog: Catalog, query_id: str, text: str) -> Persistent:
+    """CREATE STREAM or TABLE ... AS SELECT."""
+    options = Options.of(statement.properties, statement.at, _OWN_KEYS)
+    graph = Graph(query_id)
+    query = statement.query
+    if query.limit is not None:
+        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", place=query.at)
+    selected = Lowering(graph, catalog, query, statement.name, kept=True).lower()
+    _check_kind(statement, selected)
+    source = _result(statement, catalog, options, selected, query_id, text)
+    _write(graph, selected, source)
+    return Persistent(_checked(graph), source)
+
+
+def lower_insert(statement: ast.InsertSelect, catalog: Catalog, query_id: str) -> Persistent:
+    """INSERT INTO ... SELECT: the columns of the query are those of the stream, in their order."""
+    target = catalog.source(statement.name, statement.at)
+    _check_writable(target, statement)
+    graph = Graph(query_id)
+    selected = Lowering(graph, catalog, statement.query, f"insert-{statement.name}", kept=True).lower()
+    if selected.is_table or target.is_table:
+        hint = "INSERT INTO is for streams; a table is written by one query: CREATE TABLE ... AS SELECT"
+        raise Refused(
+            f"{quoted(target.name)} cannot be inserted into by a query of a table", hint=hint, place=statement.at
+        )
+    _check_columns(selected.columns, target, statement)
+    _write(graph, selected, target)
+    return Persistent(_checked(graph), target)
+
+
+def lower_source_table(source: Source, query_id: str) -> Topology:
+    """CREATE SOURCE TABLE: the rows of a topic, kept so that they can be pulled."""
+    graph = Graph(query_id)
+    rows = source_rows(graph, source, source.name, ())
+    node = replace(rows.node, name=source.name)
+    graph = Graph(query_id)
+    graph.add(node)
+    return _checked(graph)
+
+
+def _checked(graph: Graph) -> Topology:
+    topology = graph.topology()
+    validate(topology)
+    infer(topology)
+    return topology
+
+
+def _check_kind(statement: ast.CreateAs, selected: Selected) -> None:
+    name = quoted(statement.name)
+    if statement.is_table and not selected.is_table:
+        hint = "aggregate it with GROUP BY, or write CREATE STREAM"
+        raise Refused(f"{name} cannot be a table: the query gives a stream", hint=hint, place=statement.at)
+    if not statement.is_table and selected.is_table:
+        hint = "write CREATE TABLE"
+        raise Refused(f"{name} cannot be a stream: the query gives a table", hint=hint, place=statement.at)
+
+
+def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
+    if target.read_only:
+        hint = "it was created with CREATE SOURCE, which is for reading"
+        raise Refused(f"{quoted(target.name)} is read-only", hint=hint, place=statement.at)
+    if target.window is not None:
+        raise Refused(
+            f"{quoted(target.name)} has windows, which no stream has", hint="insert into another", place=statement.at
+        )
+
+
+def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement: ast.InsertSelect) -> None:
+    wanted = [c for c in target.columns if c.header is None]
+    found = [(column.name, column.type, column.is_key) for column in columns]
+    if sorted(found, key=lambda c: c[0]) != sorted(((c.name, c.type, c.is_key) for c in wanted), key=lambda c: c[0]):
+        shown = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
+        got = ", ".join(f"{quoted(name)} {type_name(type_)}{' KEY' if key else ''}" for name, type_, key in found)
+        raise Refused(
+            f"the query gives {got}, but {quoted(target.name)} has {shown}",
+            hint="select columns with these names and types; AS gives another name, CAST another type",
+            place=statement.query.at,
+        )
+
+
+def _result(
+    statement: ast.CreateAs, catalog: Catalog, options: Options, selected: Selected, query_id: str, text: str
+) -> Source:
+    first = catalog.source(statement.query.relation.name, statement.query.relation.at)
+    keys = tuple(column for column in selected.columns if column.is_key)
+    values = tuple(column for column in selected.columns if not column.is_key)
+    value_format = options.format("VALUE", "") if options.text("VALUE_FORMAT") or options.text("FORMAT") else ""
+    value_format = value_format or first.value_format.removesuffix(";wrap=false")
+    value_format = options.unwrapped(value_format, values)
+    key_format = key_format_of(options, keys, _SQL_NAMES.get(first.key_format.partition(";")[0], "JSON"))
+    check_format(value_format, values, options.place, "VALUE")
+    if options.text("TIMESTAMP") and options.text("TIMESTAMP").upper() not in [column.name for column in values]:
+        hint = f"the columns are {', '.join(column.name for column in values)}"
+        raise Refused(f"TIMESTAMP names no column: {options.text('TIMESTAMP')}", hint=hint, place=options.place)
+    return Source(
+        statement.name,
+        statement.is_table,
+        selected.columns,
+        options.text("KAFKA_TOPIC") or statement.name,
+        key_format,
+        value_format,
+        timestamp=options.text("TIMESTAMP").upper(),
+        timestamp_format=options.text("TIMESTAMP_FORMAT"),
+        window=selected.window,
+        partitions=options.count("PARTITIONS") or first.partitions,
+        retention_ms=options.count("RETENTION_MS", least=-1),
+        cleanup_policy=options.text("CLEANUP_POLICY").lower(),
+        statement=text,
+        query=query_id,
+        table_of=query_id if statement.is_table else "",
+    )
+
+
+def _write(graph: Graph, selected: Selected, source: Source) -> None:
+    node = selected.node
+    if selected.is_table:
+        node = graph.add(ToStream(graph.name_of(node, "changes"), None, node))
+    compacted = source.cleanup_policy or ("compact" if source.is_table and source.window is None else "delete")
+    retention = source.retention_ms if source.retention_ms is not None and source.retention_ms >= 0 else None
+    graph.add(
+        Sink(
+            f"to-{source.topic}",
+            None,
+            node,
+            source.topic,
+            key_serde(source).format,
+            source.value_format,
+            source.partitions,
+            retention_ms=retention if "delete" in compacted else None,
+            cleanup_policy=compacted,
+        )
+    )

@@ -1,0 +1,293 @@
+"""A query as a topology: FROM, JOIN, WHERE, GROUP BY, HAVING, SELECT, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from potok.expressions.computed import Computed
+from potok.expressions.expr import Expr, TupleExpr
+from potok.sql.catalog import Catalog, SourceColumn, WindowShape
+from potok.sql.errors import Refused
+from potok.sql.expressions.check import check
+from potok.sql.expressions.rename import rename
+from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
+from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
+from potok.sql.lowering.explode import explode
+from potok.sql.lowering.graph import Graph
+from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
+from potok.sql.lowering.items import Item, items_of
+from potok.sql.lowering.joins import join
+from potok.sql.lowering.scope import NOW, PSEUDO, Rows, RowScope
+from potok.sql.lowering.sources import source_rows
+from potok.sql.lowering.windows import shape_of, window_of
+from potok.sql.syntax import ast
+from potok.sql.syntax.text import show
+from potok.sql.syntax.walk import calls_of, names_of
+from potok.sql.types import BOOLEAN, quoted
+from potok.topology.nodes import Filter, Map, MapValues, Node, Suppress, TableFilter, TableMapValues
+
+UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The result of a query: the step it comes from, and its columns."""
+
+    node: Node
+    is_table: bool
+    columns: tuple[SourceColumn, ...]
+    window: WindowShape | None = None
+
+
+class Lowering:
+    """Lowers one query. What is `kept` has a key among its columns, because it is written to a topic."""
+
+    def __init__(self, graph: Graph, catalog: Catalog, query: ast.Select, name: str, *, kept: bool) -> None:
+        self._graph, self._catalog, self._query, self._name, self._kept = graph, catalog, query, name, kept
+
+    def lower(self) -> Selected:
+        query = self._query
+        self._check_clauses()
+        rows = self._from()
+        if query.where is not None:
+            rows = self._filtered(rows, query.where)
+        scope = RowScope(rows, self._catalog.types)
+        items = items_of(query, rows, scope)
+        if query.group_by:
+            return self._grouped(rows, items)
+        calls = aggregate_calls(query, items)
+        if calls:
+            hint = (
+                f"add GROUP BY, or group everything: {show(calls[0])} ... GROUP BY 1"
+                if not query.window
+                else "add GROUP BY"
+            )
+            raise Refused(f"{show(calls[0])} needs GROUP BY", hint=hint, place=calls[0].at)
+        if query.window is not None:
+            hint = "windows are for aggregates: add GROUP BY"
+            raise Refused("WINDOW needs GROUP BY", hint=hint, place=query.window.at)
+        if query.having is not None:
+            raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
+        exploded, replaced = explode(self._graph, rows, items, self._catalog.types)
+        scope = RowScope(exploded, self._catalog.types, replaced)
+        checked = [(item, check(item.expression, scope)) for item in items]
+        if query.partition_by:
+            return self._partitioned(exploded, checked, scope)
+        return self._selected(exploded, checked)
+
+    def _check_clauses(self) -> None:
+        query = self._query
+        if query.order_by:
+            hint = "ORDER BY is for pull queries, which end"
+            raise Refused("a query that keeps running has no order", hint=hint, place=query.order_by[0].at)
+        if query.emit is ast.Emit.FINAL and query.window is None:
+            hint = "EMIT FINAL waits for windows to close: add WINDOW and GROUP BY, or write EMIT CHANGES"
+            raise Refused("there is no window that could close", hint=hint, place=query.at)
+        if query.group_by and query.partition_by:
+            hint = "GROUP BY chooses the key already"
+            raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, place=query.partition_by[0].at)
+
+    def _from(self) -> Rows:
+        query = self._query
+        relations = [query.relation, *(clause.relation for clause in query.joins)]
+        aliases = [relation.alias or relation.name for relation in relations]
+        twice = next((alias for alias in aliases if aliases.count(alias) > 1), None)
+        if twice is not None:
+            hint = f"give it another name: JOIN {quoted(twice)} AS other"
+            raise Refused(f"two sources are called {quoted(twice)}", hint=hint, place=relations[-1].at)
+        sources = [self._rows_of(relation, alias) for relation, alias in zip(relations, aliases, strict=True)]
+        rows = sources[0]
+        for right, clause in zip(sources[1:], query.joins, strict=True):
+            rows = join(self._graph, self._catalog, rows, right, clause)
+        return rows
+
+    def _rows_of(self, relation: ast.Relation, alias: str) -> Rows:
+        if relation.as_of is not None:
+            hint = "AS OF is for pull queries on tables that keep versions"
+            raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
+        source = self._catalog.source(relation.name, relation.at)
+        wanted = {n.name for n in names_of(self._query) if n.name in PSEUDO and n.source in ("", alias)}
+        present = any(c.name == UNIX_TIMESTAMP and not c.arguments for c in calls_of(self._query))
+        wanted |= {NOW} if present else set()
+        return source_rows(self._graph, source, alias, wanted, relation.at)
+
+    def _filtered(self, rows: Rows, condition: ast.Expression) -> Rows:
+        inside = next(iter(aggregate_calls(replace(self._query, having=None), [Item("", condition)])), None)
+        if inside is not None:
+            hint = "filter groups with HAVING"
+            raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, place=inside.at)
+        typed = check(condition, RowScope(rows, self._catalog.types), to=BOOLEAN)
+        function = function_for(expr_of(typed, rows))
+        if rows.is_table:
+            name = self._graph.name_of(rows.node, "filter")
+            return rows.with_node(self._graph.add(TableFilter(name, None, rows.node, function)))
+        return rows.with_node(
+            self._graph.add(Filter(self._graph.name_of(rows.node, "filter"), None, rows.node, function))
+        )
+
+    # Groups
+
+    def _grouped(self, rows: Rows, items: Sequence[Item]) -> Selected:
+        query = self._query
+        if query.window is not None and rows.is_table:
+            hint = "windows are over the records of a stream"
+            raise Refused("a table cannot be cut into windows", hint=hint, place=query.window.at)
+        grouping = group(query, items, rows, self._catalog.types)
+        shape, window = (None, None) if query.window is None else (shape_of(query.window), window_of(query.window))
+        plain = self._plain_names(items, grouping, rows, windowed=window is not None)
+        if plain is not None:
+            grouping = renamed(grouping, plain)
+            grouped = aggregate(self._graph, rows, grouping, window, shape, self._name)
+            columns = [SourceColumn(name, typed.type, is_key=True) for name, typed in grouping.keys]
+            columns += [SourceColumn(a.name, a.how.result) for a in grouping.aggregates]
+            return self._final(Selected(grouped.node, True, tuple(columns), shape))
+        grouped = aggregate(self._graph, rows, grouping, window, shape, f"{self._name}.groups")
+        scope = GroupScope(rows, grouping, self._catalog.types, shape is not None, query.group_by)
+        if query.having is not None:
+            grouped = self._having(grouped, scope, query.having)
+        checked = [(item, _placed(check(scope.prepared(item.expression), scope), grouped)) for item in items]
+        return self._final(self._selected(grouped, checked, [name for name, _ in grouping.keys]))
+
+    def _plain_names(
+        self, items: Sequence[Item], grouping: Grouping, rows: Rows, *, windowed: bool
+    ) -> dict[str, str] | None:
+        """The names of aggregates that are columns of the result as they are; None if there is more to compute."""
+        if self._query.having is not None or rows.is_table or not all(map(is_plain, grouping.aggregates)):
+            return None
+        by_call = {aggregate.call: aggregate.name for aggregate in grouping.aggregates}
+        keys = [name for name, _ in grouping.keys]
+        names: dict[str, str] = {}
+        seen: list[str] = []
+        for item in items:
+            if isinstance(item.expression, ast.Call) and item.expression in by_call:
+                names[by_call[item.expression]] = item.name
+            elif item.name in keys and not item.is_copy and _is_group(item, self._query, rows):
+                seen.append(item.name)
+            else:
+                return None
+        every = len(names) == len(grouping.aggregates) == len(items) - len(keys) and sorted(seen) == sorted(keys)
+        return names if every and grouping.aggregates and not (windowed and not self._kept) else None
+
+    def _having(self, rows: Rows, scope: GroupScope, condition: ast.Expression) -> Rows:
+        typed = _placed(check(scope.prepared(condition), scope, to=BOOLEAN), rows)
+        node = TableFilter(f"{self._name}.having", None, rows.node, function_for(expr_of(typed, rows)))
+        return rows.with_node(self._graph.add(node))
+
+    def _final(self, selected: Selected) -> Selected:
+        if self._query.emit is not ast.Emit.FINAL:
+            return selected
+        node = self._graph.add(Suppress(f"{self._name}.final", None, selected.node))
+        return replace(selected, node=node)
+
+    # Projections
+
+    def _selected(
+        self, rows: Rows, checked: Sequence[tuple[Item, Typed]], key_names: Sequence[str] | None = None
+    ) -> Selected:
+        """Rows under the key that they have."""
+        keys: list[SourceColumn] = []
+        copied: list[tuple[str, Typed]] = []
+        wanted = [field for field in rows.fields if field.is_key and field.at.name == "key" and _is_column(field.name)]
+        taken: set[str] = set()
+        bounds = {
+            field.slot for field in rows.fields if field.name.removeprefix("window.") in ("WINDOWSTART", "WINDOWEND")
+        }
+        for item, typed in checked:
+            slot = typed.column if isinstance(typed, ColumnRef) else ""
+            is_key = slot in {field.slot for field in wanted} - bounds and not item.is_copy
+            if is_key and slot in taken:
+                hint = f"copy it into the value: AS_VALUE({show(item.expression)})"
+                raise Refused(f"the key {show(item.expression)} is there twice", hint=hint, place=item.expression.at)
+            if is_key:
+                taken.add(slot)
+                keys.append(SourceColumn(item.name, typed.type, is_key=True))
+            else:
+                copied.append((item.name, typed))
+        missing = [field for field in wanted if field.slot not in taken | bounds]
+        if missing and self._kept and not (rows.joined and taken):
+            shown = quoted(missing[0].name.removeprefix("group."))
+            hint = f"add {shown} to the SELECT: it is the key of the result"
+            raise Refused(f"the key column {shown} is missing", hint=hint, place=self._query.at)
+        ordered = self._in_key_order(rows, checked, keys)
+        value = self._value(copied, rows)
+        return Selected(self._mapped(rows, ordered, value), rows.is_table, (*ordered, *_columns(copied)), rows.window)
+
+    def _in_key_order(
+        self, rows: Rows, checked: Sequence[tuple[Item, Typed]], keys: Sequence[SourceColumn]
+    ) -> tuple[SourceColumn, ...]:
+        order = [field.slot for field in rows.fields if field.is_key]
+        slots = {item.name: typed.column for item, typed in checked if isinstance(typed, ColumnRef)}
+        return tuple(sorted(keys, key=lambda column: order.index(slots[column.name])))
+
+    def _value(self, columns: Sequence[tuple[str, Typed]], rows: Rows) -> Expr:
+        if not columns:
+            hint = "select a column besides the key, or copy the key: AS_VALUE(key)"
+            raise Refused("the result has no columns besides its key", hint=hint, place=self._query.at)
+        return struct_of([(name, expr_of(typed, rows)) for name, typed in columns])
+
+    def _mapped(self, rows: Rows, keys: Sequence[SourceColumn], value: Expr) -> Node:
+        if rows.is_table:
+            return self._graph.add(TableMapValues(self._name, None, rows.node, function_for(value), kept=True))
+        name = self._graph.name_of(rows.node, "select")
+        several = len(keys) > 1
+        fields = list(rows.keys) if several else []
+        if several and [field.name for field in fields] != [column.name for column in keys]:
+            parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, fields, strict=True)]
+            return self._remapped(rows, key_expr(parts), value, name)
+        return self._graph.add(MapValues(name, None, rows.node, function_for(value)))
+
+    def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str) -> Node:
+        pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
+        return self._graph.add(Map(name, None, rows.node, function_for(pair)))
+
+    def _partitioned(self, rows: Rows, checked: Sequence[tuple[Item, Typed]], scope: RowScope) -> Selected:
+        if rows.is_table:
+            hint = "make a stream of it, or group it: GROUP BY"
+            raise Refused("a table cannot have another key", hint=hint, place=self._query.partition_by[0].at)
+        wanted = [check(part, scope) for part in self._query.partition_by]
+        if len(wanted) == 1 and wanted[0].type == pa.null():
+            columns = [(item.name, typed) for item, typed in checked]
+            none = Computed(pa.string(), (), NoKey(), "NULL")
+            node = self._remapped(
+                rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "partition_by")
+            )
+            return Selected(node, False, tuple(_columns(columns)))
+        keys: list[tuple[SourceColumn, Typed]] = []
+        rest = [(item, typed) for item, typed in checked]
+        for part, typed in zip(self._query.partition_by, wanted, strict=True):
+            found = next((pair for pair in rest if pair[1] == typed and not pair[0].is_copy), None)
+            if found is None:
+                if self._kept:
+                    hint = f"add {show(part)} to the SELECT: it is the key of the result"
+                    raise Refused(f"the key column {show(part)} is missing", hint=hint, place=part.at)
+                keys.append((SourceColumn(f"KSQL_KEY_{len(keys)}", typed.type, is_key=True), typed))
+                continue
+            rest.remove(found)
+            keys.append((SourceColumn(found[0].name, typed.type, is_key=True), typed))
+        value = self._value([(item.name, typed) for item, typed in rest], rows)
+        key = key_expr([(column.name, expr_of(typed, rows)) for column, typed in keys])
+        node = self._remapped(rows, key, value, self._graph.name_of(rows.node, "partition_by"))
+        values = _columns([(item.name, typed) for item, typed in rest])
+        return Selected(node, False, (*(column for column, _ in keys), *values))
+
+
+def _columns(pairs: Sequence[tuple[str, Typed]]) -> list[SourceColumn]:
+    return [SourceColumn(name, typed.type) for name, typed in pairs]
+
+
+def _is_column(name: str) -> bool:
+    return not name.startswith("window.")
+
+
+def _is_group(item: Item, query: ast.Select, rows: Rows) -> bool:
+    return canonical(item.expression, rows) in [canonical(part, rows) for part in query.group_by]
+
+
+def _placed(expression: Typed, rows: Rows) -> Typed:
+    """An expression behind a GROUP BY, over the places where groups and aggregates are."""
+    places = {field.name: field.slot for field in rows.fields}
+    return rename(expression, places.__getitem__)

@@ -1,0 +1,107 @@
+"""What the names in a query mean: columns, and where in a record they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from potok.expressions.expr import Column
+from potok.sql.catalog import WindowShape
+from potok.sql.errors import Refused, UnknownName, closest
+from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.syntax import ast
+from potok.sql.types import BIGINT, INT, quoted
+from potok.topology.nodes import Node
+from potok.topology.nodes.stateless import About
+
+ROWTIME = "ROWTIME"
+WINDOW_BOUNDS = ("WINDOWSTART", "WINDOWEND")
+PSEUDO = {"ROWTIME": BIGINT, "ROWPARTITION": INT, "ROWOFFSET": BIGINT}
+"""Columns that every record has, beside its own."""
+
+ABOUT = {"ROWTIME": About.TIMESTAMP, "ROWPARTITION": About.PARTITION, "ROWOFFSET": About.OFFSET}
+NOW = "ROWNOW"
+HEADERS = "ROWHEADERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column in scope, and where it is in a record. What is `hidden` is not part of `*`."""
+
+    name: str
+    source: str
+    type: pa.DataType
+    at: Column
+    is_key: bool = False
+    hidden: bool = False
+
+    @property
+    def slot(self) -> str:
+        """The name under which a computation is given it."""
+        return str(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records on their way through a query: the step they come from, and what their columns are called."""
+
+    node: Node
+    is_table: bool
+    fields: tuple[Field, ...]
+    window: WindowShape | None = None
+    keys: tuple[Field, ...] = ()
+    """The columns of the key, in its order."""
+    joined: bool = False
+
+    @property
+    def sources(self) -> list[str]:
+        return list(dict.fromkeys(field.source for field in self.fields))
+
+    def find(self, name: str, source: str) -> list[Field]:
+        return [field for field in self.fields if field.name == name and source in ("", field.source)]
+
+    def with_node(self, node: Node) -> Rows:
+        return replace(self, node=node)
+
+
+@dataclass(frozen=True, slots=True)
+class RowScope:
+    """The scope of expressions over single records. `replaced` holds calls that stand for columns computed before."""
+
+    rows: Rows
+    custom_types: Mapping[str, pa.DataType]
+    replaced: Mapping[ast.Call, Typed] | None = None
+
+    def column(self, name: ast.Name) -> Typed:
+        field = resolve(self.rows, name)
+        return ColumnRef(field.type, field.slot, shown=quoted(field.name))
+
+    def call(self, call: ast.Call) -> Typed | None:
+        return (self.replaced or {}).get(call)
+
+
+def resolve(rows: Rows, name: ast.Name) -> Field:
+    """The column that a name means."""
+    found = rows.find(name.name, name.source)
+    if len(found) == 1:
+        return found[0]
+    shown = f"{name.source}.{name.name}" if name.source else quoted(name.name)
+    if found:
+        choices = " or ".join(f"{field.source}.{quoted(field.name)}" for field in found)
+        raise Refused(f"{shown} could be a column of several sources", hint=f"write {choices}", place=name.at)
+    if name.source and name.source not in rows.sources:
+        hint = closest(name.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
+        raise UnknownName(f"there is no source {quoted(name.source)} here", hint=hint, place=name.at)
+    if name.name in WINDOW_BOUNDS:
+        hint = "it is known behind GROUP BY with a WINDOW, and of sources with WINDOW_TYPE"
+        raise UnknownName(f"{shown} is for windowed tables", hint=hint, place=name.at)
+    known = [field.name for field in rows.fields if not field.hidden and name.source in ("", field.source)]
+    hint = closest(name.name, [*known, *PSEUDO]) or f"the columns are {', '.join(map(quoted, known))}"
+    raise UnknownName(f"there is no column {shown}", hint=hint, place=name.at)
+
+
+def own_fields(rows: Rows) -> Sequence[Field]:
+    """What `*` stands for."""
+    return [field for field in rows.fields if not field.hidden]

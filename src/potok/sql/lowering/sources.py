@@ -1,0 +1,162 @@
+"""A stream or table of the catalogue as the first steps of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from potok.expressions.columnar import function_of
+from potok.expressions.computed import Computed
+from potok.expressions.expr import Column
+from potok.records.schema import Schema
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.errors import Place, Refused
+from potok.sql.functions.function import Context, ScalarFunction
+from potok.sql.functions.registry import function_named
+from potok.sql.lowering.computing import Pick, function_for, struct_of
+from potok.sql.lowering.graph import Graph
+from potok.sql.lowering.scope import ABOUT, HEADERS, NOW, PSEUDO, WINDOW_BOUNDS, Field, Rows
+from potok.sql.types import BIGINT, BYTES, INT, TIMESTAMP, VARCHAR, array, quoted, struct
+from potok.topology.nodes import Annotate, MapValues, Node, Serde, StreamSource, TableSource, Timestamps
+from potok.topology.nodes.stateless import About
+
+HEADER_ROWS = array(struct([("KEY", VARCHAR), ("VALUE", BYTES)]))
+_NO_KEY = Serde("none", Schema.scalar(pa.string()))
+
+
+def source_rows(graph: Graph, source: Source, alias: str, wanted: Iterable[str], place: Place | None = None) -> Rows:
+    """The records of a source. `wanted` are the names of pseudo columns that the query asks for."""
+    asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
+    node, fields = _source_node(graph, source), [*_key_fields(source, alias), *_value_fields(source, alias)]
+    about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
+    about += [(HEADERS, About.HEADERS)] if source.headers else []
+    if not about:
+        return _rows(node, source, fields)
+    if source.is_table:
+        names = ", ".join(name for name in asked if name != NOW) or "a function of the present time"
+        hint = "join or aggregate the stream that the table is made of"
+        raise Refused(
+            f"{names} is not known of the rows of a table in a query that keeps running", hint=hint, place=place
+        )
+    annotated = graph.add(Annotate(graph.name_of(node, "annotate"), None, node, tuple(about)))
+    for name in asked:
+        type_ = PSEUDO.get(name, BIGINT)
+        fields.append(Field(name, alias, type_, Column(type_, "value", (name,)), hidden=True))
+    if not source.headers:
+        return _rows(annotated, source, fields)
+    return _with_headers(graph, annotated, source, alias, fields)
+
+
+def _rows(node: Node, source: Source, fields: Sequence[Field]) -> Rows:
+    keys = tuple(field for field in fields if field.is_key and field.name not in WINDOW_BOUNDS)
+    return Rows(node, source.is_table, tuple(fields), source.window, keys)
+
+
+def _source_node(graph: Graph, source: Source) -> StreamSource | TableSource:
+    kind: type[StreamSource] | type[TableSource] = TableSource if source.is_table else StreamSource
+    found = graph.known(kind, source.topic)
+    if found is not None:
+        return found
+    key, value = key_serde(source), Serde(source.value_format, source.value_schema)
+    return graph.add(kind(graph.name_of(source.topic, ""), None, source.topic, key, value, timestamps_of(source)))
+
+
+def key_serde(source: Source) -> Serde:
+    type_ = source.key_type
+    if type_ is None:
+        return _NO_KEY
+    if source.window is None:
+        return Serde(source.key_format, Schema.of(type_))
+    type_ = pa.struct([("key", type_), ("start", pa.int64()), ("end", pa.int64())])
+    kind = "session" if source.window.kind == "SESSION" else f"windowed;size_ms={source.window.size_ms}"
+    return Serde(f"{kind};inner={source.key_format.replace(';', '&')}", Schema.of(type_))
+
+
+def _key_fields(source: Source, alias: str) -> list[Field]:
+    path: tuple[str, ...] = ("key",) if source.window is not None else ()
+    several = len(source.keys) > 1
+    fields = [
+        Field(c.name, alias, c.type, Column(c.type, "key", (*path, c.name) if several else path), is_key=True)
+        for c in source.keys
+    ]
+    if source.window is not None:
+        bounds = zip(WINDOW_BOUNDS, ("start", "end"), strict=True)
+        fields += [Field(name, alias, BIGINT, Column(BIGINT, "key", (part,)), is_key=True) for name, part in bounds]
+    return fields
+
+
+def _value_fields(source: Source, alias: str) -> list[Field]:
+    return [Field(c.name, alias, c.type, Column(c.type, "value", (c.name,))) for c in source.values]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderColumn:
+    """The headers of records as rows of key and value, or the last one of a name."""
+
+    name: str
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        lists = columns[0]
+        if not self.name:
+            flat = lists.values
+            renamed = pa.StructArray.from_arrays([flat.field(0), flat.field(1)], fields=list(HEADER_ROWS.value_type))
+            return pa.ListArray.from_arrays(lists.offsets, renamed, type=HEADER_ROWS)
+        found = [
+            next((header["value"] for header in reversed(headers or ()) if header["name"] == self.name), None)
+            for headers in lists.to_pylist()
+        ]
+        assert len(found) == rows
+        return pa.array(found, BYTES)
+
+
+def _with_headers(graph: Graph, node: Node, source: Source, alias: str, fields: list[Field]) -> Rows:
+    """Headers as columns of the value."""
+    at = Column(array(struct([("name", VARCHAR), ("value", BYTES)])), "value", (HEADERS,))
+    value_fields = [field for field in fields if not field.is_key]
+    items = [(f.name, Computed(f.type, (f.at,), Pick(), quoted(f.name))) for f in value_fields]
+    added = [(c, HEADER_ROWS if c.header == "" else BYTES) for c in source.headers]
+    items += [(c.name, Computed(type_, (at,), HeaderColumn(c.header or ""), quoted(c.name))) for c, type_ in added]
+    mapped = graph.add(MapValues(graph.name_of(node, "headers"), None, node, function_for(struct_of(items))))
+    extra = [Field(c.name, alias, type_, Column(type_, "value", (c.name,))) for c, type_ in added]
+    return _rows(mapped, source, _in_order(source, [*fields, *extra]))
+
+
+def _in_order(source: Source, fields: Sequence[Field]) -> list[Field]:
+    places = {column.name: index for index, column in enumerate(source.columns)}
+    return sorted(fields, key=lambda field: places.get(field.name, len(places)))
+
+
+def timestamps_of(source: Source) -> Timestamps:
+    """Event time from a column, if the source names one."""
+    if not source.timestamp:
+        return Timestamps()
+    column = source.column(source.timestamp)
+    assert column is not None
+    at = _place_of(source, column)
+    instants = Computed(pa.int64(), (at,), Instants(source.timestamp_format), quoted(column.name))
+    return Timestamps(function=function_of(instants, quoted(column.name)), text=quoted(column.name))
+
+
+def _place_of(source: Source, column: SourceColumn) -> Column:
+    fields = [*_key_fields(source, ""), *_value_fields(source, "")]
+    return next(field.at for field in fields if field.name == column.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's."""
+
+    pattern: str
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        (column,) = columns
+        if column.type in (BIGINT, INT):
+            return column.cast(pa.int64())
+        if column.type == TIMESTAMP:
+            return pa.compute.divide(column.cast(pa.int64()), 1_000)
+        reads = function_named("STRINGTOTIMESTAMP")
+        assert isinstance(reads, ScalarFunction)
+        pattern = pa.repeat(pa.scalar(self.pattern, VARCHAR), rows)
+        return reads.overloads[0].compute([column, pattern], rows, BIGINT, Context())

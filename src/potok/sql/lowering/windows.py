@@ -1,0 +1,34 @@
+"""Window clauses as windows of a topology."""
+
+from __future__ import annotations
+
+from potok.duration import days
+from potok.errors import TopologyError
+from potok.sql.catalog import WindowShape
+from potok.sql.errors import Refused
+from potok.sql.syntax import ast
+from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
+
+DEFAULT_GRACE = days(1)
+"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late."""
+
+
+def shape_of(clause: ast.WindowClause) -> WindowShape:
+    return WindowShape(clause.kind, None if clause.kind == "SESSION" else clause.size_ms)
+
+
+def window_of(clause: ast.WindowClause) -> Window:
+    grace = DEFAULT_GRACE if clause.grace_ms is None else _ms(clause.grace_ms)
+    retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
+    try:
+        if clause.kind == "TUMBLING":
+            return tumbling(_ms(clause.size_ms), grace=grace, retention=retention)
+        if clause.kind == "HOPPING":
+            return hopping(_ms(clause.size_ms), _ms(clause.advance_ms or 0), grace=grace, retention=retention)
+        return session(_ms(clause.size_ms), grace=grace, retention=retention)
+    except TopologyError as error:
+        raise Refused(error.message, hint=error.hint, place=clause.at) from error
+
+
+def _ms(count: int) -> str:
+    return f"{count} milliseconds"

@@ -1,0 +1,198 @@
+"""Statements, as they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from potok.sql.errors import Place
+from potok.sql.syntax.ast.expressions import Expression, Node, TypeName
+from potok.sql.syntax.ast.queries import Select
+
+Properties = tuple[tuple[str, "bool | int | Decimal | float | str | None"], ...]
+"""What stands in WITH (...), names in upper case."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition(Node):
+    """A column of CREATE STREAM or TABLE. `role` is "", KEY, PRIMARY KEY, HEADERS or HEADER('name')."""
+
+    name: str
+    type: TypeName
+    role: str = ""
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource(Node):
+    """CREATE STREAM or TABLE with columns."""
+
+    is_table: bool
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    properties: Properties
+    or_replace: bool = False
+    if_not_exists: bool = False
+    read_only: bool = False
+    """CREATE SOURCE ...: nobody inserts into it, and a source table can be pulled."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAs(Node):
+    """CREATE STREAM or TABLE ... AS SELECT."""
+
+    is_table: bool
+    name: str
+    query: Select
+    properties: Properties = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateType(Node):
+    name: str
+    type: TypeName
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSource(Node):
+    is_table: bool
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Node):
+    """DROP STREAM, TABLE or TYPE."""
+
+    kind: str
+    name: str
+    if_exists: bool = False
+    delete_topic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InsertValues(Node):
+    """Without `columns`, values stand for all columns in their order."""
+
+    name: str
+    columns: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertSelect(Node):
+    name: str
+    query: Select
+    properties: Properties = ()
+    """WITH (QUERY_ID = '...')."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """A SELECT on its own: a pull query, or with EMIT a push query."""
+
+    query: Select
+
+
+@dataclass(frozen=True, slots=True)
+class Show(Node):
+    """SHOW or LIST. `what` is STREAMS, TABLES, TOPICS, ALL TOPICS, QUERIES, FUNCTIONS, TYPES, VARIABLES, PROPERTIES."""
+
+    what: str
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Node):
+    """DESCRIBE x [EXTENDED]; DESCRIBE STREAMS|TABLES has the name "" and the kind."""
+
+    name: str
+    kind: str = ""
+    """"", FUNCTION, STREAMS or TABLES."""
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Node):
+    """Of a statement, or of a query by its id."""
+
+    statement: Statement | None
+    query_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Print(Node):
+    topic: str
+    from_beginning: bool = False
+    interval: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Steer(Node):
+    """TERMINATE, PAUSE or RESUME one query, or ALL."""
+
+    action: str
+    query_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperty(Node):
+    """SET 'name' = 'value'; UNSET has no value."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Define(Node):
+    """DEFINE name = 'value'; UNDEFINE has no value."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunScript(Node):
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTopic(Node):
+    topic: str
+    properties: Properties = ()
+    timeout_ms: int | None = None
+    exists: bool = True
+
+
+Statement = (
+    CreateSource
+    | CreateAs
+    | CreateType
+    | AlterSource
+    | Drop
+    | InsertValues
+    | InsertSelect
+    | Query
+    | Show
+    | Describe
+    | Explain
+    | Print
+    | Steer
+    | SetProperty
+    | Define
+    | RunScript
+    | AssertTopic
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One statement of a script, with the text that it was parsed from (variables replaced)."""
+
+    statement: Statement
+    text: str
+    at: Place

@@ -1,0 +1,183 @@
+"""Walks over the tokens of one statement, and says in words what it expected."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from potok.sql.errors import Place, SyntaxMistake
+from potok.sql.syntax.tokens import Kind, Source, Token
+from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
+
+MAX_DEPTH = 40
+"""How deep parentheses, calls and types may nest: the computation goes as deep as the text."""
+
+
+class Cursor:
+    def __init__(self, source: Source, tokens: list[Token]) -> None:
+        self.source = source
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+
+    def peek(self, ahead: int = 0) -> Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else self._tokens[-1]
+
+    @property
+    def previous(self) -> Token | None:
+        return self._tokens[self._at - 1] if self._at else None
+
+    def take(self) -> Token:
+        token = self.peek()
+        if token.kind is not Kind.END:
+            self._at += 1
+        return token
+
+    def mark(self) -> int:
+        return self._at
+
+    def rewind(self, mark: int) -> None:
+        self._at = mark
+
+    @property
+    def done(self) -> bool:
+        return self.peek().kind is Kind.END
+
+    def at(self, *words: str, ahead: int = 0) -> bool:
+        """Whether these words stand here, one after the other."""
+        tokens = (self.peek(ahead + n) for n in range(len(words)))
+        return all(token.kind is Kind.WORD and token.value == word for token, word in zip(tokens, words, strict=True))
+
+    def accept(self, *words: str) -> bool:
+        if not self.at(*words):
+            return False
+        self._at += len(words)
+        return True
+
+    def expect(self, *words: str) -> Token:
+        """Takes the words, the first of which is returned."""
+        first = self.peek()
+        for word in words:
+            if not self.accept(word):
+                raise self.expected(" ".join(words), near=words)
+        return first
+
+    def one_of(self, *words: str) -> str:
+        token = self.peek()
+        if token.kind is not Kind.WORD or token.value not in words:
+            raise self.expected(either(words), near=words)
+        return self.take().value
+
+    def at_symbol(self, symbol: str, ahead: int = 0) -> bool:
+        token = self.peek(ahead)
+        return token.kind is Kind.SYMBOL and token.value == symbol
+
+    def holds(self, first: str, second: str) -> bool:
+        """Whether two symbols stand one after the other anywhere in the statement."""
+        pairs = zip(self._tokens, self._tokens[1:], strict=False)
+        return any(a.value == first and b.value == second and a.kind is b.kind is Kind.SYMBOL for a, b in pairs)
+
+    def accept_symbol(self, symbol: str) -> bool:
+        if not self.at_symbol(symbol):
+            return False
+        self._at += 1
+        return True
+
+    def expect_symbol(self, symbol: str, *, hint: str = "") -> Token:
+        if not self.at_symbol(symbol):
+            raise self.expected("a comma" if symbol == "," else symbol, hint=hint)
+        return self.take()
+
+    def close(self, opening: Token, symbol: str) -> None:
+        """Takes what closes an opening parenthesis or bracket."""
+        place = self.source.place(opening.start, opening.end)
+        self.expect_symbol(symbol, hint=f"it closes the {opening.written} at line {place.line}, column {place.column}")
+
+    def at_name(self, ahead: int = 0) -> bool:
+        token = self.peek(ahead)
+        return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.value not in RESERVED)
+
+    def name(self, what: str) -> str:
+        """An identifier, folded to upper case unless it is quoted."""
+        token = self.peek()
+        if not self.at_name():
+            hint = f"{token.written} is a word of SQL: write `{token.value}` to use it as a name"
+            likely = token.kind is Kind.WORD and token.value not in UNLIKELY_NAMES
+            raise self.expected(what, hint=hint if likely else "")
+        if not token.value:
+            raise self.mistake("a name cannot be empty", token)
+        return self.take().value
+
+    def string(self, what: str) -> str:
+        token = self.peek()
+        if token.kind is not Kind.STRING:
+            text = token.written if token.kind is Kind.WORD else token.value
+            quotable = token.kind in (Kind.WORD, Kind.QUOTED)
+            raise self.expected(what, hint=f"write '{text}' in single quotes" if quotable else "")
+        return self.take().value
+
+    def integer(self, what: str) -> int:
+        token = self.peek()
+        if token.kind is not Kind.INTEGER:
+            raise self.expected(what)
+        return whole_number(self, self.take())
+
+    @contextmanager
+    def deeper(self) -> Iterator[bool]:
+        """Around whatever may contain itself; tells whether it is the outermost."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self.mistake(
+                f"this is nested more than {MAX_DEPTH} deep", hint="compute a part of it in a stream of its own"
+            )
+        yield self._depth == 1
+        self._depth -= 1
+
+    def since(self, first: Token) -> Place:
+        """From a token to the last one taken."""
+        last = self.previous or first
+        return self.source.place(first.start, max(first.end, last.end))
+
+    def mistake(self, message: str, token: Token | None = None, *, hint: str = "") -> SyntaxMistake:
+        token = token or self.peek()
+        return SyntaxMistake(message, hint=hint, place=self.source.place(token.start, token.end))
+
+    def expected(self, what: str, *, near: tuple[str, ...] = (), hint: str = "") -> SyntaxMistake:
+        """What should stand here; with `near` words, one that is misspelt here or just before is named."""
+        token = self.peek()
+        if not hint and near:
+            hint = self._misspelt(near)
+        found = "but nothing follows" if token.kind is Kind.END else f"found {token.written}"
+        return self.mistake(f"expected {what}, {found}", token, hint=hint)
+
+    def _misspelt(self, near: tuple[str, ...]) -> str:
+        token, before = self.peek(), self.previous
+        if token.kind is Kind.WORD and (hint := misspelt(token.value, near)):
+            return hint
+        # A misspelt keyword is taken for a name, and what follows it is what cannot stand there.
+        if before is not None and before.kind is Kind.WORD and before.value not in RESERVED:
+            hint = misspelt(before.value, near)
+            return hint and f"{before.written}: {hint}"
+        return ""
+
+
+def misspelt(word: str, near: tuple[str, ...]) -> str:
+    """The keyword that is meant, if one is near. Keywords are few, so they must be nearer than names."""
+    if word in near:
+        return ""
+    found = difflib.get_close_matches(word, near, n=1, cutoff=0.7)
+    return f"did you mean {found[0]}?" if found else ""
+
+
+def whole_number(cursor: Cursor, token: Token, *, negative: bool = False) -> int:
+    digits = token.value.lstrip("0") or "0"
+    value = int(digits) if len(digits) < 20 else 1 << 64
+    if value > (1 << 63) - (not negative):
+        raise cursor.mistake("this number is too large for BIGINT", token, hint="write it with a decimal point")
+    return -value if negative else value
+
+
+def either(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,133 @@
+"""Text becomes statements: the doors of this room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from potok.sql.errors import SqlError, SyntaxMistake
+from potok.sql.syntax import ast
+from potok.sql.syntax.cursor import Cursor
+from potok.sql.syntax.expressions import expression
+from potok.sql.syntax.statements import statement
+from potok.sql.syntax.tokens import Kind, Source, Token, scan
+from potok.sql.syntax.variables import expand
+
+T = TypeVar("T")
+
+_GROWS = re.compile(r"""[\w@'`".-]{2}""")
+"""Neighbours that would grow together if a variable between them were replaced without a space."""
+
+
+def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed]:
+    """The statements of a script, each of which ends with `;`.
+
+    A DEFINE counts for the statements after it. Places are those in `text`.
+
+    >>> [parsed.statement.name for parsed in parse_script("DEFINE s = 'a'; DROP STREAM ${s};")][1]
+    'A'
+    """
+    source = Source(text)
+    known = dict(variables or {})
+
+    def parse() -> list[ast.Parsed]:
+        found = []
+        for tokens in _split(source, scan(source)):
+            parsed = _parse(source, tokens, known)
+            found.append(parsed)
+            if isinstance(parsed.statement, ast.Define):
+                _define(parsed.statement, known)
+        return found
+
+    return _placed(text, parse)
+
+
+def parse_statement(text: str) -> ast.Statement:
+    """The only statement of a text; the `;` may be left out."""
+
+    def parse() -> ast.Statement:
+        source = Source(text)
+        tokens = scan(source)
+        if len(tokens) > 1 and tokens[-2].written == ";":
+            del tokens[-2]
+        for token in tokens:
+            if token.written == ";":
+                raise SyntaxMistake("only one statement can stand here", place=source.place(token.start, token.end))
+        return _parse(source, tokens, {}).statement
+
+    return _placed(text, parse)
+
+
+def parse_expression(text: str) -> ast.Expression:
+    """The expression that a text is."""
+
+    def parse() -> ast.Expression:
+        source = Source(text)
+        cursor = Cursor(source, expand(source, scan(source), {}))
+        found = expression(cursor)
+        if not cursor.done:
+            raise cursor.mistake(f"the expression should end here, found {cursor.peek().written}")
+        return found
+
+    return _placed(text, parse)
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text ends with `;`, outside of quotes and comments; the prompt waits for more if not."""
+    try:
+        tokens = scan(Source(text))
+    except SyntaxMistake as mistake:
+        return "never closed" not in mistake.message and text.rstrip().endswith(";")
+    return len(tokens) > 1 and tokens[-2].written == ";"
+
+
+def _placed(text: str, parse: Callable[[], T]) -> T:
+    try:
+        return parse()
+    except SqlError as error:
+        raise error.in_text(text) from None
+
+
+def _split(source: Source, tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each statement, without its `;` and with an END; empty statements are passed over."""
+    statements: list[list[Token]] = []
+    current: list[Token] = []
+    for token in tokens:
+        if token.kind is Kind.END and current:
+            place = source.place(token.start, token.end)
+            raise SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
+        if token.kind is not Kind.SYMBOL or token.value != ";":
+            current.append(token)
+        elif current:
+            end = current[-1].end
+            statements.append([*current, Token(Kind.END, "", ";", end, token.end)])
+            current = []
+    return statements
+
+
+def _parse(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:
+    expanded = expand(source, tokens, variables)
+    found = statement(Cursor(source, expanded))
+    return ast.Parsed(found, _text(source, expanded), found.at)
+
+
+def _text(source: Source, tokens: list[Token]) -> str:
+    """What the statement says, with its variables replaced and its comments kept."""
+    parts: list[str] = []
+    at, changed = tokens[0].start, False
+    for token in tokens[:-1]:
+        between = source.text[at : token.start]
+        before, changed = changed, token.written != source.text[token.start : token.end]
+        if not between and parts and (before or changed) and _GROWS.fullmatch(parts[-1][-1] + token.written[0]):
+            between = " "
+        parts += [between, token.written]
+        at = token.end
+    return "".join(parts) + ";"
+
+
+def _define(define: ast.Define, known: dict[str, str]) -> None:
+    for name in [name for name in known if name.upper() == define.name.upper()]:
+        del known[name]
+    if define.value is not None:
+        known[define.name] = define.value

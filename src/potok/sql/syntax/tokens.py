@@ -1,0 +1,142 @@
+"""Text becomes tokens, each with its place.
+
+The scanner and the grammar are our own. A general SQL parser knows neither the words nor the operators of ksqlDB (`:=`,
+`->` for fields, `=>`, `${x}`, EMIT, WITHIN), drops the places of most nodes, accepts what ksqlDB refuses, and takes
+longer to import than all scripts of a day take to parse.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+
+from potok.sql.errors import Place, SyntaxMistake
+
+
+class Kind(Enum):
+    WORD = "word"
+    QUOTED = "quoted name"
+    STRING = "text"
+    INTEGER = "whole number"
+    DECIMAL = "decimal number"
+    FLOAT = "floating point number"
+    SYMBOL = "symbol"
+    VARIABLE = "variable"
+    END = "end"
+
+
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`value` is a word in upper case, or what stands between quotes; `written` is the text as it stands."""
+
+    kind: Kind
+    value: str
+    written: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skip>\s+ | --[^\r\n]* | /\*.*?\*/)
+    | (?P<WORD>[A-Za-z_][A-Za-z0-9_@]*)
+    | (?P<FLOAT>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+(?![A-Za-z0-9_@]))
+    | (?P<DECIMAL>[0-9]+\.[0-9]*(?![A-Za-z0-9_@])|\.[0-9]+(?![A-Za-z0-9_@]))
+    | (?P<INTEGER>[0-9]+(?![A-Za-z0-9_@.]))
+    | (?P<digits>\.?[0-9][A-Za-z0-9_@.]*)
+    | (?P<STRING>'(?:[^']|'')*')
+    | (?P<QUOTED>`(?:[^`]|``)*`|"(?:[^"]|"")*")
+    | (?P<VARIABLE>\$\{[A-Za-z_][A-Za-z0-9_@]*\})
+    | (?P<SYMBOL><>|!=|<=|>=|\|\||:=|->|=>|/(?!\*)|[-+*%=<>(),.;\[\]])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_UNCLOSED = {"'": "text", "`": "name", '"': "name", "/*": "comment"}
+_CLOSING = {"/*": "*/"}
+
+
+class Source:
+    """A script, and where in it an offset is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        at = 0
+        for line in text.splitlines(keepends=True) or [""]:
+            self._starts.append(at)
+            self._ends.append(at + len(line.splitlines()[0]) if line else at)
+            at += len(line)
+
+    def place(self, start: int, end: int) -> Place:
+        """From `start` to `end`, or to the end of the line on which it starts."""
+        line = bisect_right(self._starts, start) - 1
+        return Place(line + 1, start - self._starts[line] + 1, max(1, min(end, self._ends[line]) - start))
+
+
+def scan(source: Source) -> list[Token]:
+    """The tokens of a script, with one of kind END behind them."""
+    text, tokens, at = source.text, [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _unreadable(source, at)
+        at = match.end()
+        group = match.lastgroup or ""
+        if group == "skip":
+            continue
+        if group == "digits":
+            raise _starts_with_digit(source, match)
+        tokens.append(_token(Kind[group], match))
+    end = tokens[-1].end if tokens else len(text.rstrip())
+    tokens.append(Token(Kind.END, "", "", end, end))
+    return tokens
+
+
+def _token(kind: Kind, match: re.Match[str]) -> Token:
+    written = match.group()
+    value = written
+    if kind is Kind.WORD:
+        value = written.upper()
+    elif kind in (Kind.STRING, Kind.QUOTED):
+        value = written[1:-1].replace(written[0] * 2, written[0])
+    elif kind is Kind.VARIABLE:
+        value = written[2:-1]
+    elif written == "!=":
+        value = "<>"
+    return Token(kind, value, written, match.start(), match.end())
+
+
+def _starts_with_digit(source: Source, match: re.Match[str]) -> SyntaxMistake:
+    written = match.group()
+    number = re.match(r"[0-9]+", written)
+    rest = written[number.end() :] if number else ""
+    hint = f"write `{written}` in backticks if it is a name"
+    if number and rest.isalpha():
+        hint += f", or a space between {number.group()} and {rest}"
+    return SyntaxMistake(f"{written} is neither a number nor a name", hint=hint, place=source.place(*match.span()))
+
+
+def _unreadable(source: Source, at: int) -> SyntaxMistake:
+    text = source.text
+    for opening, what in _UNCLOSED.items():
+        if text.startswith(opening, at):
+            closing = _CLOSING.get(opening, opening)
+            return SyntaxMistake(
+                f"this {what} is never closed", hint=f"end it with {closing}", place=source.place(at, len(text))
+            )
+    if text.startswith("${", at):
+        return SyntaxMistake(
+            "this is no variable",
+            hint="write ${name}: a letter or _, then letters, digits and _",
+            place=source.place(at, at + 2),
+        )
+    char = text[at]
+    hint = "write names with other letters than A to Z in backticks" if char.isalpha() else ""
+    shown = char if char.isprintable() else f"U+{ord(char):04X}"
+    return SyntaxMistake(f"{shown} means nothing here", hint=hint, place=source.place(at, at + 1))

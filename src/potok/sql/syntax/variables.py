@@ -1,0 +1,83 @@
+"""`${name}`: a variable stands for a name or a value, and may stand inside of text.
+
+Tokens are replaced, not text, so that a variable can never end a text or begin another clause. `$${` in a text is the
+text `${`. Names of variables have no case. ksqlDB leaves a variable in a text as it is if it is not defined, so that a
+topic called `${topic}` is asked for; here that is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from potok.sql.errors import SyntaxMistake, UnknownName, closest
+from potok.sql.syntax.tokens import NUMBERS, Kind, Source, Token, scan
+from potok.sql.syntax.words import RESERVED
+
+_IN_TEXT = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_@]*)\}")
+_CONSTANTS = ("TRUE", "FALSE", "NULL")
+
+
+def quoted_text(text: str) -> str:
+    """A text in quotes, so that it is read back as it is."""
+    return "'" + text.replace("'", "''").replace("${", "$${") + "'"
+
+
+def expand(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> list[Token]:
+    """The tokens with their variables replaced; each replacement has the place of its variable."""
+    if all(token.kind is not Kind.VARIABLE and "${" not in token.written for token in tokens):
+        return tokens
+    found: list[Token] = []
+    for token in tokens:
+        if token.kind is Kind.VARIABLE:
+            found += _meaning(source, token, _value(source, token, token.value, variables))
+        elif token.kind is Kind.STRING and "${" in token.value:
+            found.append(_filled(source, token, variables))
+        else:
+            found.append(token)
+    return found
+
+
+def _value(source: Source, token: Token, name: str, known: Mapping[str, str]) -> str:
+    for defined, value in known.items():
+        if defined.upper() == name.upper():
+            return value
+    hint = closest(name, known) or f"DEFINE {name} = '...';"
+    if token.kind is Kind.STRING:
+        hint += f" Write $${{{name}}} for the text ${{{name}}} itself."
+    at = token.start + token.written.find(f"${{{name}}}")
+    place = source.place(at, at + len(name) + 3)
+    raise UnknownName(f"there is no variable {name}", hint=hint, place=place)
+
+
+def _filled(source: Source, token: Token, known: Mapping[str, str]) -> Token:
+    def replacement(match: re.Match[str]) -> str:
+        return match[1] or _value(source, token, match[2], known)
+
+    value = _IN_TEXT.sub(replacement, token.value)
+    return replace(token, value=value, written=quoted_text(value))
+
+
+def _meaning(source: Source, token: Token, value: str) -> list[Token]:
+    """One name or one value; a number may have a sign."""
+    try:
+        tokens = scan(Source(value))[:-1]
+    except SyntaxMistake:
+        tokens = []
+    signed = len(tokens) == 2 and tokens[0].value == "-" and tokens[1].kind in NUMBERS
+    if not signed and not (len(tokens) == 1 and tokens[0].kind not in (Kind.SYMBOL, Kind.VARIABLE)):
+        raise SyntaxMistake(
+            f'{token.written} is "{value}", which is neither a name nor a value',
+            hint=f"write '{token.written}' where a text is meant, or DEFINE it with its quotes: '''text'''",
+            place=source.place(token.start, token.end),
+        )
+    return [replace(_no_keyword(part), start=token.start, end=token.end) for part in tokens]
+
+
+def _no_keyword(token: Token) -> Token:
+    """A word that comes out of a variable is a name, whatever it means elsewhere."""
+    if token.kind is Kind.WORD and token.value not in _CONSTANTS:
+        written = f"`{token.value}`" if token.value in RESERVED else token.written
+        return replace(token, kind=Kind.QUOTED, written=written)
+    return token

@@ -1,0 +1,96 @@
+"""Durations, WINDOW and WITHIN."""
+
+from __future__ import annotations
+
+from potok.sql.syntax import ast
+from potok.sql.syntax.cursor import Cursor, either
+from potok.sql.syntax.tokens import Kind
+from potok.sql.syntax.words import UNITS
+
+MAX_MS = (1 << 63) - 1
+
+
+def duration(cursor: Cursor, *, zero: bool = True) -> int:
+    """`5 MINUTES` in milliseconds."""
+    token = cursor.peek()
+    if token.kind is not Kind.INTEGER:
+        raise cursor.expected("a duration such as 5 MINUTES")
+    number = cursor.integer("a whole number")
+    unit = cursor.peek()
+    if unit.kind is not Kind.WORD or unit.value not in UNITS:
+        names = tuple(name for name in UNITS if name.endswith("S"))
+        raise cursor.expected(either(names), near=tuple(UNITS))
+    cursor.take()
+    if not number and not zero:
+        raise cursor.mistake("this duration must be longer than nothing", token)
+    if number * UNITS[unit.value] > MAX_MS:
+        raise cursor.mistake("this duration is too long", token)
+    return number * UNITS[unit.value]
+
+
+def window(cursor: Cursor) -> ast.WindowClause:
+    """What follows WINDOW. A name before the kind is allowed, and means nothing, as in ksqlDB."""
+    kinds = ("TUMBLING", "HOPPING", "SESSION")
+    first = cursor.previous or cursor.peek()
+    if cursor.at_name() and any(cursor.at(kind, ahead=1) for kind in kinds):
+        cursor.take()
+    kind = cursor.one_of(*kinds)
+    cursor.expect_symbol("(", hint=f"write {_example(kind)}")
+    if kind != "SESSION":
+        cursor.expect("SIZE")
+    size = duration(cursor, zero=False)
+    advance = None
+    if kind == "HOPPING":
+        cursor.expect_symbol(",", hint=f"write {_example(kind)}")
+        cursor.expect("ADVANCE", "BY")
+        advance = duration(cursor, zero=False)
+    retention, grace = _limits(cursor)
+    cursor.expect_symbol(")")
+    return ast.WindowClause(kind, size, advance, retention, grace, at=cursor.since(first))
+
+
+def _limits(cursor: Cursor) -> tuple[int | None, int | None]:
+    retention: int | None = None
+    grace: int | None = None
+    while cursor.accept_symbol(","):
+        token = cursor.peek()
+        if cursor.accept("RETENTION"):
+            twice, retention = retention is not None, duration(cursor, zero=False)
+        elif cursor.accept("GRACE"):
+            cursor.expect("PERIOD")
+            twice, grace = grace is not None, duration(cursor)
+        else:
+            raise cursor.expected("RETENTION or GRACE PERIOD", near=("RETENTION", "GRACE"))
+        if twice:
+            raise cursor.mistake(f"{token.value} is given twice", token)
+    return retention, grace
+
+
+def within(cursor: Cursor) -> ast.Within:
+    """What follows WITHIN: `1 HOUR`, or `(1 HOUR, 2 HOURS)` before and after; then perhaps a grace period."""
+    first = cursor.previous or cursor.peek()
+    grace = None
+    if cursor.accept_symbol("("):
+        before = duration(cursor)
+        after = before
+        if cursor.at_symbol(",") and not cursor.at("GRACE", ahead=1):
+            cursor.take()
+            after = duration(cursor)
+        if cursor.accept_symbol(","):
+            cursor.expect("GRACE", "PERIOD")
+            grace = duration(cursor)
+        cursor.expect_symbol(")")
+    else:
+        before = after = duration(cursor)
+    if grace is None and cursor.accept("GRACE"):
+        cursor.expect("PERIOD")
+        grace = duration(cursor)
+    return ast.Within(before, after, grace, at=cursor.since(first))
+
+
+def _example(kind: str) -> str:
+    return {
+        "TUMBLING": "WINDOW TUMBLING (SIZE 1 HOUR)",
+        "HOPPING": "WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 10 MINUTES)",
+        "SESSION": "WINDOW SESSION (30 MINUTES)",
+    }[kind]

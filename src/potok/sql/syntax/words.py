@@ -1,0 +1,77 @@
+"""The words of the language: which of them cannot be names, and which begin or continue a clause."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+RESERVED: Final = _words(
+    """
+    ALL AND AS BETWEEN BY CASE CAST CREATE DELETE DESCRIBE DISTINCT DROP ELSE END EXISTS FALSE FROM FULL GROUP HAVING IN
+    INNER INSERT INTO IS JOIN LEFT LIKE LIMIT LIST NOT NULL ON OR OUTER PRINT RIGHT SELECT STREAM TABLE TERMINATE THEN
+    TOPIC TRUE UNSET VALUES WHEN WHERE WINDOW WITH WITHIN
+    """
+)
+"""A name that is one of these must be quoted. ksqlDB reserves more; whatever can be told apart is a name here."""
+
+CONSTRUCTORS: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
+
+CLAUSE_PAIRS: Final = frozenset(
+    {("PARTITION", "BY"), ("ORDER", "BY"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"), ("GRACE", "PERIOD")}
+)
+"""Words that may be names, and begin a clause together with the word after them."""
+
+QUOTED_TO_BE_SURE: Final = (
+    RESERVED
+    | CONSTRUCTORS
+    | {first for first, _ in CLAUSE_PAIRS}
+    | _words("COLUMN EXTENDED FUNCTION IF OF QUERY STREAMS TABLES")
+)
+"""Names that are written in quotes, whether or not their place would tell."""
+
+UNLIKELY_NAMES: Final = RESERVED - _words(
+    """
+    ALL CREATE DELETE DESCRIBE DROP EXISTS FULL INSERT LEFT LIST OUTER PRINT RIGHT STREAM TABLE TERMINATE TOPIC UNSET
+    VALUES
+    """
+)
+"""Words where a value should stand that are hardly meant as names: something before them is missing."""
+
+UNIT_MS: Final = {
+    "MILLISECOND": 1,
+    "SECOND": 1_000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": 86_400_000,
+}
+UNITS: Final = UNIT_MS | {f"{unit}S": ms for unit, ms in UNIT_MS.items()}
+
+STATEMENTS: Final = (
+    "SELECT",
+    "CREATE",
+    "ALTER",
+    "DROP",
+    "INSERT",
+    "SHOW",
+    "LIST",
+    "DESCRIBE",
+    "EXPLAIN",
+    "PRINT",
+    "TERMINATE",
+    "PAUSE",
+    "RESUME",
+    "SET",
+    "UNSET",
+    "DEFINE",
+    "UNDEFINE",
+    "RUN",
+    "ASSERT",
+)
+"""The words that a statement begins with."""
+
+CLAUSES: Final = ("FROM", "WINDOW", "WHERE", "GROUP BY", "PARTITION BY", "HAVING", "ORDER BY", "EMIT", "LIMIT")
+"""The clauses of a query, in the order in which they must stand."""

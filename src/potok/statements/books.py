@@ -1,0 +1,197 @@
+"""The catalogue and the queries that should run: what the commands so far come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from potok.log.broker import Broker
+from potok.sql.catalog import AlreadyThere, Catalog, Source, SourceColumn
+from potok.sql.definitions import defined
+from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.lowering.persist import lower_create, lower_insert, lower_source_table
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.sql.syntax.type_names import resolve
+from potok.sql.types import quoted, type_name
+from potok.statements.command_log import Command
+from potok.statements.errors import UnknownQuery
+from potok.topology.graph import Topology
+
+OFFSET_RESET = "auto.offset.reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A query that should run: `begin` is where one that never ran begins."""
+
+    query_id: str
+    text: str
+    kind: str
+    """CSAS, CTAS, INSERT or SOURCE TABLE."""
+    source: str
+    topology: Topology
+    begin: str = "earliest"
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What is known, and what should run. Never changed: a command makes other books."""
+
+    catalog: Catalog
+    queries: dict[str, Wanted]
+
+    def after(self, parsed: ast.Parsed, command: Command, broker: Broker) -> Books:
+        """The books after one more command. Raises the `SqlError` that says why it cannot be."""
+        try:
+            return _Writing(self, parsed, command, broker).books()
+        except (Refused, UnknownName) as error:
+            raise error.in_text(parsed.text) from None
+
+    def readers(self, source: Source) -> list[str]:
+        """The queries that read what a source writes to or reads from, besides the one that writes it."""
+        found = [q for q in self.queries.values() if source.topic in q.topology.source_topics]
+        return sorted(query.query_id for query in found if query.query_id != source.table_of or query.kind == "CTAS")
+
+    def writers(self, source: Source) -> list[str]:
+        return sorted(q.query_id for q in self.queries.values() if source.topic in q.topology.sink_topics)
+
+
+EMPTY = Books(Catalog(), {})
+
+
+def parsed_of(command: Command) -> ast.Parsed:
+    (found,) = parse_script(command.text)
+    return found
+
+
+class _Writing:
+    """One command carried out on the books."""
+
+    def __init__(self, before: Books, parsed: ast.Parsed, command: Command, broker: Broker) -> None:
+        self._before, self._command, self._broker = before, command, broker
+        self._parsed, self._catalog = parsed, before.catalog
+
+    def books(self) -> Books:
+        statement = self._parsed.statement
+        match statement:
+            case ast.CreateSource():
+                return self._create(statement)
+            case ast.CreateAs():
+                return self._create_as(statement)
+            case ast.InsertSelect():
+                return self._insert(statement)
+            case ast.CreateType():
+                return self._create_type(statement)
+            case ast.AlterSource():
+                return self._alter(statement)
+            case ast.Drop():
+                return self._drop(statement)
+            case ast.Steer():
+                return self._steer(statement)
+        raise TypeError(f"{type(statement).__name__} changes no catalogue")
+
+    def _create(self, statement: ast.CreateSource) -> Books:
+        known = self._catalog.sources.get(statement.name)
+        if known is not None and not statement.or_replace:
+            raise AlreadyThere(known, statement.at)
+        source = defined(statement, self._catalog, self._parsed.text)
+        source = replace(source, partitions=source.partitions or self._partitions(source.topic))
+        queries = dict(self._before.queries)
+        if source.is_table and source.read_only:
+            query_id = self._command.query_id
+            source = replace(source, query="", table_of=query_id)
+            topology = lower_source_table(source, query_id)
+            queries[query_id] = Wanted(query_id, self._parsed.text, "SOURCE TABLE", source.name, topology)
+        return Books(self._catalog.with_source(source), queries)
+
+    def _partitions(self, topic: str) -> int | None:
+        return self._broker.partitions(topic) if self._broker.has_topic(topic) else None
+
+    def _create_as(self, statement: ast.CreateAs) -> Books:
+        known = self._catalog.sources.get(statement.name)
+        if known is not None and not statement.or_replace:
+            raise AlreadyThere(known, statement.at)
+        if known is not None and known.is_table != statement.is_table:
+            hint = f"DROP {known.kind} {quoted(known.name)} first"
+            raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
+        query_id = self._command.query_id
+        made = lower_create(statement, self._catalog, query_id, self._parsed.text)
+        kind = "CTAS" if statement.is_table else "CSAS"
+        wanted = Wanted(query_id, self._parsed.text, kind, statement.name, made.topology, self._begin)
+        return Books(self._catalog.with_source(made.source), {**self._before.queries, query_id: wanted})
+
+    def _insert(self, statement: ast.InsertSelect) -> Books:
+        query_id = self._command.query_id
+        made = lower_insert(statement, self._catalog, query_id)
+        wanted = Wanted(query_id, self._parsed.text, "INSERT", statement.name, made.topology, self._begin)
+        return replace(self._before, queries={**self._before.queries, query_id: wanted})
+
+    @property
+    def _begin(self) -> str:
+        return self._command.properties.get(OFFSET_RESET, "earliest")
+
+    def _create_type(self, statement: ast.CreateType) -> Books:
+        if statement.name in self._catalog.types:
+            shown = type_name(self._catalog.types[statement.name])
+            hint = f"it stands for {shown}; DROP TYPE {quoted(statement.name)} first"
+            raise Refused(f"there is a type {quoted(statement.name)} already", hint=hint, place=statement.at)
+        type_ = resolve(statement.type, self._catalog.types)
+        return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))
+
+    def _alter(self, statement: ast.AlterSource) -> Books:
+        source = self._catalog.source(statement.name, statement.at)
+        if source.is_table != statement.is_table:
+            hint = f"write ALTER {source.kind} {quoted(source.name)}"
+            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
+        if source.query:
+            hint = "CREATE OR REPLACE it with the query that has the column"
+            raise Refused(f"{quoted(source.name)} has the columns of its query", hint=hint, place=statement.at)
+        columns = list(source.columns)
+        for column in statement.columns:
+            if source.column(column.name) is not None:
+                hint = "choose another name"
+                raise Refused(f"there is a column {quoted(column.name)} already", hint=hint, place=column.at)
+            columns.append(SourceColumn(column.name, resolve(column.type, self._catalog.types)))
+        altered = replace(source, columns=tuple(columns))
+        return replace(self._before, catalog=self._catalog.with_source(altered))
+
+    def _drop(self, statement: ast.Drop) -> Books:
+        if statement.kind == "TYPE":
+            if statement.name not in self._catalog.types:
+                raise _unknown_type(statement, self._catalog)
+            return replace(self._before, catalog=self._catalog.without_type(statement.name))
+        source = self._catalog.source(statement.name, statement.at)
+        if source.kind != statement.kind:
+            hint = f"write DROP {source.kind} {quoted(source.name)}"
+            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
+        own = {source.query, source.table_of}
+        others = [i for i in (*self._before.readers(source), *self._before.writers(source)) if i not in own]
+        if others:
+            hint = f"end them first: {' '.join(f'TERMINATE {query_id};' for query_id in dict.fromkeys(others))}"
+            raise Refused(
+                f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}", hint=hint, place=statement.at
+            )
+        left = {query_id: wanted for query_id, wanted in self._before.queries.items() if query_id not in own}
+        return Books(self._catalog.without_source(source.name), left)
+
+    def _steer(self, statement: ast.Steer) -> Books:
+        queries = dict(self._before.queries)
+        chosen = list(queries) if statement.query_id == "ALL" else [self._known(statement.query_id, statement.at)]
+        for query_id in chosen:
+            if statement.action == "TERMINATE":
+                del queries[query_id]
+            else:
+                queries[query_id] = replace(queries[query_id], paused=statement.action == "PAUSE")
+        return replace(self._before, queries=queries)
+
+    def _known(self, query_id: str, place: Place) -> str:
+        known = list(self._before.queries)
+        if query_id not in known:
+            raise UnknownQuery(query_id, known, closest(query_id, known), place)
+        return query_id
+
+
+def _unknown_type(statement: ast.Drop, catalog: Catalog) -> UnknownName:
+    hint = closest(statement.name, catalog.types) or "SHOW TYPES lists them"
+    return UnknownName(f"there is no type {quoted(statement.name)}", hint=hint, place=statement.at)

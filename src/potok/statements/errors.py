@@ -1,0 +1,32 @@
+"""What can go wrong with a catalogue and its queries."""
+
+from __future__ import annotations
+
+from potok.errors import QueryError
+from potok.sql.errors import Place, Refused
+from potok.sql.types import quoted
+
+
+class CatalogueMoved(QueryError):
+    """Somebody else has changed the catalogue between a look and a change."""
+
+    def __init__(self) -> None:
+        super().__init__("the catalogue was changed by somebody else", hint="send the statement again")
+
+
+class NotRunningHere(QueryError):
+    """A query is asked for where none are run."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} needs queries to run, and none run here",
+            hint="send it to a server: potok serve, then potok sql --server http://localhost:8088",
+        )
+
+
+class UnknownQuery(Refused):
+    """A query id that nobody has."""
+
+    def __init__(self, query_id: str, known: list[str], hint: str, place: Place | None) -> None:
+        there = hint or (f"there are {', '.join(known)}" if known else "no query runs: SHOW QUERIES")
+        super().__init__(f"there is no query {quoted(query_id)}", hint=there, place=place)

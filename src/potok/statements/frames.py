@@ -1,0 +1,133 @@
+"""Rows as Arrow columns by the slots of their fields: what pull and push queries compute on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.expressions.expr import Column
+from potok.records.convert import Reading
+from potok.records.fit import fit
+from potok.records.schema import Schema
+from potok.sql.catalog import Source
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import Typed
+from potok.sql.functions.function import Context
+from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Field, Rows
+from potok.sql.types import BIGINT
+from potok.statements.results import Row
+from potok.topology.nodes import Node
+from potok.views.row_reader import FoundRows
+
+_NOWHERE = Node("rows", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Columns by slot, all of one length."""
+
+    columns: Mapping[str, pa.Array]
+    rows: int
+
+    def take(self, places: np.ndarray[Any, Any] | pa.Array) -> Frame:
+        chosen = pa.array(places)
+        return Frame({slot: column.take(chosen) for slot, column in self.columns.items()}, len(chosen))
+
+    def where(self, condition: Typed, context: Context) -> Frame:
+        """The rows for which a condition is true; what is NULL is not."""
+        mask = compute(condition, self.columns, self.rows, context)
+        if mask.true_count == self.rows:
+            return self
+        return self.take(pc.indices_nonzero(mask))
+
+    def head(self, count: int) -> Frame:
+        if self.rows <= count:
+            return self
+        return Frame({slot: column.slice(0, count) for slot, column in self.columns.items()}, count)
+
+    def with_columns(self, columns: Mapping[str, pa.Array]) -> Frame:
+        return Frame({**self.columns, **columns}, self.rows)
+
+    def computed(self, expressions: Iterable[Typed], context: Context) -> list[pa.Array]:
+        return [compute(expression, self.columns, self.rows, context) for expression in expressions]
+
+
+def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
+    """One frame after the other; without any, an empty one with these fields."""
+    if len(frames) == 1:
+        return frames[0]
+    if not frames:
+        return Frame({field.slot: pa.nulls(0, field.type) for field in fields}, 0)
+    slots = frames[0].columns
+    columns = {slot: pa.concat_arrays([frame.columns[slot] for frame in frames]) for slot in slots}
+    return Frame(columns, sum(frame.rows for frame in frames))
+
+
+def source_fields(source: Source, alias: str, *, positions: bool) -> tuple[Field, ...]:
+    """The columns of a source in the order of `*`, and the hidden ones behind them; `positions` says that rows are
+    records, which lie somewhere in a topic."""
+
+    def field(name: str, type_: pa.DataType, *, is_key: bool = False, hidden: bool = False) -> Field:
+        return Field(name, alias, type_, Column(type_, alias, (name,)), is_key, hidden)
+
+    fields = [field(c.name, c.type, is_key=True) for c in source.keys]
+    if source.window is not None:
+        fields += [field(name, BIGINT, is_key=True) for name in WINDOW_BOUNDS]
+    fields += [field(c.name, c.type) for c in source.columns if not c.is_key]
+    pseudo = PSEUDO if positions else {"ROWTIME": BIGINT}
+    return (*fields, *(field(name, type_, hidden=True) for name, type_ in pseudo.items()))
+
+
+def rows_with(fields: Sequence[Field], *, is_table: bool, joined: bool = False) -> Rows:
+    """Fields as the names of a query, for scopes: no step of a topology makes them."""
+    keys = tuple(field for field in fields if field.is_key and field.name not in WINDOW_BOUNDS)
+    return Rows(_NOWHERE, is_table, tuple(fields), None, keys, joined)
+
+
+def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Python values as a column; what does not fit its type was never of it, and is NULL."""
+    schema = Schema.of(type_)
+    assert schema is not None
+    return fit(values, schema, Reading.PYTHON).column
+
+
+def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[str]) -> Frame:
+    """Rows of a table under the slots of its fields; only those that are `wanted`."""
+    columns: dict[str, pa.Array] = {}
+    keys, bounds = found.keys, found.bounds
+    if source.window is not None and not bounds:
+        # The key of a topic with windows holds them itself.
+        bounds = [(key["start"], key["end"]) for key in keys]
+        keys = [key["key"] for key in keys]
+    several = len(source.keys) > 1
+    for column in source.keys:
+        if (slot := f"{alias}.{column.name}") in wanted:
+            columns[slot] = typed_column([key[column.name] for key in keys] if several else keys, column.type)
+    for index, name in enumerate(WINDOW_BOUNDS if source.window is not None else ()):
+        if (slot := f"{alias}.{name}") in wanted:
+            columns[slot] = pa.array([both[index] for both in bounds], BIGINT)
+    for column in source.values:
+        if (slot := f"{alias}.{column.name}") in wanted:
+            columns[slot] = _value_column(found.values, column.name, column.type)
+    if (slot := f"{alias}.ROWTIME") in wanted:
+        columns[slot] = pa.array(found.times, BIGINT)
+    return Frame(columns, len(found))
+
+
+def _value_column(values: pa.Array | list[Any], name: str, type_: pa.DataType) -> pa.Array:
+    if isinstance(values, list):
+        return typed_column([None if value is None else value.get(name) for value in values], type_)
+    column = pc.struct_field(values, name)
+    return column if column.type == type_ else column.cast(type_)
+
+
+def python_rows(columns: Sequence[pa.Array], rows: int) -> list[Row]:
+    """Columns as rows of Python values: maps and structs are dicts."""
+    if not columns:
+        return [()] * rows
+    return list(zip(*(column.to_pylist(maps_as_pydicts="lossy") for column in columns), strict=True))

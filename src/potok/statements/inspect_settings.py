@@ -1,0 +1,35 @@
+"""What holds for a session: variables and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from potok.log.kafka.options import is_secret, masked_url
+from potok.settings import Settings
+from potok.statements.listing import listed, texts
+from potok.statements.results import Row, Rows
+
+_HIDDEN = "[hidden]"
+_PLACES = ("broker", "state")
+"""Settings that are URLs, in which a password may stand."""
+
+
+def show_variables(variables: Mapping[str, str]) -> Rows:
+    return listed("variables", texts("Variable Name", "Value"), sorted(variables.items()))
+
+
+def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:
+    """What was SET, and the settings of the process. Passwords are not shown."""
+    rows: list[Row] = [(name, "SESSION", "SET", value) for name, value in sorted(properties.items())]
+    for field in fields(Settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, Mapping):
+            rows += [
+                (f"{field.name}.{name}", "SERVER", "SETTING", _HIDDEN if is_secret(name) else str(text))
+                for name, text in sorted(value.items())
+            ]
+        else:
+            text = masked_url(str(value)) if field.name in _PLACES else str(value)
+            rows.append((field.name, "SERVER", "" if value == field.default else "SETTING", text))
+    return listed("properties", texts("Property", "Scope", "Default override", "Effective Value"), rows)

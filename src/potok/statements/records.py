@@ -1,0 +1,99 @@
+"""Records of a topic as frames: bytes read as a stream or table says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.records.formats.format import binary_column, format_named
+from potok.sql.catalog import Source
+from potok.sql.lowering.scope import WINDOW_BOUNDS
+from potok.sql.lowering.sources import HeaderColumn, Instants, key_serde
+from potok.sql.types import BIGINT, INT
+from potok.statements.frames import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """Records that could be read, and how many could not. `deletes` marks those without a value."""
+
+    frame: Frame
+    deletes: pa.Array
+    unreadable: int = 0
+
+
+class RecordReader:
+    """Turns batches of a topic into frames. Only columns that are `wanted` are read, as slots of the alias."""
+
+    def __init__(self, source: Source, alias: str, wanted: frozenset[str]) -> None:
+        self._source, self._alias = source, alias
+        names = {slot.removeprefix(f"{alias}.") for slot in wanted if slot.startswith(f"{alias}.")}
+        timed = source.column(source.timestamp) if source.timestamp and "ROWTIME" in names else None
+        self._timed = timed
+        self._names = names | ({timed.name} if timed is not None else set())
+        self._fields = [column for column in source.values if column.name in self._names]
+        self._keyed = any(column.name in self._names for column in source.keys) or not names.isdisjoint(WINDOW_BOUNDS)
+        serde = key_serde(source)
+        self._key_format, self._key_schema = format_named(serde.format), serde.schema
+        self._value_format, self._value_schema = format_named(source.value_format), source.value_schema
+
+    def read(self, batch: pa.RecordBatch, partition: int) -> ReadRecords:
+        bad: set[int] = set()
+        columns: dict[str, pa.Array] = {}
+        values = binary_column(batch.column("value"))
+        if self._keyed:
+            self._read_key(batch, columns, bad)
+        if self._fields:
+            names = [column.name for column in self._fields]
+            decoded = self._value_format.decode(values, self._value_schema, names)
+            bad.update(decoded.errors)
+            for column in self._fields:
+                columns[column.name] = pc.struct_field(decoded.column, column.name)
+        for header in self._source.headers:
+            if header.name in self._names:
+                columns[header.name] = _headers(batch.column("headers"), header.header or "")
+        self._read_place(batch, partition, columns, bad)
+        slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
+        frame, deletes = Frame(slots, batch.num_rows), values.is_null()
+        if not bad:
+            return ReadRecords(frame, deletes)
+        good = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(bad, np.int64, len(bad)))
+        return ReadRecords(frame.take(good), deletes.take(pa.array(good)), len(bad))
+
+    def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: set[int]) -> None:
+        source = self._source
+        decoded = self._key_format.decode(binary_column(batch.column("key")), self._key_schema)
+        bad.update(decoded.errors)
+        key: Any = decoded.column
+        if source.window is not None:
+            for name, part in zip(WINDOW_BOUNDS, ("start", "end"), strict=True):
+                columns[name] = pc.struct_field(key, part)
+            key = pc.struct_field(key, "key")
+        for column in source.keys:
+            columns[column.name] = pc.struct_field(key, column.name) if len(source.keys) > 1 else key
+
+    def _read_place(
+        self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: set[int]
+    ) -> None:
+        rows = batch.num_rows
+        if "ROWTIME" in self._names:
+            times = batch.column("timestamp")
+            if self._timed is not None:
+                times = Instants(self._source.timestamp_format)([columns[self._timed.name]], rows)
+                bad.update(np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)).tolist())
+            columns["ROWTIME"] = times
+        if "ROWPARTITION" in self._names:
+            columns["ROWPARTITION"] = pa.repeat(pa.scalar(partition, INT), rows)
+        if "ROWOFFSET" in self._names:
+            columns["ROWOFFSET"] = batch.column("offset").cast(BIGINT)
+
+
+def _headers(column: pa.Array, name: str) -> pa.Array:
+    """Records without headers have none, not NULL."""
+    empty = pa.scalar([], column.type)
+    whole = pc.if_else(column.is_null(), empty, column) if column.null_count else column
+    return HeaderColumn(name)([whole], len(whole))

@@ -1,0 +1,88 @@
+"""What a statement gives back: a message, rows, or rows that keep coming."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result; `is_key` tells those of the key."""
+
+    name: str
+    type: pa.DataType
+    is_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A statement that changed something: what happened, in a sentence."""
+
+    message: str
+    command_id: str = ""
+    """`stream/ORDERS/create`, as clients of ksqlDB expect."""
+    sequence: int = -1
+    """The number of the statement in the command log; -1 if it left nothing there."""
+    query_id: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A finite result. `kind` says of what: `query` for a pull query, else `streams`, `tables`, `topics`, `queries`,
+    `functions`, `types`, `variables`, `properties`, `description`, `function`, `explanation`."""
+
+    kind: str
+    columns: tuple[ResultColumn, ...]
+    rows: tuple[Row, ...]
+    details: tuple[tuple[str, Any], ...] = ()
+    """More than fits a table: DESCRIBE EXTENDED and EXPLAIN have it, as pairs of heading and text or rows."""
+    query_id: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+
+class Push(ABC):
+    """Rows that keep coming, until the query has its LIMIT or somebody closes it. One thread reads, any may close."""
+
+    columns: tuple[ResultColumn, ...]
+    query_id: str
+
+    @abstractmethod
+    def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:
+        """The next rows, at least one; an empty list if none came in time; None when it is over."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the query behind it; harmless if it has ended."""
+
+    def __iter__(self) -> Iterator[Row]:
+        while (rows := self.next()) is not None:
+            yield from rows
+
+    def __enter__(self) -> Push:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+Result = Done | Rows | Push
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A statement of a script, and what it gave."""
+
+    text: str
+    result: Result

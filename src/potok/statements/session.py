@@ -1,0 +1,170 @@
+"""Statements from Python: what they give back, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from potok.log.broker import Broker
+from potok.log.open import open_broker
+from potok.settings import Settings
+from potok.sql.errors import Refused, SqlError, SyntaxMistake
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.statements.database import Database
+from potok.statements.inserts import insert_values
+from potok.statements.inspect import assert_topic, describe, explain, show
+from potok.statements.pull import check_pull, run_pull
+from potok.statements.push import check_push, start_print, start_push
+from potok.statements.results import Done, Executed, Push, Result
+
+CHANGES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.AlterSource | ast.Drop | ast.InsertSelect | ast.Steer
+"""Statements that change the catalogue."""
+
+
+class SqlSession:
+    """Carries out statements; variables and properties hold for the session alone.
+
+    >>> with SqlSession("file:./data") as sql:
+    ...     sql.execute("CREATE STREAM orders (id VARCHAR KEY, amount DOUBLE) WITH (KAFKA_TOPIC = 'orders');")
+    ...     sql.rows("SELECT * FROM order_counts WHERE user_id = 'u1';")
+
+    Args:
+        broker: Where the log is: a URL, a directory, a broker, or a database that others use as well.
+        settings: Any setting of `potok.toml`.
+    """
+
+    def __init__(self, broker: str | Path | Broker | Database | None = None, **settings: Any) -> None:
+        self._owns = not isinstance(broker, Database)
+        if isinstance(broker, Database):
+            self.database = broker
+        else:
+            given = None if broker is None or isinstance(broker, Broker) else str(broker)
+            chosen = Settings.load(broker=given, **settings)
+            self.database = Database(
+                broker if isinstance(broker, Broker) else open_broker(chosen.broker, chosen), chosen
+            )
+        self.variables: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
+
+    def execute(self, text: str, properties: Mapping[str, str] | None = None) -> list[Executed]:
+        """Carry out the statements of a text in their order. What came before one that fails has happened.
+
+        Args:
+            text: One statement or several, each with its `;`.
+            properties: For these statements alone, over those that were SET.
+        """
+        done = []
+        for parsed in parse_script(text, self.variables):
+            done.append(Executed(parsed.text, self.run(parsed, {**self.properties, **(properties or {})})))
+        return done
+
+    def rows(self, text: str) -> list[dict[str, Any]]:
+        """The rows of one statement that has some, as dicts."""
+        executed = self.execute(text if text.rstrip().endswith(";") else f"{text};")
+        result = executed[-1].result if executed else None
+        if result is None or isinstance(result, Done | Push):
+            if isinstance(result, Push):
+                result.close()
+            hint = "use execute for statements that change something, and for queries that keep running"
+            raise Refused("the statement gives no rows that end", hint=hint)
+        return result.as_dicts()
+
+    def run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
+        """Carry out one statement."""
+        try:
+            return self._run(parsed, properties)
+        except SqlError as error:
+            raise error.in_text(parsed.text) from None
+
+    def _run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
+        statement, database = parsed.statement, self.database
+        if isinstance(statement, CHANGES):
+            return database.apply(parsed, properties)
+        database.refresh()
+        match statement:
+            case ast.Query():
+                if statement.query.emit is None:
+                    return run_pull(database, statement.query, properties)
+                return start_push(database, statement.query, properties, parsed.text)
+            case ast.InsertValues():
+                return insert_values(database, statement)
+            case ast.Show():
+                return show(database, self, statement)
+            case ast.Describe():
+                return describe(database, statement)
+            case ast.Explain():
+                return explain(database, statement)
+            case ast.Print():
+                return start_print(database, statement)
+            case ast.AssertTopic():
+                return assert_topic(database, statement)
+            case ast.SetProperty():
+                return self._set(statement)
+            case ast.Define():
+                return self._define(statement)
+            case ast.RunScript():
+                return self._script(statement, properties)
+        raise TypeError(f"no way to carry out {type(statement).__name__}")
+
+    def _set(self, statement: ast.SetProperty) -> Done:
+        if statement.value is None:
+            self.properties.pop(statement.name, None)
+            return Done(f"Property '{statement.name}' unset")
+        self.properties[statement.name] = statement.value
+        return Done(f"Property '{statement.name}' set to '{statement.value}'")
+
+    def _define(self, statement: ast.Define) -> Done:
+        for name in [name for name in self.variables if name.upper() == statement.name.upper()]:
+            del self.variables[name]
+        if statement.value is None:
+            return Done(f"Variable {statement.name} undefined")
+        self.variables[statement.name] = statement.value
+        return Done(f"Variable {statement.name} is '{statement.value}'")
+
+    def _script(self, statement: ast.RunScript, properties: Mapping[str, str]) -> Done:
+        path = Path(statement.path)
+        try:
+            text = path.read_text()
+        except OSError as error:
+            hint = "the path is read as this process sees it"
+            raise Refused(f"the script cannot be read: {error}", hint=hint, place=statement.at) from error
+        done = self.execute(text, properties)
+        for executed in done:
+            if isinstance(executed.result, Push):
+                executed.result.close()
+        return Done(f"{len(done)} statements of {path} carried out")
+
+    def check(self, text: str) -> list[SqlError]:
+        """All that is wrong with a script, without carrying anything out. One statement builds on the other."""
+        books = self.database.books()
+        found: list[SqlError] = []
+        try:
+            script = parse_script(text, self.variables)
+        except SqlError as error:
+            return [error]
+        for parsed in script:
+            statement = parsed.statement
+            try:
+                if isinstance(statement, CHANGES):
+                    books = self.database.preview(parsed, self.properties, books)
+                elif isinstance(statement, ast.Query):
+                    checked = check_pull if statement.query.emit is None else check_push
+                    checked(books.catalog, statement.query)
+            except SyntaxMistake as error:
+                found.append(error.in_text(text))
+            except SqlError as error:
+                error.line_text = ""
+                found.append(error.in_text(text))
+        return found
+
+    def close(self) -> None:
+        if self._owns:
+            self.database.close()
+
+    def __enter__(self) -> SqlSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,111 @@
+"""A shared query is one of Spark's streaming queries, whoever takes part."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.shared.by_hand import counting, send
+from potok import StreamsBuilder
+from potok.engine.shared.member import MemberState
+from potok.engine.shared.shared_query import SharedQuery
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.settings import Settings
+from potok.views.together import read_together
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+
+def shared_at(directory: Path, **settings: Any) -> SharedQuery:
+    broker = EmbeddedBroker.shared(directory)
+    return SharedQuery(broker, Settings(broker=f"file:{directory}", shards=2, **settings))
+
+
+def total(shared: SharedQuery, name: str) -> int:
+    return sum(shared.tables(name)["counts"].all().values())
+
+
+def test_members_come_and_go_while_it_runs_and_spark_runs_one_query(spark: Any, tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    send(broker, 100)
+    with shared_at(tmp_path) as shared:
+        shared.add(counting("one"))
+        shared.wait_caught_up(60)
+        shared.add(counting("two"))
+        send(broker, 50)
+        shared.wait_caught_up(60)
+        assert total(shared, "one") == total(shared, "two") == 150
+        assert [query.name for query in spark.streams.active] == ["shared"]
+        shared.remove("one")
+        send(broker, 50)
+        shared.wait_caught_up(60)
+        assert (total(shared, "one"), total(shared, "two")) == (150, 200)
+    assert shared.wait(0)
+    with shared_at(tmp_path) as again:
+        again.add(counting("one"))
+        again.add(counting("two"))
+        again.wait_caught_up(60)
+        assert total(again, "one") == total(again, "two") == 200
+
+
+def deadly(name: str) -> StreamsBuilder:
+    """Ends the worker that comes to an order of 13."""
+    builder = StreamsBuilder(name)
+    orders = builder.stream("orders", value="user string, amount bigint")
+
+    def die(value: Any) -> bool:
+        if value["amount"] == 13:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return True
+
+    orders.filter(die).group_by("user").count(name="counts")
+    return builder
+
+
+def test_a_worker_that_is_killed_sets_its_member_aside_and_the_others_lose_nothing(spark: Any, tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    with shared_at(tmp_path) as shared:
+        shared.add(counting("sound"))
+        shared.add(deadly("deadly"))
+        send(broker, 100)
+        shared.wait_caught_up(60)
+        send(broker, 100, amount=13)
+        shared.wait_caught_up(120)
+        found = shared.members()
+        assert (found["sound"].state, found["deadly"].state) == (MemberState.RUNNING, MemberState.FAILED)
+        assert "a Python worker of Spark's died" in found["deadly"].error
+        assert (total(shared, "sound"), total(shared, "deadly")) == (200, 100)
+        assert shared.is_active
+
+
+def test_readers_see_the_tables_of_all_members_at_one_batch(spark: Any, tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    send(broker, 200)
+    seen: set[int] = set()
+    torn: list[Any] = []
+    with shared_at(tmp_path) as shared:
+        for name in ("one", "two"):
+            shared.add(counting(name))
+        shared.wait_caught_up(60)
+
+        def feed() -> None:
+            for _ in range(15):
+                send(broker, 200)
+                shared.wait_caught_up(60)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        while feeder.is_alive():
+            one, two = read_together(broker, ["one", "two"], lambda by: [by[name]["counts"].all() for name in by])
+            seen.add(sum(one.values()))
+            if one != two:
+                torn.append((one, two))
+        feeder.join()
+        assert total(shared, "one") == total(shared, "two") == 3_200
+    assert torn == []
+    assert len(seen) > 3, "the reader saw too few different cuts to prove anything"

@@ -1,0 +1,195 @@
+"""Many topologies share one loop over batches: they come, go, rest and fail without hurting each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.shared.by_hand import ByHand, counting, send
+from potok import StreamsBuilder
+from potok.engine.lock import QueryAlreadyRuns, QueryLock
+from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotMember
+from potok.engine.shared.joint_batch import Committed
+from potok.engine.shared.member import MemberState
+from potok.testing.outputs import read_outputs
+from potok.views.ledger_view import read_entry
+from potok.views.progress import read_progress
+from potok.views.together import read_together
+
+
+def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: ByHand) -> None:
+    send(shared.broker, 100)
+    for name in ("one", "two", "three"):
+        shared.add(counting(name))
+    assert shared.settle() == 1
+    assert shared.context.jobs == [{"one", "two", "three"}]
+    for name in ("one", "two", "three"):
+        assert shared.counts(name) == {f"u{n}": 20 for n in range(5)}
+        assert shared.members()[name].lag == 0
+
+
+def test_a_member_that_comes_later_begins_with_the_first_record_and_the_others_go_on(shared: ByHand) -> None:
+    send(shared.broker, 50)
+    shared.add(counting("one"))
+    shared.settle()
+    shared.add(counting("late"))
+    send(shared.broker, 50)
+    shared.settle()
+    assert shared.counts("one") == shared.counts("late") == {f"u{n}": 20 for n in range(5)}
+    assert (shared.batch_of("one"), shared.batch_of("late")) == (2, 1)
+
+
+def test_a_member_that_begins_with_the_latest_records_reads_its_tables_from_the_beginning(shared: ByHand) -> None:
+    send(shared.broker, 50)
+    send(shared.broker, 10, "users")
+    builder = StreamsBuilder("joined")
+    names = builder.table("users", value="user string, amount bigint", name="names")
+    builder.stream("orders", value="user string, amount bigint").join(names, lambda order, user: order).to("joined-out")
+    shared.add(builder, begin="latest")
+    shared.settle()
+    assert len(shared.tables("joined")["names"].all()) == 10
+    assert read_outputs(shared.broker, "joined-out") == []
+    send(shared.broker, 10)
+    shared.settle()
+    assert len(read_outputs(shared.broker, "joined-out")) == 10
+
+
+def test_what_one_member_writes_another_reads_in_the_next_batch(shared: ByHand) -> None:
+    builder = StreamsBuilder("large")
+    builder.stream("orders", value="user string, amount bigint").filter(lambda v: v["amount"] > 5).to("large")
+    send(shared.broker, 10, amount=9)
+    shared.add(builder)
+    shared.add(counting("counted", "large"))
+    assert shared.settle() == 2
+    assert sum(shared.counts("counted").values()) == 10
+
+
+def test_tables_of_several_members_are_read_at_one_batch(shared: ByHand) -> None:
+    """A batch is committed while the first table is being read, and yet the second shows the batch before."""
+    for name in ("one", "two"):
+        shared.add(counting(name))
+    send(shared.broker, 10)
+    shared.settle()
+    reads: list[int] = []
+
+    def work(tables: Mapping[str, Any]) -> tuple[int, int]:
+        reads.append(len(reads))
+        first = sum(tables["one"]["counts"].all().values())
+        if len(reads) == 1:
+            send(shared.broker, 10)
+            shared.settle()
+        return first, sum(tables["two"]["counts"].all().values())
+
+    assert read_together(shared.broker, ["one", "two"], work) == (10, 10)
+    assert read_together(shared.broker, ["one", "two"], work) == (20, 20)
+
+
+def test_a_member_that_is_removed_lets_go_of_its_lock_and_goes_on_where_it_was(shared: ByHand) -> None:
+    shared.add(counting("one"))
+    shared.add(counting("two"))
+    send(shared.broker, 10)
+    shared.settle()
+    shared.remove("one")
+    send(shared.broker, 10)
+    shared.settle()
+    assert sum(shared.counts("one").values()) == 10
+    assert sum(shared.counts("two").values()) == 20
+    assert sorted(shared.members()) == ["two"]
+    progress = read_progress(shared.broker, "one")
+    assert progress is not None
+    assert progress.state == "stopped"
+    QueryLock(shared.broker.directory / "queries" / "one", "one").release()
+    shared.add(counting("one"))
+    shared.settle()
+    assert sum(shared.counts("one").values()) == 20
+
+
+def test_a_member_holds_the_lock_of_its_query(shared: ByHand) -> None:
+    shared.add(counting("one"))
+    with pytest.raises(QueryAlreadyRuns, match='"one" already runs'):
+        QueryLock(shared.broker.directory / "queries" / "one", "one")
+    with pytest.raises(AlreadyMember, match="takes part already"):
+        shared.add(counting("one"))
+
+
+def test_a_second_shared_query_of_that_name_is_refused(shared: ByHand) -> None:
+    with pytest.raises(QueryAlreadyRuns, match='"shared"'):
+        ByHand(shared.broker.directory)
+
+
+def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand) -> None:
+    shared.add(counting("one"))
+    shared.add(counting("two"))
+    shared.pause("one")
+    send(shared.broker, 10)
+    shared.settle()
+    status = shared.members()["one"]
+    assert (status.state, status.lag) == (MemberState.PAUSED, 10)
+    assert sum(shared.counts("two").values()) == 10
+    progress = read_progress(shared.broker, "one")
+    assert progress is not None
+    assert progress.state == "paused"
+    shared.resume("one")
+    shared.settle()
+    assert sum(shared.counts("one").values()) == 10
+    assert shared.members()["one"].records_per_second == 1.0
+
+
+def test_a_share_that_was_written_down_before_its_member_rested_is_done_afterwards_to_the_same_end(
+    shared: ByHand,
+) -> None:
+    shared.add(counting("one"))
+    send(shared.broker, 10)
+    assert shared.plan()
+    shared.pause("one")
+    shared.run()
+    send(shared.broker, 10)
+    shared.resume("one")
+    shared.step()
+    assert sum(shared.counts("one").values()) == 10
+    shared.settle()
+    assert sum(shared.counts("one").values()) == 20
+
+
+def test_listeners_hear_who_committed_and_which_tables_changed(shared: ByHand) -> None:
+    heard: list[Mapping[str, Committed]] = []
+    stop = shared.on_batch(heard.append)
+    shared.on_batch(lambda _: 1 // 0)
+    send(shared.broker, 10)
+    send(shared.broker, 10, "others")
+    shared.add(counting("one"))
+    shared.settle()
+    shared.add(counting("two", "others"))
+    shared.settle()
+    tables = frozenset({"counts"})
+    assert heard == [{"one": Committed(1, tables)}, {"two": Committed(1, tables)}]
+    stop()
+    send(shared.broker, 10)
+    shared.settle()
+    assert len(heard) == 2
+
+
+def test_a_wait_names_those_who_are_behind(shared: ByHand) -> None:
+    shared.add(counting("one"))
+    shared.wait_caught_up(0)
+    send(shared.broker, 10)
+    with pytest.raises(NotCaughtUp, match='"one" 10'):
+        shared.wait_caught_up(0)
+    shared.settle()
+    shared.wait_caught_up(0)
+    with pytest.raises(NotMember, match="there are: one"):
+        shared.wait_caught_up(0, ["nobody"])
+
+
+def test_members_are_closed_in_order_when_the_shared_query_stops(tmp_path: Path) -> None:
+    shared = ByHand(tmp_path)
+    shared.add(counting("one"))
+    shared.stop()
+    entry = read_entry(shared.broker, "one")
+    assert entry is not None
+    assert entry.clean
+    QueryLock(tmp_path / "queries" / "one", "one").release()
+    ByHand(tmp_path).stop()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks import algebra, foundation, guarantees, kafka, latency, log, shared
+from benchmarks import algebra, foundation, guarantees, kafka, latency, log, shared, sql
 from benchmarks.bench import Bench, Row, console
 
 ROWS: dict[str, Callable[[Bench], Row]] = {
@@ -45,6 +45,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "log_read": log.read,
     "latency_p50": latency.median,
     "latency_p99": latency.slowest,
+    "sql_ctas": sql.ctas,
     "shared": shared.together,
     "shared_idle": shared.idle,
 }

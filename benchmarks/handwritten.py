@@ -54,6 +54,23 @@ def count_and_sum(spark: Any, directory: str, files: int) -> list[Any]:
     return [start(grouped.writeStream.format("noop").outputMode("update"))]
 
 
+def ctas(spark: Any, directory: str, files: int) -> list[Any]:
+    """The counts of all users, and the changes of each batch written as JSON."""
+    from pyspark.sql import functions as f
+
+    out = tempfile.mkdtemp()
+    counts = (
+        orders(spark, directory, files)
+        .groupBy("user_id")
+        .agg(f.count("*").alias("order_count"), f.sum("amount").alias("total_amount"))
+    )
+
+    def write(changes: Any, batch: int) -> None:
+        changes.write.json(f"{out}/{batch}")
+
+    return [start(counts.writeStream.foreachBatch(write).outputMode("update"))]
+
+
 def timed_orders(spark: Any, directory: str, files: int) -> Any:
     from pyspark.sql import functions as f
 
@@ -138,6 +155,7 @@ def three_branches(spark: Any, directory: str, files: int) -> list[Any]:
 
 WHAT: dict[str, Callable[[Any, str, int], list[Any]]] = {
     "count_and_sum": count_and_sum,
+    "ctas": ctas,
     "three_branches": three_branches,
     "tumbling": tumbling,
     "hopping": hopping,

@@ -13,6 +13,7 @@ from typing import Any
 import potok
 from benchmarks.measure import rates_of
 from potok import StreamsBuilder, hopping, hours, session, tumbling
+from potok.topology.graph import Topology
 
 
 @dataclass
@@ -179,7 +180,30 @@ def copy(name: str, guarantee: str) -> StreamsBuilder:
     return builder
 
 
-WHAT: dict[str, Callable[[str], StreamsBuilder]] = {
+CTAS = """
+CREATE STREAM orders (order_id VARCHAR KEY, user_id VARCHAR, amount DOUBLE, items ARRAY<VARCHAR>, created_at VARCHAR)
+    WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');
+CREATE TABLE order_counts WITH (KAFKA_TOPIC = '{topic}') AS
+    SELECT user_id, COUNT(*) AS order_count, SUM(amount) AS total_amount FROM orders GROUP BY user_id EMIT CHANGES;
+"""
+
+
+def ctas(name: str) -> Topology:
+    """The seeds' CREATE TABLE AS SELECT, which writes the changes of its table to a topic."""
+    from potok.sql.catalog import Catalog
+    from potok.sql.definitions import defined
+    from potok.sql.lowering.persist import lower_create
+    from potok.sql.syntax import ast
+    from potok.sql.syntax.parse import parse_script
+
+    stream, table = parse_script(CTAS.format(topic=f"counts-{name}"))
+    assert isinstance(stream.statement, ast.CreateSource)
+    assert isinstance(table.statement, ast.CreateAs)
+    catalog = Catalog().with_source(defined(stream.statement, Catalog(), stream.text))
+    return lower_create(table.statement, catalog, name, table.text).topology
+
+
+WHAT: dict[str, Callable[[str], StreamsBuilder | Topology]] = {
     "typed": typed,
     "dynamic": dynamic,
     "seeds": seeds,
@@ -190,6 +214,7 @@ WHAT: dict[str, Callable[[str], StreamsBuilder]] = {
     "session": session_windows,
     "stream_join": stream_join,
     "table_join": table_join,
+    "ctas": ctas,
     "one_step": one_step,
     "three_steps": three_steps,
     "three_keys": three_keys,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from potok.log.queue import Queue
     from potok.records.record import Record
     from potok.sinks.guarantee import Guarantee
+    from potok.sql.functions.users import function
+    from potok.statements.session import SqlSession
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
     from potok.topology.processor import Processor, ProcessorContext
     from potok.topology.stores import list_store, map_store, value_store, window_store
@@ -44,6 +46,8 @@ _HOMES = {
     "Queue": "potok.log.queue",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
+    "function": "potok.sql.functions.users",
+    "SqlSession": "potok.statements.session",
     "hopping": "potok.topology.nodes.windows",
     "session": "potok.topology.nodes.windows",
     "sliding": "potok.topology.nodes.windows",
@@ -66,11 +70,13 @@ __all__ = [
     "Producer",
     "Queue",
     "Record",
+    "SqlSession",
     "Stream",
     "StreamsBuilder",
     "Table",
     "__version__",
     "days",
+    "function",
     "functions",
     "hopping",
     "hours",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from potok.kernels.lookups import asks_no_attributes, only_looks_up
+from potok.kernels.lookups import asks_no_attributes, fields_read, only_looks_up
 
 LIMIT = 5
 WANTED = ["a", "b"]
@@ -53,3 +53,22 @@ def test_a_function_that_changes_its_argument_does_not_only_look(function: Any) 
 @pytest.mark.parametrize("function", [lambda v: v["n"] in WANTED, lambda v: PRICES[v["n"]]])
 def test_a_global_that_cannot_be_hashed_is_no_reason_to_fail(function: Any) -> None:
     assert not only_looks_up(function)
+
+
+def nothing(v: Any) -> None:
+    """Does not look at its argument."""
+
+
+@pytest.mark.parametrize(
+    ("function", "fields"), [(nothing, set()), (lambda v: v["a"] + v["b"], {"a", "b"}), (lambda v: v["a"]["b"], {"a"})]
+)
+def test_the_fields_that_are_looked_up_are_told(function: Any, fields: set[str]) -> None:
+    assert fields_read(function, 0) == fields
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda v: v, lambda v: v.a, lambda v: {**v}, lambda v: locals(), lambda v: eval("v"), lambda v: lambda: v["a"]],
+)
+def test_a_function_that_may_see_more_than_some_fields_is_given_all(function: Any) -> None:
+    assert fields_read(function, 0) is None

@@ -17,6 +17,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "string": TEXTS,
     "bigint": st.integers(-(2**63), 2**63 - 1),
+    "int": st.integers(-(2**31), 2**31 - 1),
     "tinyint": st.integers(-128, 127),
     "double": st.floats(),
     "float": st.floats(width=32),
@@ -52,6 +53,7 @@ TYPES = [
     "map<string, double>",
     "map<bigint, array<string>>",
     "struct<>",
+    "k int, t time, p decimal(10,2), d date",
     'a string, `b "c` double, d array<string>',
     "a struct<x: bigint, y: array<struct<z: timestamp>>>, m map<string, struct<p: decimal(10,2), q: binary>>",
 ]

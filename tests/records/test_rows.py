@@ -122,3 +122,10 @@ def test_the_rows_around_a_bad_one_are_kept() -> None:
         1: 'field "tags[]": expected string, got number 5',
         3: 'field "a.b": expected bigint, got string "z"',
     }
+
+
+def test_structs_come_with_the_fields_that_are_asked_for() -> None:
+    column = pa.array([{"a": 1, "b": 2}, None, {"a": 3, "b": None}])
+    assert rows_of(column, {"b", "c"}) == [{"b": 2}, None, {"b": None}]
+    assert rows_of(column, ()) == [{}, None, {}]
+    assert rows_of(column) == [{"a": 1, "b": 2}, None, {"a": 3, "b": None}]

@@ -104,18 +104,32 @@ def test_no_cells_are_no_values() -> None:
     assert len(values) == len(exists) == 0
 
 
+@pytest.mark.parametrize("times", [1, 50])
 @pytest.mark.parametrize("length", [0, 4, 31, 36])
-def test_among_many_cells_one_cut_short_is_corrupt(length: int) -> None:
+def test_among_many_cells_one_cut_short_is_corrupt(length: int, times: int) -> None:
     whole = encode_cell(Attempt(1, 1), b"value", None)
     with pytest.raises(CorruptCell):
-        values_before([whole, None, whole[:length]], FENCE, "t")
+        values_before([*[whole] * times, None, whole[:length]], FENCE, "t")
 
 
+@pytest.mark.parametrize("place", [0, 4, 20, 33])
+def test_among_many_cells_a_flipped_bit_is_found(place: int) -> None:
+    whole = encode_cell(Attempt(1, 1), b"value", None)
+    broken = bytearray(whole)
+    broken[place] ^= 1
+    with pytest.raises(CorruptCell):
+        values_before([*[whole] * 50, bytes(broken)], FENCE, "t")
+
+
+@pytest.mark.parametrize("times", [1, 50])
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(3, 6), maybe_bytes, maybe_bytes, st.binary(max_size=9))))
-def test_many_cells_are_read_as_one_by_one(rows: list[tuple[int, int, bytes | None, bytes | None, bytes]]) -> None:
+def test_many_cells_are_read_as_one_by_one(
+    times: int, rows: list[tuple[int, int, bytes | None, bytes | None, bytes]]
+) -> None:
     fence = Fence(Attempt(2, 5), {1: 4})
     cells = [encode_cell(Attempt(epoch, batch), new, old, key) for epoch, batch, new, old, key in rows]
-    assert values_before(cells, fence, "t") == [decode_cell(cell).before(fence) for cell in cells]
+    one_by_one = [None, *[decode_cell(cell).before(fence) for cell in cells]]
+    assert values_before([None, *cells] * times, fence, "t") == one_by_one * times
 
 
 def test_many_cells_are_encoded_as_one_by_one() -> None:

@@ -16,6 +16,8 @@ from potok.version import __version__
 
 COMMANDS = {
     "run": ("potok.cli.run", "Run a program until it is stopped, and show how it is doing."),
+    "sql": ("potok.cli.sql", "Carry out SQL: at a prompt, from a file, or on a server."),
+    "serve": ("potok.cli.serve", "Run the queries of SQL, and serve tables and streams over HTTP."),
     "topics": ("potok.cli.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.produce", "Append lines to a topic."),
     "consume": ("potok.cli.consume", "Print the records of a topic."),

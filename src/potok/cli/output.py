@@ -8,11 +8,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from potok.errors import PotokError
+from potok.sql.errors import Place, SqlError
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -23,11 +25,25 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_error(error: PotokError) -> None:
     lines = [f"[bold red]error:[/] {escape(error.message)}"]
-    if error.at is not None:
+    if isinstance(error, SqlError) and error.place is not None:
+        lines += _marked(error, error.place)
+    elif error.at is not None:
         lines.append(f"  [dim]at {escape(str(error.at))}[/]")
     if error.hint:
         lines.append(f"  [cyan]hint:[/] {escape(error.hint)}")
     console(stderr=True).print("\n".join(lines))
+
+
+def _marked(error: SqlError, place: Place) -> list[str]:
+    """Where a statement is wrong, as a line that editors can jump to, and the text itself."""
+    where = f"line {place.line}, column {place.column}"
+    lines = [f"  [dim]at {where if error.at is None else escape(f'{error.at}:{place.column}')}[/]"]
+    if error.line_text:
+        text, start = error.line_text.expandtabs(1), place.column - 1
+        end = min(start + max(1, place.length), max(len(text), start + 1))
+        shown = f"{escape(text[:start])}[red]{escape(text[start:end])}[/]{escape(text[end:])}"
+        lines += [f"  {shown}", f"  {' ' * cell_len(text[:start])}[red]{'^' * max(1, cell_len(text[start:end]))}[/]"]
+    return lines
 
 
 def note(text: str) -> None:

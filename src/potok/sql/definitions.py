@@ -9,6 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from potok.duration import NotADuration, to_ms
+from potok.errors import SchemaError
+from potok.records.formats.format import format_named
 from potok.sql.catalog import Catalog, Source, SourceColumn, WindowShape
 from potok.sql.errors import Place, Refused, TypeMistake, closest
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
@@ -44,7 +46,6 @@ FORMATS = {
     "PROTOBUF": "protobuf",
 }
 _WITH_REGISTRY = ("JSON_SR", "PROTOBUF_NOSR")
-_DELIMITERS = {"TAB": "\t", "SPACE": " "}
 _KAFKA_TYPES = (INT, BIGINT, DOUBLE, VARCHAR, BYTES)
 
 Value = bool | int | Decimal | float | str | None
@@ -116,7 +117,15 @@ class Options:
             hint = f"leave it out, or write {side}_FORMAT = 'DELIMITED'"
             raise Refused(f"{side}_DELIMITER is for DELIMITED, not {chosen}", hint=hint, place=self.place)
         name = FORMATS[chosen]
-        return f"{name};delimiter={_DELIMITERS.get(delimiter.upper(), delimiter)}" if delimiter else name
+        return self._delimited(name, side, delimiter) if delimiter else name
+
+    def _delimited(self, name: str, side: str, delimiter: str) -> str:
+        named = f"{name};delimiter={delimiter}"
+        try:
+            format_named(named)
+        except SchemaError as error:
+            raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=self.place) from error
+        return named
 
     def unwrapped(self, format_: str, columns: Sequence[SourceColumn]) -> str:
         """The format of values, which are bare where WRAP_SINGLE_VALUE is false."""
@@ -164,7 +173,8 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
             header = column.header
             wanted = BYTES if header else HEADER_ROWS
             if type_ != wanted:
-                hint = f"write {quoted(column.name)} {type_name(wanted)} {column.role}"
+                role = f"HEADER('{header}')" if header else column.role
+                hint = f"write {quoted(column.name)} {type_name(wanted)} {role}"
                 raise TypeMistake(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, place=column.at)
         found.append(SourceColumn(column.name, type_, "KEY" in column.role, header))
     if statement.is_table and not any(column.is_key for column in found):

@@ -137,11 +137,12 @@ def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> li
 def _counted(heads: npt.NDArray[Any], fence: Fence) -> npt.NDArray[np.bool_]:
     """Of which cells the new value counts; attempts are few, so each is judged once."""
     counted = np.zeros(len(heads), np.bool_)
-    for epoch in np.unique(heads["epoch"]):
-        rows = heads["epoch"] == epoch
-        batches, inverse = np.unique(heads["batch"][rows], return_inverse=True)
-        verdicts = np.array([fence.counts(int(epoch), int(batch)) for batch in batches], np.bool_)
-        counted[rows] = verdicts[inverse]
+    epochs, batches = heads["epoch"], heads["batch"]
+    for epoch in np.unique(epochs).tolist():
+        rows = epochs == epoch
+        seen = np.unique(batches[rows]).tolist()
+        counting = [batch for batch in seen if fence.counts(epoch, batch)]
+        counted |= rows if len(counting) == len(seen) else rows & np.isin(batches, np.array(counting, np.uint64))
     return counted
 
 

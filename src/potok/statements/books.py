@@ -46,7 +46,7 @@ class Books:
         try:
             return _Writing(self, parsed, command, broker).books()
         except (Refused, UnknownName) as error:
-            raise error.in_text(parsed.text) from None
+            raise error.in_text(parsed.in_script) from None
 
     def readers(self, source: Source) -> list[str]:
         """The queries that read what a source writes to or reads from, besides the one that writes it."""

@@ -19,6 +19,7 @@ from potok.sql.syntax import ast
 from potok.statements.books import EMPTY, Books, Wanted, parsed_of
 from potok.statements.command_log import Command, CommandLog
 from potok.statements.results import Done
+from potok.statements.transient import remove_leftovers
 from potok.statements.wording import command_id_of, done_message, prefix_of
 from potok.views.tables import known_queries
 
@@ -99,6 +100,7 @@ class Database:
             if self._shared is not None or not self.runs or self._closed.is_set():
                 return
             self._shared = SharedQuery(self.broker, self.settings, "sql").start()
+            remove_leftovers(self.broker)
             self._settle()
             self._supervisor = threading.Thread(target=self._supervise, name="potok-sql", daemon=True)
             self._supervisor.start()

@@ -19,10 +19,11 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that could be read, and how many could not. `deletes` marks those without a value."""
+    """Records that could be read, and how many could not. `deletes` marks those without a value; `keys` are bytes."""
 
     frame: Frame
     deletes: pa.Array
+    keys: pa.Array
     unreadable: int = 0
 
 
@@ -58,11 +59,12 @@ class RecordReader:
                 columns[header.name] = _headers(batch.column("headers"), header.header or "")
         self._read_place(batch, partition, columns, bad)
         slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
-        frame, deletes = Frame(slots, batch.num_rows), values.is_null()
+        frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
         if not bad:
-            return ReadRecords(frame, deletes)
+            return ReadRecords(frame, deletes, keys)
         good = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(bad, np.int64, len(bad)))
-        return ReadRecords(frame.take(good), deletes.take(pa.array(good)), len(bad))
+        at = pa.array(good)
+        return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), len(bad))
 
     def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: set[int]) -> None:
         source = self._source
@@ -76,9 +78,7 @@ class RecordReader:
         for column in source.keys:
             columns[column.name] = pc.struct_field(key, column.name) if len(source.keys) > 1 else key
 
-    def _read_place(
-        self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: set[int]
-    ) -> None:
+    def _read_place(self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: set[int]) -> None:
         rows = batch.num_rows
         if "ROWTIME" in self._names:
             times = batch.column("timestamp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,10 @@ class Push(ABC):
     @abstractmethod
     def close(self) -> None:
         """End the query behind it; harmless if it has ended."""
+
+    def notify(self, wake: Callable[[], None]) -> bool:
+        """Call `wake`, from any thread, whenever `next` may have something to give, or has ended; whether it will be."""
+        return False
 
     def __iter__(self) -> Iterator[Row]:
         while (rows := self.next()) is not None:

@@ -11,10 +11,11 @@ from potok.log.open import open_broker
 from potok.settings import Settings
 from potok.sql.errors import Refused, SqlError, SyntaxMistake
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_script
+from potok.sql.syntax.parse import parse_leniently, parse_script
 from potok.statements.database import Database
 from potok.statements.inserts import insert_values
 from potok.statements.inspect import assert_topic, describe, explain, show
+from potok.statements.prepared import parsed_script
 from potok.statements.pull import check_pull, run_pull
 from potok.statements.push import check_push, start_print, start_push
 from potok.statements.results import Done, Executed, Push, Result
@@ -56,7 +57,7 @@ class SqlSession:
             properties: For these statements alone, over those that were SET.
         """
         done = []
-        for parsed in parse_script(text, self.variables):
+        for parsed in parsed_script(text, self.variables):
             done.append(Executed(parsed.text, self.run(parsed, {**self.properties, **(properties or {})})))
         return done
 
@@ -76,7 +77,7 @@ class SqlSession:
         try:
             return self._run(parsed, properties)
         except SqlError as error:
-            raise error.in_text(parsed.text) from None
+            raise error.in_text(parsed.in_script) from None
 
     def _run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
         statement, database = parsed.statement, self.database
@@ -140,11 +141,10 @@ class SqlSession:
         """All that is wrong with a script, without carrying anything out. One statement builds on the other."""
         books = self.database.books()
         found: list[SqlError] = []
-        try:
-            script = parse_script(text, self.variables)
-        except SqlError as error:
-            return [error]
-        for parsed in script:
+        for parsed in parse_leniently(text, self.variables):
+            if isinstance(parsed, SqlError):
+                found.append(parsed)
+                continue
             statement = parsed.statement
             try:
                 if isinstance(statement, CHANGES):

@@ -1,5 +1,19 @@
-"""A kit to test topologies with: real Spark batches, step by step."""
+"""A kit to test topologies and scripts with: real Spark batches, step by step."""
+
+from typing import TYPE_CHECKING, Any
 
 from potok.testing.driver import TestDriver
 
-__all__ = ["TestDriver"]
+if TYPE_CHECKING:
+    from potok.testing.sql_driver import SqlDriver
+
+__all__ = ["SqlDriver", "TestDriver"]
+
+
+def __getattr__(name: str) -> Any:
+    """What SQL needs is imported by those who use it."""
+    if name == "SqlDriver":
+        from potok.testing.sql_driver import SqlDriver
+
+        return SqlDriver
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

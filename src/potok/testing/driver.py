@@ -16,6 +16,7 @@ from potok.engine.clock import windowed_steps
 from potok.engine.planner import Planner
 from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.engine.session import spark_session
+from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.settings import Settings
@@ -34,8 +35,11 @@ class TestDriver:
     ...     driver.table("order_counts").get("u1")
     1
 
+    With `sql` it is a `SqlDriver`, which carries out a script and runs all its queries.
+
     Args:
         program: A builder, or a topology.
+        sql: A script of statements, instead of a program.
         partitions: How many partitions the topics get that are read; one if left out.
         shards: How many ways the state is cut.
         directory: Where everything lives; a temporary directory if left out.
@@ -45,16 +49,26 @@ class TestDriver:
 
     __test__ = False
 
+    def __new__(cls, *_: Any, sql: str | None = None, **__: Any) -> TestDriver:
+        if sql is None:
+            return object.__new__(cls)
+        from potok.testing.sql_driver import SqlDriver
+
+        return object.__new__(cls if issubclass(cls, SqlDriver) else SqlDriver)
+
     def __init__(
         self,
-        program: Buildable | Topology,
+        program: Buildable | Topology | None = None,
         *,
+        sql: str | None = None,
         partitions: Mapping[str, int] | None = None,
         shards: int = 2,
         directory: Path | None = None,
         spread: bool = False,
         state: str = "",
     ) -> None:
+        if program is None or sql is not None:
+            raise TopologyError("a driver has a program or a script", hint="TestDriver(builder), TestDriver(sql=...)")
         self._topology = topology_of(program)
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
@@ -160,10 +174,14 @@ class TestDriver:
     def dead_letters(self) -> list[DeadLetter]:
         return read_dead_letters(self.broker, self._topology.dead_letter_topic)
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """End the query and leave its log open, for others that use it."""
         self._runner.close()
         self._prepared.release()
         self._prepared.state.close(self._prepared.plan.shards)
+
+    def close(self) -> None:
+        self.leave()
         self.broker.close()
         if self._temporary is not None:
             self._temporary.cleanup()

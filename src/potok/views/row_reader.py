@@ -15,9 +15,11 @@ import pyarrow as pa
 from potok.kernels.aggregates import Cells
 from potok.kernels.folders import shown_by
 from potok.kernels.open_windows import open_table
+from potok.kernels.versions import version_prefix, versions_of
+from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
 from potok.state.codec import load_state
-from potok.state.store import after_prefix
+from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 from potok.views.cut import Cut
 from potok.views.layout import TableLayout
 from potok.views.spans import ALL, Span, scan_span
@@ -83,9 +85,7 @@ class RowReader:
 
     def _one_window(self, cut: Cut, shard: int, cell_key: bytes) -> list[Cell]:
         data = (
-            cut.get(self.layout.table, shard, cell_key)
-            if self._live is None
-            else self._live.get(cut, shard, cell_key)
+            cut.get(self.layout.table, shard, cell_key) if self._live is None else self._live.get(cut, shard, cell_key)
         )
         return [] if data is None else [(cell_key, data)]
 
@@ -125,6 +125,21 @@ class RowReader:
         inner = decode_keys([self._windows.inner(key) for key in keys], self.key_type)
         return FoundRows(inner, [self._windows.bounds(key) for key in keys], values, times)
 
+    def as_of(self, cut: Cut, instant_ms: int, keys: Sequence[bytes] | None = None) -> FoundRows:
+        """The rows that a table with versions had at an instant, those of some keys or all."""
+        table = versions_of(self.layout.table)
+        found: dict[bytes, Cell] = {}
+        for prefix in [b""] if keys is None else [version_prefix(key) for key in keys]:
+            start, stop = prefix[:LONGEST_PREFIX], stored_stop(after_prefix(prefix)) if prefix else None
+            for cell in cut.scan(table, start, stop):
+                key, since = cell[0][4:-8], cell[0][-8:]
+                if time_of(since) <= instant_ms and cell[0].startswith(prefix) and since >= _since(found.get(key)):
+                    found[key] = cell
+        rows = [(key, time_of(cell[0][-8:]), load_state(cell[1])) for key, cell in sorted(found.items())]
+        there = [(key, time, state[1]) for key, time, state in rows if state[1] is not None]
+        decoded = decode_keys([key for key, _, _ in there], self.key_type)
+        return FoundRows(decoded, [], [value for _, _, value in there], [time for _, time, _ in there])
+
     def _contents(self, cells: list[bytes]) -> tuple[list[int], pa.Array | list[Any]]:
         if self._numbers is not None:
             array = np.frombuffer(b"".join(cells), self._numbers.dtype)
@@ -133,3 +148,7 @@ class RowReader:
         assert self._shown is not None
         loaded: list[Any] = [load_state(data) for data in cells]
         return [state[0] for state in loaded], [self._shown(state[1]) for state in loaded]
+
+
+def _since(cell: Cell | None) -> bytes:
+    return b"" if cell is None else cell[0][-8:]

@@ -68,3 +68,5 @@ def test_a_key_that_its_format_cannot_read_is_an_error_of_its_row() -> None:
     values = pa.array([struct.pack(">iq", 1, 5), struct.pack(">hq", 1, 5)], pa.binary())
     decoded = format_named("windowed;inner=kafka").decode(values, schema)
     assert decoded.errors == {1: "expected 4 bytes of int32, got 2"}
+    assert not isinstance(decoded.column, list)
+    assert decoded.column.to_pylist() == [{"key": 1, "start": 5, "end": None}, None]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from potok.state.cell import encode_cell
+from potok.state.cell import decode_cell, encode_cell
 from potok.state.fence import Attempt
 from potok.state.lmdb import buffered
 from potok.state.lmdb.environment import close_environment
@@ -60,3 +60,16 @@ def test_what_is_full_is_poured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with LmdbSnapshot(tmp_path) as snapshot:
         assert [key for key, _ in snapshot.scan("t")] == [bytes([batch]) for batch in range(1, 6)]
         assert len(list(snapshot.scan(small))) == 2
+
+
+@pytest.mark.parametrize("asked", [1, 40])
+def test_of_a_cell_in_both_trees_the_later_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
+    monkeypatch.setattr(buffered, "FULL", 20)
+    store = LmdbStore(tmp_path)
+    keys = [bytes([number]) for number in range(60)]
+    for batch, part in enumerate((keys[:40], keys[10:15]), 1):
+        attempt = Attempt(1, batch)
+        store.put_many(attempt, [("t", [(key, encode_cell(attempt, key, None)) for key in part])])
+    wanted = keys[14 : 14 + asked]
+    batches = [None if data is None else decode_cell(data).batch for data in store.get_many("t", wanted)]
+    assert batches == [2 if key in keys[10:15] else 1 if key in keys[:40] else None for key in wanted]

@@ -16,6 +16,7 @@ from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.partition_writer import PartitionWriter
 from potok.log.embedded.segment import partition_directory, sweep
 from potok.log.embedded.staged import StagedFrames, Unstaged
+from potok.log.embedded.sync import sync_all
 from potok.log.errors import TopicNotFound
 from potok.log.failpoint import failpoint
 
@@ -66,8 +67,7 @@ class Committer:
             states = self._metadata.read(lambda txn: _states(txn, topics, expect))
             results = self._write(outputs, topics, states, writers, held)
             failpoint(f"log.{operation}.written")
-            for writer in writers.values():
-                writer.sync()
+            sync_all([writer.sync for writer in writers.values()])
             failpoint(f"log.{operation}.synced")
             rolled = self._metadata.write(lambda txn: _record(txn, writers, updates, expect))
             failpoint(f"log.{operation}.committed")

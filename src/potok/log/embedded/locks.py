@@ -18,7 +18,7 @@ def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
     """
     with ExitStack() as held:
         for directory in directories:
-            held.enter_context(_lock(directory / "lock"))
+            held.enter_context(_lock(f"{directory}/lock"))
         yield
 
 
@@ -30,7 +30,7 @@ def upkeep_lock(directory: Path, *, wait: bool) -> Iterator[bool]:
     """
     with ExitStack() as held:
         try:
-            held.enter_context(_lock(directory / "upkeep", wait=wait))
+            held.enter_context(_lock(f"{directory}/upkeep", wait=wait))
             free = True
         except BlockingIOError:
             free = False
@@ -38,7 +38,7 @@ def upkeep_lock(directory: Path, *, wait: bool) -> Iterator[bool]:
 
 
 @contextmanager
-def _lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+def _lock(path: str, *, wait: bool = True) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,10 +24,13 @@ _VECTOR = 512
 """Buffers per call; systems allow 1024 and more."""
 
 
+# Asked several times with every append, and to join paths takes longer than to remember them.
+@lru_cache(maxsize=4096)
 def partition_directory(topics: Path, topic_directory: str, partition: int) -> Path:
     return topics / topic_directory / str(partition)
 
 
+@lru_cache(maxsize=4096)
 def segment_path(directory: Path, base_offset: int, generation: int = 0) -> Path:
     """A compacted segment has a name of its own, so that those who read the one before it are not disturbed."""
     return directory / f"{base_offset:020d}{f'-{generation}' if generation else ''}.segment"

@@ -48,8 +48,8 @@ class WindowedFormat:
         decoded = format_.decode(pa.array(keys, pa.binary()), inner)
         found = decoded.column if isinstance(decoded.column, list) else decoded.column.to_pylist()
         rows = [
-            None if time is None else {"key": key, "start": time[0], "end": time[1]}
-            for key, time in zip(found, times, strict=True)
+            None if time is None or row in decoded.errors else {"key": key, "start": time[0], "end": time[1]}
+            for row, (key, time) in enumerate(zip(found, times, strict=True))
         ]
         column = rows if schema is None else pa.array(rows, schema.arrow)
         return Decoded(column, {**decoded.errors, **errors})
@@ -67,8 +67,8 @@ class WindowedFormat:
         good = [None if row in errors else key for row, key in enumerate(rows)]
         heads = self._heads(column, good)
         whole = [
-            None if key is None else (head or b"") + self._times(key)
-            for head, key in zip(heads.values.to_pylist(), good, strict=True)
+            None if key is None or row in heads.errors else (head or b"") + self._times(key)
+            for row, (head, key) in enumerate(zip(heads.values.to_pylist(), good, strict=True))
         ]
         return Encoded(pa.array(whole, pa.binary()), {**heads.errors, **errors})
 

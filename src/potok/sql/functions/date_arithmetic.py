@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from potok.sql.functions.date_rows import Numbers, fill, numbers_of, numbers_to, only_value, valid_rows
+from potok.sql.functions.constants import constant
+from potok.sql.functions.date_rows import Numbers, fill, numbers_of, numbers_to, valid_rows
 from potok.sql.functions.function import Compute, Context, Overload, ScalarFunction, takes
 from potok.sql.functions.java_dates.zones import zone_named
 from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
@@ -39,7 +40,7 @@ def unit_ms(name: str) -> int:
 
 def _units(column: pa.Array, valid: Numbers, context: Context) -> Numbers:
     """The milliseconds of the units of a column. A row with none is not valid any more."""
-    only = only_value(column)
+    only = constant(column)
     if only is not None and only.upper().removesuffix("S") in _UNITS:
         return np.full(len(column), unit_ms(only), np.int64)
     found: list[Any] = [None] * len(column)
@@ -106,7 +107,7 @@ def _from_unixtime(arguments: Sequence[Any], rows: int, result: pa.DataType, con
 def _convert_tz(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
     valid = valid_rows(arguments, rows)
     numbers = numbers_of(arguments[0])
-    names = [only_value(column) for column in arguments[1:]]
+    names = [constant(column) for column in arguments[1:]]
     try:
         if None in names:
             raise ValueError("the zones differ from row to row")

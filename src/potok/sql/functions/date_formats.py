@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from potok.sql.functions.date_rows import Numbers, fill, masked, numbers_of, only_value, valid_rows
+from potok.sql.functions.constants import constant
+from potok.sql.functions.date_rows import Numbers, fill, masked, numbers_of, valid_rows
 from potok.sql.functions.function import Context, Overload, ScalarFunction, takes
 from potok.sql.functions.java_dates.columns import show_all
 from potok.sql.functions.java_dates.formatting import Moment, show
-from potok.sql.functions.java_dates.parts import Literal, Part, Pattern, ZoneId, ZoneName
+from potok.sql.functions.java_dates.parts import GmtOffset, Literal, Offset, Part, Pattern, ZoneId, ZoneName
 from potok.sql.functions.java_dates.patterns import pattern_of
 from potok.sql.functions.java_dates.zones import GMT, UTC, Zone, zone_named
 from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
@@ -86,8 +87,8 @@ def _at_once(
     moments: Callable[[Numbers, Zone], Moments],
     default: Zone,
 ) -> pa.Array | None:
-    pattern = only_value(arguments[1])
-    name = only_value(arguments[2]) if len(arguments) > 2 else default.id
+    pattern = constant(arguments[1])
+    name = constant(arguments[2]) if len(arguments) > 2 else default.id
     if pattern is None or name is None:
         return None
     try:
@@ -104,7 +105,8 @@ def _settled(pattern: Pattern, zone: Zone) -> Pattern:
     moment = Moment(0, 0, zone, zone.seconds)
 
     def settle(part: Part) -> Part:
-        constant = isinstance(part, ZoneId) or (isinstance(part, ZoneName) and (part.generic or zone.region is None))
+        fixed = zone.region is None and isinstance(part, Offset | GmtOffset | ZoneName)
+        constant = fixed or isinstance(part, ZoneId) or (isinstance(part, ZoneName) and part.generic)
         return Literal(show(Pattern("", (part,)), moment)) if constant else part
 
     return replace(pattern, parts=tuple(map(settle, pattern.parts)))

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from potok.sql.functions.date_rows import Numbers, fill, numbers_to, only_value, valid_rows
+from potok.sql.functions.constants import constant
+from potok.sql.functions.date_rows import Numbers, fill, numbers_to, valid_rows
 from potok.sql.functions.function import Compute, Context, Overload, ScalarFunction, takes
 from potok.sql.functions.java_dates.calendar import DATE_FIELDS
 from potok.sql.functions.java_dates.parsing import read
@@ -133,8 +134,8 @@ def _reads(
 def _at_once(
     arguments: Sequence[pa.Array], many: Callable[[pa.Array, str, Zone], tuple[Numbers, Numbers] | None]
 ) -> tuple[Numbers, Numbers] | None:
-    pattern = only_value(arguments[1])
-    name = only_value(arguments[2]) if len(arguments) > 2 else "UTC"
+    pattern = constant(arguments[1])
+    name = constant(arguments[2]) if len(arguments) > 2 else "UTC"
     if pattern is None or name is None:
         return None
     try:

@@ -14,15 +14,6 @@ from potok.sql.functions.function import Context
 Numbers = np.ndarray[Any, Any]
 
 
-def only_value(column: pa.Array) -> Any:
-    """The value that all rows of a column have; None if there are several, or NULL among them."""
-    if not len(column) or column.null_count:
-        return None
-    first = column[0]
-    same = pc.all(pc.equal(column, first)).as_py()
-    return first.as_py() if same else None
-
-
 def valid_rows(columns: Sequence[pa.Array], rows: int) -> Numbers:
     """Which rows have no NULL."""
     valid = np.ones(rows, bool)

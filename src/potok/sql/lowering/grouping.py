@@ -74,17 +74,20 @@ def group(query: ast.Select, items: Sequence[Item], rows: Rows, types: Mapping[s
     scope = RowScope(rows, types)
     keys = []
     for index, expression in enumerate(query.group_by):
-        _no_aggregate_in(expression)
+        _no_aggregate_in(
+            expression,
+            "cannot be grouped by",
+            "group by columns; aggregate in the SELECT, or filter groups with HAVING",
+        )
         keys.append((_key_name(expression, items, rows, index), check(expression, scope)))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(aggregates))
 
 
-def _no_aggregate_in(expression: ast.Expression) -> None:
+def _no_aggregate_in(expression: ast.Expression, why: str, hint: str) -> None:
     inside = next((call for call in calls_of(expression) if is_aggregate(call)), None)
     if inside is not None:
-        hint = "group by columns; aggregate in the SELECT, or filter groups with HAVING"
-        raise Refused(f"{show(inside)} cannot be grouped by", hint=hint, place=inside.at)
+        raise Refused(f"{show(inside)} {why}", hint=hint, place=inside.at)
 
 
 def _key_name(expression: ast.Expression, items: Sequence[Item], rows: Rows, index: int) -> str:
@@ -97,7 +100,9 @@ def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
     function = function_named(call.name)
     assert isinstance(function, AggregateFunction)
     for argument in call.arguments:
-        _no_aggregate_in(argument)
+        _no_aggregate_in(
+            argument, "cannot stand in another aggregate", "aggregate in a table first, then aggregate that table"
+        )
     # COUNT(*) counts rows, as COUNT of nothing does.
     given = [] if any(isinstance(a, ast.AnyRow) for a in call.arguments) else list(call.arguments)
     for overload in function.overloads:

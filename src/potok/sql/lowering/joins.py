@@ -62,11 +62,20 @@ class Side:
     def is_own_key(self) -> bool:
         """Whether the rows have this key already."""
         keys = self.rows.keys
-        return len(keys) == 1 and isinstance(self.key, ColumnRef) and self.key.column == keys[0].slot
+        return (
+            self.rows.window is None
+            and len(keys) == 1
+            and isinstance(self.key, ColumnRef)
+            and self.key.column == keys[0].slot
+        )
 
 
 def join(graph: Graph, catalog: Catalog, left: Rows, right: Rows, clause: ast.Join) -> Rows:
     """The rows of a join under the key that both sides have."""
+    for rows in (left, right):
+        if rows.is_table and rows.window is not None:
+            hint = "its rows have a key and a window; join the stream before it is cut into windows"
+            raise Refused("a table with windows cannot be joined", hint=hint, place=clause.at)
     sides = _sides(catalog, left, right, clause)
     swapped = clause.kind is ast.JoinKind.RIGHT
     first, second = (sides[1], sides[0]) if swapped else sides

@@ -137,6 +137,9 @@ class Lowering:
             hint = "windows are over the records of a stream"
             raise Refused("a table cannot be cut into windows", hint=hint, place=query.window.at)
         grouping = group(query, items, rows, self._catalog.types)
+        if not grouping.aggregates:
+            hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
+            raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, place=query.group_by[0].at)
         shape, window = (None, None) if query.window is None else (shape_of(query.window), window_of(query.window))
         plain = self._plain_names(items, grouping, rows, windowed=window is not None)
         if plain is not None:
@@ -199,6 +202,9 @@ class Lowering:
         for item, typed in checked:
             slot = typed.column if isinstance(typed, ColumnRef) else ""
             is_key = slot in {field.slot for field in wanted} - bounds and not item.is_copy
+            if is_key and slot in taken and rows.joined:
+                # What was joined by is the key of the result once; the other side's column is a value that equals it.
+                is_key = False
             if is_key and slot in taken:
                 hint = f"copy it into the value: AS_VALUE({show(item.expression)})"
                 raise Refused(f"the key {show(item.expression)} is there twice", hint=hint, place=item.expression.at)

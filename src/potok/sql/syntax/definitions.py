@@ -116,7 +116,7 @@ def properties(cursor: Cursor) -> ast.Properties:
         token = cursor.peek()
         name = cursor.take().value if token.kind is Kind.STRING else cursor.name("the name of a property")
         if any(name.upper() == other for other, _ in found):
-            raise cursor.mistake(f"{name.upper()} is given twice", token)
+            raise cursor.mistake(f"{name.upper()} is given twice", token, hint="leave one of them out")
         cursor.expect_symbol("=")
         found.append((name.upper(), _constant(cursor)))
         if not cursor.accept_symbol(","):

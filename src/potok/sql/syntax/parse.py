@@ -43,6 +43,29 @@ def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[
     return _placed(text, parse)
 
 
+def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed | SqlError]:
+    """The statements of a script, with what is wrong in the place of each that cannot be parsed."""
+    source = Source(text)
+    known = dict(variables or {})
+    found: list[ast.Parsed | SqlError] = []
+    try:
+        split = _split(source, scan(source), last_may_be_open=True)
+    except SqlError as error:
+        return [error.in_text(text)]
+    for tokens in split:
+        try:
+            parsed = _parse(source, tokens, known)
+            if tokens[-1].written != ";":
+                raise _unfinished(source, tokens[-1])
+        except SqlError as error:
+            found.append(error.in_text(text))
+            continue
+        found.append(parsed)
+        if isinstance(parsed.statement, ast.Define):
+            _define(parsed.statement, known)
+    return found
+
+
 def parse_statement(text: str) -> ast.Statement:
     """The only statement of a text; the `;` may be left out."""
 
@@ -89,14 +112,16 @@ def _placed(text: str, parse: Callable[[], T]) -> T:
         raise error.in_text(text) from None
 
 
-def _split(source: Source, tokens: list[Token]) -> list[list[Token]]:
+def _split(source: Source, tokens: list[Token], *, last_may_be_open: bool = False) -> list[list[Token]]:
     """The tokens of each statement, without its `;` and with an END; empty statements are passed over."""
     statements: list[list[Token]] = []
     current: list[Token] = []
     for token in tokens:
         if token.kind is Kind.END and current:
-            place = source.place(token.start, token.end)
-            raise SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
+            if not last_may_be_open:
+                raise _unfinished(source, token)
+            statements.append([*current, token])
+            break
         if token.kind is not Kind.SYMBOL or token.value != ";":
             current.append(token)
         elif current:
@@ -104,6 +129,11 @@ def _split(source: Source, tokens: list[Token]) -> list[list[Token]]:
             statements.append([*current, Token(Kind.END, "", ";", end, token.end)])
             current = []
     return statements
+
+
+def _unfinished(source: Source, end: Token) -> SyntaxMistake:
+    place = source.place(end.start, end.end)
+    return SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
 
 
 def _parse(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:

@@ -37,7 +37,7 @@ class BufferedTable:
         if sizes[0] > len(keys):
             get, small, large = txn.get, self._small, self._large
             return [get(key, None, small) or get(key, None, large) for key in keys]
-        # Most keys are in the large tree alone, and to read all of the small one takes less than to look for each in it.
+        # Most keys are in the large tree alone: to read all of the small one takes less than to look for each in it.
         with txn.cursor(db=self._small) as small_cursor, txn.cursor(db=self._large) as cursor:
             lately = dict(small_cursor.iternext())
             get = cursor.get

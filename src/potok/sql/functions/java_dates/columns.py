@@ -69,8 +69,8 @@ _TIMES: Final[Mapping[str, Callable[[Numbers], Numbers]]] = {
 def show_all(
     pattern: Pattern, days: Numbers | None, nanos: Numbers | None, offsets: Numbers | None = None
 ) -> pa.Array | None:
-    """The texts of many moments, or None if a part of the pattern needs the work row by row. `offsets` are the distances
-    to UTC of moments in a zone."""
+    """The texts of many moments, or None if a part of the pattern needs the work row by row. `offsets` are the
+    distances to UTC of moments in a zone."""
     clock = _Clock(days, nanos, offsets)
     rows = len(days if days is not None else nanos if nanos is not None else ())
     pieces: list[Numbers | pa.Array] = []
@@ -81,9 +81,9 @@ def show_all(
         pieces.append(piece)
     runs = [list(run) for _, run in groupby(pieces, lambda piece: isinstance(piece, np.ndarray))]
     columns = [column for run in runs for column in ([_joined(run, rows)] if isinstance(run[0], np.ndarray) else run)]
-    return (
-        pc.binary_join_element_wise(*columns, "") if len(columns) > 1 else columns[0] if columns else _joined([], rows)
-    )
+    if len(columns) > 1:
+        return pc.binary_join_element_wise(*columns, "")
+    return columns[0] if columns else _joined([], rows)
 
 
 def _joined(pieces: Sequence[Numbers], rows: int) -> pa.Array:

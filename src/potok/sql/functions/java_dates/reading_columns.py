@@ -86,7 +86,8 @@ def _offset(part: Offset, piece: Numbers, fits: Numbers) -> Numbers:
     fits &= ((piece[:, 0] == ord("+")) | (piece[:, 0] == ord("-"))) & (hours < 18) & (minutes < 60)
     if part.colon:
         fits &= piece[:, 3] == ord(":")
-    return np.where(piece[:, 0] == ord("-"), -1, 1) * (hours * 3600 + minutes * 60)
+    seconds = hours * 3600 + minutes * 60
+    return np.asarray(np.where(piece[:, 0] == ord("-"), -seconds, seconds))
 
 
 _READ: Final = {

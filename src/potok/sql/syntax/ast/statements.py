@@ -196,3 +196,8 @@ class Parsed:
     statement: Statement
     text: str
     at: Place
+
+    @property
+    def in_script(self) -> str:
+        """The text at the place where it stood in its script, from which the places of errors count."""
+        return "\n" * (self.at.line - 1) + " " * (self.at.column - 1) + self.text

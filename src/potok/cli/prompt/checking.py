@@ -1,0 +1,62 @@
+"""`potok sql --check`: all that is wrong with scripts, and nothing carried out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from potok.cli.output import note, print_error, print_json
+from potok.cli.prompt.script import placed
+from potok.log.open import log_exists, open_broker
+from potok.settings import Settings
+from potok.sql.errors import SqlError
+from potok.statements.database import Database
+from potok.statements.session import SqlSession
+
+
+def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_json: bool) -> int:
+    """How many mistakes there are in scripts, given as name and text. Each is checked against the catalogue of the log
+    as it is, or against an empty one where there is no log."""
+    wrong = 0
+    with _looked_at(settings) as database:
+        for name, text in scripts:
+            found = SqlSession(database).check(text)
+            wrong += len(found)
+            for error in found:
+                _tell(placed(error, text, name), name, as_json=as_json)
+            if not found and not as_json:
+                against = (
+                    f", on the {len(known)} streams and tables of {settings.broker}"
+                    if (known := database.catalog.sources)
+                    else ""
+                )
+                note(f"{name}: nothing is wrong{against}")
+    return wrong
+
+
+@contextmanager
+def _looked_at(settings: Settings) -> Iterator[Database]:
+    """Whoever only looks leaves no directory behind where there is none."""
+    if log_exists(settings.broker):
+        with Database(open_broker(settings.broker, settings), settings, runs=False) as database:
+            yield database
+        return
+    with tempfile.TemporaryDirectory(prefix="potok-check-") as directory:
+        broker = open_broker(f"file:{directory}", settings)
+        try:
+            with Database(broker, settings, runs=False) as database:
+                yield database
+        finally:
+            broker.close()
+
+
+def _tell(error: SqlError, name: str, *, as_json: bool) -> None:
+    if not as_json:
+        print_error(error)
+        return
+    told: dict[str, Any] = {"file": name, "error": type(error).__name__, "message": error.message, "hint": error.hint}
+    if error.place is not None:
+        told |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
+    print_json(told)

@@ -1,0 +1,60 @@
+"""Text that is still being typed, cut into pieces: nothing in it has to be right, closed or complete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PIECE = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>--[^\n]* | /\*.*?(?:\*/|\Z))
+    | (?P<string>'(?:[^']|'')*(?:'|\Z))
+    | (?P<quoted>`(?:[^`]|``)*(?:`|\Z) | "(?:[^"]|"")*(?:"|\Z))
+    | (?P<variable>\$\{[^}\n]*\}?)
+    | (?P<number>\.?[0-9][\w.]*(?:(?<=[eE])[+-][0-9]+)?)
+    | (?P<word>[^\W\d][\w@]*)
+    | (?P<symbol><>|!=|<=|>=|\|\||:=|->|=>|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`kind` is space, comment, string, quoted, variable, number, word or symbol."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def name(self) -> str:
+        """A word or quoted name as the catalogue has it; a symbol as it is."""
+        if self.kind == "quoted":
+            mark = self.text[0]
+            return self.text[1:].removesuffix(mark).replace(mark * 2, mark)
+        return self.text.upper() if self.kind == "word" else self.text
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    for match in _PIECE.finditer(text):
+        yield Piece(match.lastgroup or "symbol", match.group(), match.start())
+
+
+def statement_around(text: str, cursor: int) -> list[Piece]:
+    """The pieces of the statement in which the cursor is, without spaces and comments."""
+    found: list[Piece] = []
+    for piece in pieces(text):
+        if piece.text == ";":
+            if piece.end > cursor:
+                break
+            found = []
+        elif piece.kind not in ("space", "comment"):
+            found.append(piece)
+    return found

@@ -1,0 +1,126 @@
+"""Carrying out a text statement by statement, each result shown as soon as it is there."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from potok.cli.prompt.display import Display
+from potok.cli.prompt.target import Target
+from potok.errors import Location
+from potok.sql.errors import Refused, SqlError, SyntaxMistake
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.statements.results import Done, Push, Result, Rows
+
+LOOK_S = 0.2
+DEEPEST = 16
+"""Scripts may run scripts, but not for ever."""
+
+
+class Script:
+    """Carries out texts on a target.
+
+    Args:
+        settles: Whether queries that the script began are waited for before something is read: a script should give
+            the same each time, while at the prompt nobody wants to wait.
+    """
+
+    def __init__(self, target: Target, display: Display, *, settles: bool) -> None:
+        self._target, self.display, self._settles = target, display, settles
+        self._depth = 0
+
+    def run(self, text: str, file: str = "") -> None:
+        """Raises what stopped it, with its place in the text; what came before has happened.
+
+        Nothing is carried out of a text that cannot be parsed to its end.
+        """
+        try:
+            statements = parse_script(text, self._target.variables)
+        except SqlError as error:
+            raise placed(error, text, file) from None
+        for parsed in statements:
+            try:
+                self._carry_out(parsed)
+            except SqlError as error:
+                raise placed(error, text, file) from None
+
+    def _carry_out(self, parsed: ast.Parsed) -> None:
+        if isinstance(parsed.statement, ast.RunScript):
+            self._run_script(parsed.statement)
+            return
+        if self._settles and isinstance(parsed.statement, ast.Query) and parsed.statement.query.emit is None:
+            self._target.settle()
+        self._show(parsed, self._target.run(parsed))
+
+    def _show(self, parsed: ast.Parsed, result: Result) -> None:
+        match result:
+            case Done():
+                self.display.done(parsed.text, result)
+            case Rows():
+                self.display.rows(parsed.text, result)
+            case Push():
+                self._follow(parsed, result)
+
+    def _follow(self, parsed: ast.Parsed, push: Push) -> None:
+        """Show rows until there are no more, or until Ctrl-C."""
+        shown = self.display.push(parsed.text, push, as_lines=isinstance(parsed.statement, ast.Print))
+        with push, interruptible() as interrupted:
+            while not interrupted.is_set() and (rows := push.next(LOOK_S)) is not None:
+                if rows:
+                    shown.add(rows)
+        shown.end(interrupted=interrupted.is_set())
+        if interrupted.is_set() and self._settles:
+            raise KeyboardInterrupt
+
+    def _run_script(self, statement: ast.RunScript) -> None:
+        path = Path(statement.path)
+        if self._depth == DEEPEST:
+            hint = "does a script run itself?"
+            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, place=statement.at)
+        text = read_script(path, statement)
+        self._depth += 1
+        try:
+            self.run(text, str(path))
+        finally:
+            self._depth -= 1
+
+
+def read_script(path: Path, statement: ast.RunScript) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        hint = "name a file that this process can read"
+        raise Refused(f"the script {path} cannot be read: {why}", hint=hint, place=statement.at) from error
+
+
+def placed(error: SqlError, text: str, file: str) -> SqlError:
+    """The error with its line in the whole text. What was told of a script that this one runs stays as it is."""
+    if error.at is not None:
+        return error
+    if error.place is not None:
+        if not isinstance(error, SyntaxMistake):
+            # Whoever raised it had the statement alone, whose lines count from elsewhere.
+            error.line_text = ""
+        error.in_text(text)
+        if file:
+            error.at = Location(file, error.place.line)
+    return error
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event instead of raising. In other threads than the main one nobody presses it."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,119 @@
+"""`potok sql`: statements at a prompt, from a file, from the command line or from a pipe."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, settings_of
+from potok.cli.output import note
+
+if TYPE_CHECKING:
+    from potok.cli.prompt.target import Target
+    from potok.settings import Settings
+
+app = command_app()
+
+STDIN = "<stdin>"
+
+
+@app.command()
+def sql(
+    context: typer.Context,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file, and stop at the first error."),
+    ] = None,
+    execute: Annotated[
+        list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements.")
+    ] = None,
+    check: Annotated[
+        list[Path] | None,
+        typer.Option("--check", metavar="FILE", help="Say what is wrong with a script, and run nothing of it."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send them to a server, as http://localhost:8088.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="POTOK_TOKEN", help="The token that the server asks for (POTOK_TOKEN).")
+    ] = None,
+    define: Annotated[
+        list[str] | None, typer.Option("--define", "-d", metavar="NAME=VALUE", help="Set a variable: ${NAME}.")
+    ] = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out statements: at a prompt, or those of -f and -e, or those that are piped in.
+
+    Without --server they are carried out by this process, and queries run as long as it does; a script waits for the
+    queries that it began before it reads, and at its end. With --json, each line is the result of one statement, or a
+    row of a push query. --check ends with 1 if something is wrong with a script, and tells all of it.
+    """
+    settings = settings_of(context, broker)
+    if check:
+        if server is not None:
+            raise typer.BadParameter("scripts are checked against a directory: --broker", param_hint="--check")
+        from potok.cli.prompt.checking import check_scripts
+
+        raise typer.Exit(1 if check_scripts(settings, [_read(path) for path in check], as_json=as_json) else 0)
+    scripts = [_read(path) for path in file or ()] + [("", _closed(text)) for text in execute or ()]
+    if not scripts and not sys.stdin.isatty():
+        scripts = [(STDIN, sys.stdin.read())]
+    variables = dict(map(_pair, define or ()))
+    target = _target(settings, server, token)
+    try:
+        target.variables |= variables
+        _run(target, scripts, as_json=as_json)
+    finally:
+        target.close()
+
+
+def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> None:
+    from potok.cli.prompt.display import Drawn, Objects
+    from potok.cli.prompt.script import Script
+
+    script = Script(target, Objects() if as_json else Drawn(), settles=bool(scripts))
+    for name, text in scripts:
+        script.run(text, name)
+    if scripts:
+        target.settle()
+        return
+    from potok.cli.prompt.keyboard import Keyboard, history_file
+
+    note(f"{target.status()}\nhelp tells what can be typed, exit leaves")
+    target.start()
+    Keyboard(target, script, history=history_file()).run()
+
+
+def _target(settings: Settings, server: str | None, token: str | None) -> Target:
+    if server is not None:
+        from potok.cli.prompt.remote import Remote
+
+        return Remote(server, token)
+    from potok.cli.prompt.here import Here
+    from potok.log.open import open_broker
+
+    return Here(open_broker(settings.broker, settings), settings)
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        return str(path), path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise typer.BadParameter(f"{path} cannot be read: {why}") from error
+
+
+def _closed(text: str) -> str:
+    """On the command line the last `;` may be missing."""
+    return text if text.rstrip().endswith(";") or not text.strip() else f"{text};"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise typer.BadParameter(f'"{text}" is not NAME=VALUE', param_hint="--define")
+    return name, value

@@ -1,0 +1,1 @@
+"""A database over HTTP: the REST API of ksqlDB, and one of our own."""

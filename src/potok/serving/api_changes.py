@@ -1,0 +1,176 @@
+"""Our API: streams and changes of tables, as server-sent events and over WebSockets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from potok.errors import PotokError
+from potok.serving.api_tables import answer
+from potok.serving.feeds import Event, Feed, places_of
+from potok.serving.guard import caller_of
+from potok.serving.json_rows import dump
+from potok.serving.ksql_queries import reason, until_gone
+from potok.serving.problems import problem_of
+from potok.serving.pushes import QUIET_S, Follower
+from potok.serving.site import Site, site_of
+from potok.serving.streaming import Streamed, first_of, sent
+from potok.serving.table_reads import source_named
+from potok.serving.tokens import READ
+
+router = APIRouter(tags=["changes"])
+
+_ID = Header(None, alias="Last-Event-ID", description="Go on behind this event.")
+_SAME_ID = "The same as the header, for clients that cannot send one."
+_FROM = Query("now", alias="from", description="`now` or `beginning`, where no event is named.")
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "One event for each record."}
+}
+
+
+@router.get("/streams", summary="The streams")
+async def streams(request: Request) -> Response:
+    caller_of(request.scope).require(READ)
+    sources = site_of(request).database.catalog.sources.values()
+    found = [
+        {"name": source.name, "topic": source.topic, "columns": [column.name for column in source.columns]}
+        for source in sorted(sources, key=lambda source: source.name)
+        if not source.is_table
+    ]
+    return answer({"streams": found})
+
+
+@router.get("/streams/{name}", summary="Records of a stream as they come", responses=_EVENTS, response_model=None)
+async def stream(
+    request: Request,
+    name: str,
+    last_event_id: str | None = _ID,
+    last: str | None = Query(None, alias="last_event_id", description=_SAME_ID),
+    begin: str = _FROM,
+) -> Response:
+    return await _sse(request, name, last_event_id or last, begin, is_table=False)
+
+
+@router.get("/tables/{name}/changes", summary="Changes of a table as they come", responses=_EVENTS, response_model=None)
+async def changes(
+    request: Request,
+    name: str,
+    last_event_id: str | None = _ID,
+    last: str | None = Query(None, alias="last_event_id", description=_SAME_ID),
+    begin: str = _FROM,
+) -> Response:
+    """`row` is null where a row was deleted."""
+    return await _sse(request, name, last_event_id or last, begin, is_table=True)
+
+
+async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Response:
+    caller_of(request.scope).require(READ)
+    site = site_of(request)
+    feed = await _opened(site, name, last_id, begin, is_table=is_table)
+    stall_seconds = site.limits.stall_seconds
+    return _Sse(Streamed(_pieces(site, feed), "text/event-stream", stall_seconds, lambda: _end(site, feed)))
+
+
+class _Sse(Response):
+    """A stream of events where a response is expected."""
+
+    def __init__(self, streamed: ASGIApp) -> None:
+        super().__init__()
+        self._streamed = streamed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._streamed(scope, receive, send)
+
+
+async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Feed:
+    database = site.database
+
+    def work() -> Feed:
+        source = source_named(database.catalog, name, is_table=is_table)
+        return Feed(database, source, places_of(database, source, last_id, begin))
+
+    site.pushes.reserve()
+    try:
+        feed = await site.work.answer(work)
+    except BaseException:
+        site.pushes.release()
+        raise
+    site.feeds.add(feed)
+    return feed
+
+
+def _end(site: Site, feed: Feed) -> None:
+    if feed in site.feeds:
+        site.feeds.remove(feed)
+        site.pushes.release()
+    feed.close()
+
+
+async def _batches(site: Site, feed: Feed) -> AsyncIterator[Sequence[Event]]:
+    follower: Follower[list[Event]] = Follower(site.pushes.pool, feed.take)
+    feed.subscription.wake = follower.wake
+    while (events := await follower.next(QUIET_S)) is not None:
+        if events:
+            follower.wake()
+        yield events
+
+
+async def _pieces(site: Site, feed: Feed) -> AsyncIterator[bytes]:
+    yield b"retry: 1000\n\n"
+    try:
+        async for events in _batches(site, feed):
+            yield b"".join(map(_shown, events)) if events else b":\n\n"
+    except PotokError as error:
+        yield b"event: error\ndata: " + dump(problem_of(error)) + b"\n\n"
+
+
+def _shown(event: Event) -> bytes:
+    kind = f"event: {event.kind}\n".encode() if event.kind else b""
+    return b"id: " + event.id.encode() + b"\n" + kind + b"data: " + event.data + b"\n\n"
+
+
+@router.websocket("/streams/{name}")
+async def stream_socket(socket: WebSocket, name: str) -> None:
+    await _socket(socket, name, is_table=False)
+
+
+@router.websocket("/tables/{name}/changes")
+async def changes_socket(socket: WebSocket, name: str) -> None:
+    await _socket(socket, name, is_table=True)
+
+
+async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
+    """Messages are `{"id": ..., "data": {...}}`; one that is a gap says so in `event`."""
+    await socket.accept()
+    site, asked = site_of(socket), socket.query_params
+    try:
+        caller_of(socket.scope).require(READ)
+        last_id = socket.headers.get("last-event-id") or asked.get("last_event_id")
+        feed = await _opened(site, name, last_id, asked.get("from", "now"), is_table=is_table)
+    except PotokError as error:
+        await socket.send_text(dump({"error": problem_of(error)}).decode())
+        await socket.close(1008, reason(error))
+        return
+    try:
+        await first_of(_send_all(socket, site, feed), until_gone(socket))
+    finally:
+        _end(site, feed)
+
+
+async def _send_all(socket: WebSocket, site: Site, feed: Feed) -> None:
+    try:
+        async for events in _batches(site, feed):
+            for event in events:
+                kind = f'"event":"{event.kind}",' if event.kind else ""
+                text = f'{{"id":"{event.id}",{kind}"data":{event.data.decode()}}}'
+                if not await sent(socket.send_text(text), site.limits.stall_seconds):
+                    return
+    except PotokError as error:
+        await socket.send_text(dump({"error": problem_of(error)}).decode())
+        await socket.close(1011, reason(error))
+        return
+    await socket.close(1001, "the server ends")

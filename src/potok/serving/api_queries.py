@@ -1,0 +1,136 @@
+"""Our API: statements, and the queries that they left running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from potok.errors import PotokError
+from potok.serving.api_tables import answer
+from potok.serving.errors import BadRequest, NotThere
+from potok.serving.guard import caller_of
+from potok.serving.json_rows import RowWriter
+from potok.serving.problems import problem_of, status_of
+from potok.serving.site import Site, json_body, site_of, text_of
+from potok.serving.tokens import ADMIN, READ
+from potok.serving.work import allow, changes, properties_of
+from potok.sql.syntax import ast
+from potok.sql.types import type_name
+from potok.statements.database import QueryInfo
+from potok.statements.results import Done, Result, Rows
+
+router = APIRouter()
+
+_SQL = {
+    "type": "object",
+    "required": ["sql"],
+    "properties": {
+        "sql": {"type": "string", "description": "One statement or several, each with its `;`."},
+        "properties": {"type": "object", "description": "For these statements alone, as SET has them."},
+        "variables": {"type": "object", "description": "What `${name}` stands for."},
+    },
+}
+_BODY = {"requestBody": {"content": {"application/json": {"schema": _SQL}}}}
+
+
+@router.post("/sql", tags=["statements"], summary="Carry out statements", openapi_extra=_BODY)
+async def sql(request: Request) -> Response:
+    """The results in the order of the statements. What came before a statement that fails has happened: the answer
+    is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
+    site, body = site_of(request), await json_body(request)
+    text, variables = text_of(body, "sql", "ksql"), body.get("variables") or {}
+    properties = properties_of(body.get("properties"))
+    script = await site.work.answer(lambda: site.work.script(text, variables))
+    allow(script, caller_of(request.scope))
+    _check_ends(script)
+    run = site.work.change if changes(script) else site.work.answer
+    results, error = await run(lambda: _carry_out(site, script, properties, variables))
+    if error is not None:
+        return answer({**problem_of(error), "results": results}, status_of(error))
+    return answer({"results": results})
+
+
+def _check_ends(script: Sequence[ast.Parsed]) -> None:
+    for parsed in script:
+        statement = parsed.statement
+        if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
+            raise BadRequest("a query that keeps running has no answer that ends", hint="POST it to /query-stream")
+
+
+def _carry_out(
+    site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], PotokError | None]:
+    session, results = site.work.session(variables), list[dict[str, Any]]()
+    for parsed in script:
+        try:
+            result = site.work.run(session, parsed, properties)
+        except PotokError as error:
+            return results, error
+        results.append({"statement": parsed.text, **result_of(result)})
+    return results, None
+
+
+def result_of(result: Result) -> dict[str, Any]:
+    """A result that ends, as JSON has it."""
+    if isinstance(result, Done):
+        return {"kind": "done", **asdict(result)}
+    assert isinstance(result, Rows)
+    writer = RowWriter(result.columns)
+    return {
+        "kind": result.kind,
+        "columns": [{"name": c.name, "type": type_name(c.type), "key": c.is_key} for c in result.columns],
+        "rows": [writer.values(row) for row in result.rows],
+        "details": [[head, result_of(told) if isinstance(told, Rows) else told] for head, told in result.details],
+        "warnings": list(result.warnings),
+    }
+
+
+@router.get("/queries", tags=["queries"], summary="The queries, and how they are doing")
+async def queries(request: Request) -> Response:
+    caller_of(request.scope).require(READ)
+    site = site_of(request)
+    found = await site.work.answer(site.database.queries)
+    return answer({"queries": [_told(info) for info in found], "push": site.pushes.ids})
+
+
+@router.get("/queries/{query_id}", tags=["queries"], summary="One query")
+async def query(request: Request, query_id: str) -> Response:
+    caller_of(request.scope).require(READ)
+    return answer(_told(await _known(site_of(request), query_id)))
+
+
+@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume")
+async def steer(request: Request, query_id: str, action: str) -> Response:
+    if action not in ("pause", "resume"):
+        raise NotThere(f'there is no action "{action}"', hint="POST .../pause or .../resume, or DELETE the query")
+    return await _steer(request, query_id, action.upper())
+
+
+@router.delete("/queries/{query_id}", tags=["queries"], summary="Terminate a query; what it wrote stays")
+async def terminate(request: Request, query_id: str) -> Response:
+    return await _steer(request, query_id, "TERMINATE")
+
+
+async def _steer(request: Request, query_id: str, action: str) -> Response:
+    caller_of(request.scope).require(ADMIN)
+    site = site_of(request)
+    info = await _known(site, query_id)
+    (parsed,) = site.work.script(f"{action} {info.query_id};")
+    done = await site.work.change(lambda: site.work.run(site.work.session(), parsed, {}))
+    assert isinstance(done, Done)
+    return answer({"query": info.query_id, "message": done.message})
+
+
+async def _known(site: Site, query_id: str) -> QueryInfo:
+    found = {info.query_id: info for info in await site.work.answer(site.database.queries)}
+    info = found.get(query_id) or found.get(query_id.upper())
+    if info is None:
+        raise NotThere(f'there is no query "{query_id}"', hint=f"there are: {', '.join(found) or 'none'}")
+    return info
+
+
+def _told(info: QueryInfo) -> dict[str, Any]:
+    return asdict(info)

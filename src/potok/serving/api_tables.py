@@ -1,0 +1,99 @@
+"""Our API: rows of tables by key, range and window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from potok.serving.errors import BadRequest, NotThere
+from potok.serving.guard import caller_of
+from potok.serving.json_rows import dump
+from potok.serving.site import site_of
+from potok.serving.table_reads import Keys, Windows, source_named
+from potok.serving.tokens import READ
+from potok.sql.types import TIMESTAMP, quoted
+from potok.statements.frames import typed_column
+
+router = APIRouter(tags=["tables"])
+
+_KEY = Path(description="The key. Of several key columns a JSON array, in their order.")
+_INSTANT = "Milliseconds since 1970, or an ISO time."
+_START = f"Windows that begin at this instant or later. {_INSTANT}"
+_END = f"Windows that begin before this instant. {_INSTANT}"
+
+
+@router.get("/tables", summary="The tables whose rows can be read")
+async def tables(request: Request) -> Response:
+    caller_of(request.scope).require(READ)
+    sources = site_of(request).database.catalog.sources.values()
+    found = [
+        {
+            "name": source.name,
+            "key": [column.name for column in source.keys],
+            "columns": [column.name for column in source.columns],
+            "windowed": source.window is not None,
+            "readable": bool(source.table_of),
+        }
+        for source in sorted(sources, key=lambda source: source.name)
+        if source.is_table
+    ]
+    return answer({"tables": found})
+
+
+@router.get("/tables/{name}", summary="Rows of a table, in the order of their keys")
+async def rows(
+    request: Request,
+    name: str,
+    low: str | None = Query(None, alias="from", description="The first key."),
+    high: str | None = Query(None, alias="to", description="The key before which the rows end."),
+    prefix: str | None = Query(None, description="What the keys begin with."),
+    limit: int | None = Query(None, ge=1, description="At most so many rows."),
+    at: str | None = Query(None, description=f"Windows that hold this instant. {_INSTANT}"),
+    window_from: str | None = Query(None, description=_START),
+    window_to: str | None = Query(None, description=_END),
+) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    if limit is not None and limit > site.limits.rows:
+        raise BadRequest(f"limit is at most {site.limits.rows:,} here", hint="ask for the rest with from")
+    keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
+    found = await site.work.answer(lambda: site.reads.in_range(name, keys, windows, limit))
+    return answer({"rows": found})
+
+
+@router.get("/tables/{name}/{key:path}", summary="The row of a key, or those of its windows")
+async def row(
+    request: Request,
+    name: str,
+    key: str = _KEY,
+    at: str | None = Query(None, description=f"The window that holds this instant. {_INSTANT}"),
+    start: str | None = Query(None, alias="from", description=_START),
+    end: str | None = Query(None, alias="to", description=_END),
+) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    windows = Windows(_ms(at), _ms(start), _ms(end))
+    found = await site.work.answer(lambda: site.reads.by_key(name, key, windows))
+    source = source_named(site.database.catalog, name, is_table=True)
+    if source.window is not None:
+        return answer({"rows": found})
+    if not found:
+        raise NotThere(f"table {quoted(source.name)} has no row for this key", hint=f"GET /tables/{source.name}")
+    return answer(found[0])
+
+
+def answer(content: Any, status: int = 200) -> Response:
+    return Response(dump(content), status, media_type="application/json")
+
+
+def _ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        found = typed_column([text], TIMESTAMP)[0].as_py()
+    if found is None:
+        raise BadRequest(f'"{text}" is no instant', hint="write milliseconds since 1970, or 2026-01-31T12:00:00Z")
+    return int(found.timestamp() * 1000)

@@ -1,0 +1,94 @@
+"""The web application: ksqlDB's API and our own, behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from potok.errors import PotokError
+from potok.serving import (
+    api_changes,
+    api_queries,
+    api_records,
+    api_tables,
+    ksql_inserts,
+    ksql_queries,
+    ksql_statements,
+)
+from potok.serving.errors import BadRequest, NotThere, ServingError
+from potok.serving.guard import KSQL_PATHS, Guard
+from potok.serving.limits import Limits
+from potok.serving.problems import ksql_response, problem_response
+from potok.serving.site import Site
+from potok.serving.tokens import Tokens
+from potok.statements.database import Database
+from potok.version import __version__
+
+ABOUT = """
+Tables, streams and queries of one database. Errors are `application/problem+json`, with a `hint`.
+The REST API of ksqlDB is served beside this one: `/ksql`, `/query`, `/query-stream`, `/inserts-stream`,
+`/close-query`, `/info`, `/healthcheck`, `/status`, `/clusterStatus`, `/ws/query`.
+"""
+
+
+def create_app(
+    database: Database,
+    *,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    origins: Collection[str] = (),
+) -> FastAPI:
+    """An application over a database, which stays open when the application ends.
+
+    Args:
+        tokens: Who may do what; without any, whoever is on this machine may do everything.
+        origins: Sites whose pages may call this one from a browser.
+    """
+    limits = limits or Limits()
+    site = Site(database, limits)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    app = FastAPI(
+        title="Potok", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
+    app.state.site = site
+    for routes in (ksql_statements.ROUTES, ksql_queries.ROUTES, ksql_inserts.ROUTES):
+        app.router.routes.extend(routes)
+    for api in (api_changes, api_tables, api_records, api_queries):
+        app.include_router(api.router)
+    app.add_middleware(Guard, tokens=tokens or Tokens({}), limits=limits, origins=origins)
+    app.add_exception_handler(PotokError, _potok_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _bad_parameter)
+    return app
+
+
+async def _potok_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PotokError)
+    is_ksql = request.url.path in KSQL_PATHS or request.url.path.startswith("/status")
+    return ksql_response(error) if is_ksql else problem_response(error)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        nothing = NotThere(f"there is nothing at {request.url.path}", hint="GET /openapi.json")
+        return await _potok_error(request, nothing)
+    other = ServingError(str(error.detail), hint="GET /openapi.json says what can be asked")
+    other.status = error.status_code
+    return await _potok_error(request, other)
+
+
+async def _bad_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return await _potok_error(request, BadRequest(f"{where}: {first['msg']}", hint="GET /openapi.json"))

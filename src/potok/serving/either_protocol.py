@@ -1,0 +1,58 @@
+"""HTTP/1.1 and HTTP/2 on one port: clients of ksqlDB speak HTTP/2 without asking first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.zttp_h2_impl import ZttpH2Protocol
+from uvicorn.server import ServerState
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SILENT_S = 10.0
+"""Whoever connects and says nothing is not waited for."""
+
+
+class EitherProtocol(asyncio.Protocol):
+    """Looks at the first bytes of a connection and hands it to whoever understands them."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._arguments = {"config": config, "server_state": server_state, "app_state": app_state, "_loop": _loop}
+        self._connections: set[Any] = server_state.connections
+        self._loop = _loop or asyncio.get_event_loop()
+        self._begun = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._connections.add(self)
+        self._patience = self._loop.call_later(SILENT_S, self._transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        self._begun += data
+        if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
+            return
+        kind: Any = ZttpH2Protocol if self._begun.startswith(PREFACE) else HttpToolsProtocol
+        chosen: asyncio.Protocol = kind(**self._arguments)
+        self._leave()
+        self._transport.set_protocol(chosen)
+        chosen.connection_made(self._transport)
+        chosen.data_received(self._begun)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+
+    def shutdown(self) -> None:
+        """Called when the server ends."""
+        self._transport.close()
+
+    def _leave(self) -> None:
+        self._patience.cancel()
+        self._connections.discard(self)

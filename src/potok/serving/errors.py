@@ -1,0 +1,110 @@
+"""What a server refuses, and the status that says so.
+
+ServingError
+├── NoToken              a request without a token, or with one that nobody has
+├── NotAllowed           a token without the scope that a request needs
+├── ForeignPage          a request that a browser sends on behalf of another site
+├── BadRequest           a body or a parameter that cannot be read
+├── NotThere             a path that names nothing
+├── BodyTooLarge, TooManyRows, TooLong, TooManyPushes    a limit was reached
+├── KeyUsedBefore        an idempotency key that came with other records
+└── OpenToAll, BadTokens    a server that must not start
+"""
+
+from __future__ import annotations
+
+from potok.errors import PotokError, SetupError
+
+
+class ServingError(PotokError):
+    """`status` is that of HTTP."""
+
+    status = 400
+
+
+class NoToken(ServingError):
+    status = 401
+
+    def __init__(self) -> None:
+        hint = 'send the header "Authorization: Bearer <token>", or a user name and the token as password'
+        super().__init__("this server answers only with a token", hint=hint)
+
+
+class NotAllowed(ServingError):
+    status = 403
+
+    def __init__(self, scope: str, who: str) -> None:
+        hint = f'use a token whose scopes contain "{scope}"'
+        super().__init__(f'the token "{who}" may not {_DEEDS[scope]}', hint=hint)
+
+
+_DEEDS = {"read": "read", "write": "write records", "admin": "change the catalogue or steer queries"}
+
+
+class ForeignPage(ServingError):
+    status = 403
+
+    def __init__(self, what: str) -> None:
+        hint = "call the server by its own address; pages of other sites need potok serve --cors <origin>"
+        super().__init__(f"requests from {what} are not answered", hint=hint)
+
+
+class BadRequest(ServingError):
+    status = 400
+
+
+class NotThere(ServingError):
+    status = 404
+
+
+class BodyTooLarge(ServingError):
+    status = 413
+
+    def __init__(self, limit: int) -> None:
+        hint = "send it in parts, or start the server with a larger limit"
+        super().__init__(f"the body of a request has at most {limit:,} bytes here", hint=hint)
+
+
+class TooManyRows(ServingError):
+    status = 400
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the answer has more than {limit:,} rows", hint="write LIMIT, or ask for a part of the keys")
+
+
+class TooLong(ServingError):
+    status = 503
+
+    def __init__(self, seconds: float) -> None:
+        hint = "ask for less: a key, a range of keys, a LIMIT"
+        super().__init__(f"the answer took longer than {seconds:g} seconds", hint=hint)
+
+
+class TooManyPushes(ServingError):
+    status = 429
+
+    def __init__(self, limit: int) -> None:
+        hint = "end one of them: close its connection, or POST /close-query"
+        super().__init__(f"{limit} push queries are open already, and no more are allowed here", hint=hint)
+
+
+class KeyUsedBefore(ServingError):
+    status = 422
+
+    def __init__(self, key: str) -> None:
+        hint = "choose another key for other records"
+        super().__init__(f'the idempotency key "{key}" came with other records before', hint=hint)
+
+
+class OpenToAll(SetupError):
+    """A server that others can reach, and nobody has to say who they are."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f'without tokens a server listens on this machine alone, not on "{host}"',
+            hint="write a tokens.toml and pass --tokens tokens.toml, set POTOK_TOKENS, or listen on 127.0.0.1",
+        )
+
+
+class BadTokens(SetupError):
+    """A file of tokens that cannot be used."""

@@ -1,0 +1,28 @@
+"""What a server allows one request, and all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Whoever reaches a limit is told which."""
+
+    body_bytes: int = 16 << 20
+    """Of one request; of one line where rows are streamed in."""
+
+    rows: int = 100_000
+    """Of an answer that ends."""
+
+    seconds: float = 60.0
+    """For an answer that ends."""
+
+    push_queries: int = 500
+    """Open at one time."""
+
+    stall_seconds: float = 30.0
+    """That a client may take to accept what is being sent to it, before its connection is closed."""
+
+    workers: int = 8
+    """Threads for answers that end."""

@@ -1,0 +1,71 @@
+"""What all requests of a server share."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+from starlette.requests import HTTPConnection, Request
+
+from potok.serving.errors import BadRequest
+from potok.serving.feeds import Feed
+from potok.serving.limits import Limits
+from potok.serving.pushes import Pushes
+from potok.serving.table_reads import TableReads
+from potok.serving.work import Work
+from potok.statements.database import Database
+
+
+class Site:
+    """A database, and the work that is done on it for clients."""
+
+    def __init__(self, database: Database, limits: Limits) -> None:
+        self.database, self.limits = database, limits
+        self.work = Work(database, limits)
+        self.pushes = Pushes(limits.push_queries)
+        self.reads = TableReads(database, limits.rows)
+        self.feeds: set[Feed] = set()
+        self.started_ms = time.time_ns() // 1_000_000
+        self.address = "localhost:8088"
+
+    def end_streams(self) -> None:
+        """End the answers that would never end; from any thread."""
+        for feed in list(self.feeds):
+            feed.close()
+        self.pushes.close_all()
+
+    def close(self) -> None:
+        self.end_streams()
+        self.pushes.pool.shutdown(wait=False)
+        self.work.close()
+
+
+def site_of(connection: HTTPConnection) -> Site:
+    site = connection.app.state.site
+    assert isinstance(site, Site)
+    return site
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """The JSON object that a request carries, whatever it calls itself."""
+    body = await request.body()
+    return json_object(body)
+
+
+def json_object(text: bytes | str) -> dict[str, Any]:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}", hint='send a JSON object, such as {"sql": "..."}') from error
+    if not isinstance(found, dict):
+        raise BadRequest("the body is no JSON object", hint='send one, such as {"sql": "..."}')
+    return found
+
+
+def text_of(body: dict[str, Any], *names: str) -> str:
+    """The statement in a body, under any of these names."""
+    for name in names:
+        if isinstance(body.get(name), str) and body[name].strip():
+            return str(body[name])
+    raise BadRequest(f'"{names[0]}" is missing', hint=f'write {{"{names[0]}": "SHOW STREAMS;"}}')

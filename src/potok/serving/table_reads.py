@@ -1,0 +1,247 @@
+"""Rows of tables by key, range and window, without a statement: the shortest way to a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from potok.records.keys import UnusableKeyError, encode_key
+from potok.serving.errors import BadRequest, NotThere, TooManyRows
+from potok.serving.json_rows import RowWriter
+from potok.sql.catalog import Catalog, Source
+from potok.sql.errors import Refused, closest
+from potok.sql.expressions.casts import can_cast, cast_column
+from potok.sql.functions.function import Context
+from potok.sql.lowering.scope import WINDOW_BOUNDS
+from potok.sql.types import VARCHAR, quoted, type_name
+from potok.statements.database import Database
+from potok.statements.frames import Frame, python_rows, source_fields, stacked, typed_column
+from potok.statements.prepared import prepared_for
+from potok.statements.pull_tables import Access, table_frames
+from potok.statements.results import ResultColumn
+from potok.views.cut import Cut, with_cuts
+from potok.views.row_reader import RowReader, Starts
+from potok.views.spans import ALL, Span, span_of_prefix, span_of_range
+from potok.views.tables import committed
+
+_T = "T"
+"""The alias of the table, where columns have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Which windows are meant: those that hold an instant, or that begin from one to another (not included)."""
+
+    at: int | None = None
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def starts(self) -> Starts:
+        low = -math.inf if self.start is None else self.start
+        high = math.inf if self.end is None else self.end - 1
+        return (low, high) if self.at is None else (low, min(high, self.at))
+
+    @property
+    def any(self) -> bool:
+        return self == Windows()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Which keys are meant: from `low` on, up to `high` (not included), those that begin with `prefix`."""
+
+    low: Any = None
+    high: Any = None
+    prefix: str | None = None
+
+    def of_texts(self, source: Source) -> Keys:
+        """The same, with bounds of the key's type."""
+        if self == Keys():
+            return self
+        type_ = source.keys[0].type
+        if self.prefix is not None and (type_ != VARCHAR or self.low is not None or self.high is not None):
+            raise BadRequest("prefix is for keys of text, and stands alone", hint="use from and to")
+        low, high = (None if text is None else value_of(text, type_, source) for text in (self.low, self.high))
+        return Keys(low, high, self.prefix)
+
+    def span(self, key_type: pa.DataType | None) -> Span:
+        if self == Keys():
+            return ALL
+        if self.prefix is not None:
+            return span_of_prefix(self.prefix, key_type)
+        return span_of_range(self.low, self.high, key_type)
+
+    def hold(self, key: Any) -> bool:
+        if self.prefix is not None:
+            return bool(key.startswith(self.prefix))
+        return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
+
+
+def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
+    """A stream or table by the name in a path: as it stands there, or in upper case."""
+    found = catalog.sources.get(name) or catalog.sources.get(name.upper())
+    kind = "table" if is_table else "stream"
+    if found is None:
+        known = [source.name for source in catalog.sources.values() if source.is_table == is_table]
+        hint = closest(name, known) or (
+            f"there are: {', '.join(sorted(known))}" if known else f"there is no {kind} yet"
+        )
+        raise NotThere(f"there is no {kind} {quoted(name)}", hint=hint)
+    if found.is_table != is_table:
+        path = f"/tables/{found.name}" if found.is_table else f"/streams/{found.name}"
+        raise NotThere(f"{quoted(found.name)} is a {found.kind.lower()}", hint=f"GET {path}")
+    return found
+
+
+class TableReads:
+    """Reads the tables of a database. Every answer is of one cut."""
+
+    def __init__(self, database: Database, most: int) -> None:
+        self._database, self._most = database, most
+        self._shapes: dict[str, tuple[Source, frozenset[str], RowWriter]] = {}
+
+    def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
+        """The row of a key; on a windowed table, those of its windows, in order of time."""
+        source, reader, cut_of = self._opened(name, windows)
+        if reader is None:
+            return []
+        try:
+            key = encode_key(key_of(source, text), reader.key_type)
+        except UnusableKeyError as error:
+            raise BadRequest(f'"{text}" is no key of {quoted(source.name)}: {error}', hint=_key_hint(source)) from error
+        if key is None:
+            return []
+        return self._rows(source, reader, Access((key,), windows.starts), cut_of, windows, None)
+
+    def in_range(self, name: str, keys: Keys, windows: Windows, limit: int | None) -> list[dict[str, Any]]:
+        source, reader, cut_of = self._opened(name, windows)
+        if keys != Keys() and (len(source.keys) != 1 or source.window is not None):
+            hint = "ask for one key, or use SQL: POST /sql"
+            raise BadRequest("ranges are for tables with one key column and no windows", hint=hint)
+        if reader is None:
+            return []
+        wanted = keys.of_texts(source)
+        access = Access(starts=windows.starts, span=wanted.span(reader.key_type))
+        return self._rows(source, reader, access, cut_of, windows, limit, wanted)
+
+    def _opened(self, name: str, windows: Windows) -> tuple[Source, RowReader | None, Any]:
+        database = self._database
+        source = source_named(database.catalog, name, is_table=True)
+        if not source.table_of:
+            hint = f"CREATE TABLE queryable_{source.name} AS SELECT * FROM {quoted(source.name)} keeps its rows"
+            raise Refused(f"nobody keeps the rows of table {quoted(source.name)}", hint=hint)
+        if not windows.any and source.window is None:
+            raise BadRequest(f"table {quoted(source.name)} has no windows", hint="leave out at, from and to")
+        prepared = prepared_for(database)
+        reader = prepared.readers.reader(source) if prepared.has_begun(source.table_of) else None
+        return source, reader, partial(committed, database.broker, source.table_of)
+
+    def _rows(
+        self,
+        source: Source,
+        reader: RowReader,
+        access: Access,
+        cut_of: Any,
+        windows: Windows,
+        limit: int | None,
+        keys: Keys = Keys(),
+    ) -> list[dict[str, Any]]:
+        slots, writer = self._shape(source)
+        most = self._most + 1 if limit is None else limit
+
+        def work(cuts: list[Cut]) -> Frame:
+            found, count = [], 0
+            for frame in table_frames(source, _T, reader, cuts[0], access, slots, limited=access.keys is None):
+                kept = _among(_holding(frame, windows, reader), keys, source)
+                found.append(kept)
+                count += kept.rows
+                if count >= most:
+                    break
+            return stacked(found, source_fields(source, _T, positions=False))
+
+        frame = with_cuts([cut_of], work).head(most)
+        if limit is None and frame.rows > self._most:
+            raise TooManyRows(self._most)
+        columns = [frame.columns[f"{_T}.{column.name}"] for column in writer.columns]
+        return writer.all_named(python_rows(columns, frame.rows))
+
+    def _shape(self, source: Source) -> tuple[frozenset[str], RowWriter]:
+        known = self._shapes.get(source.name)
+        if known is None or known[0] is not source:
+            fields = [field for field in source_fields(source, _T, positions=False) if not field.hidden]
+            writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
+            known = self._shapes[source.name] = (source, frozenset(field.slot for field in fields), writer)
+        return known[1], known[2]
+
+
+def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
+    """The rows whose window is meant. Of sessions and sliding windows the end belongs to them."""
+    starts, ends = (frame.columns.get(f"{_T}.{name}") for name in WINDOW_BOUNDS)
+    if windows.any or starts is None or ends is None:
+        return frame
+    low, high = windows.starts
+    last = reader.layout.window != "fixed"
+    pairs = zip(starts.to_pylist(), ends.to_pylist(), strict=True)
+    kept = [
+        place
+        for place, (start, end) in enumerate(pairs)
+        if low <= start <= high and (windows.at is None or windows.at < end or (last and windows.at == end))
+    ]
+    return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
+
+
+def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
+    """The rows whose key is meant: among stored keys there may be others, where they are long or have no order."""
+    if keys == Keys():
+        return frame
+    found = frame.columns[f"{_T}.{source.keys[0].name}"].to_pylist()
+    kept = [place for place, key in enumerate(found) if keys.hold(key)]
+    return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
+
+
+def key_of(source: Source, text: str) -> Any:
+    """A key out of a path: one column as text, several as a JSON array or object."""
+    keys = source.keys
+    if len(keys) == 1:
+        return value_of(text, keys[0].type, source)
+    try:
+        parts = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}', hint=_key_hint(source)) from error
+    if isinstance(parts, list) and len(parts) == len(keys):
+        parts = {column.name: part for column, part in zip(keys, parts, strict=True)}
+    if not isinstance(parts, Mapping) or parts.keys() != {column.name for column in keys}:
+        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}', hint=_key_hint(source))
+    return {c.name: value_of(_as_text(parts[c.name]), c.type, source) for c in keys}
+
+
+def value_of(text: str, type_: pa.DataType, source: Source) -> Any:
+    """Text as a value of a type, as CAST reads it; what is nested is JSON."""
+    if type_ == VARCHAR:
+        return text
+    if can_cast(VARCHAR, type_) and not pa.types.is_nested(type_):
+        column = cast_column(pa.array([text.strip()], VARCHAR), type_, Context())
+    else:
+        try:
+            column = typed_column([orjson.loads(text)], type_)
+        except orjson.JSONDecodeError as error:
+            raise BadRequest(f'"{text}" is no {type_name(type_)}', hint="write it as JSON") from error
+    if column.null_count:
+        raise BadRequest(f'"{text}" is no {type_name(type_)}', hint=_key_hint(source))
+    return column[0].as_py()
+
+
+def _as_text(part: Any) -> str:
+    return part if isinstance(part, str) else orjson.dumps(part).decode()
+
+
+def _key_hint(source: Source) -> str:
+    shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in source.keys)
+    return f"its key is {shown}" + ("; write a JSON array" if len(source.keys) > 1 else "")

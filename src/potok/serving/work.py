@@ -1,0 +1,129 @@
+"""Statements of requests, carried out in threads: what they may do, how long they may take, how much they may give."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from potok.serving.errors import BadRequest, TooLong, TooManyRows
+from potok.serving.limits import Limits
+from potok.serving.tokens import ADMIN, READ, WRITE, Caller
+from potok.sql.errors import Refused
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.statements.database import Database
+from potok.statements.results import Result, Rows
+from potok.statements.session import CHANGES, SqlSession
+
+T = TypeVar("T")
+
+KSQL_PREFIX = "ksql.streams."
+"""Clients of ksqlDB may write properties of queries with it or without."""
+
+
+REMEMBERED = 1_000
+
+
+class Work:
+    """Carries out statements for many clients at once."""
+
+    def __init__(self, database: Database, limits: Limits) -> None:
+        self.database, self.limits = database, limits
+        self._answers = ThreadPoolExecutor(limits.workers, "potok-answer")
+        # A query that is created may wait for Spark to start: nobody who only asks should wait behind it.
+        self._changes = ThreadPoolExecutor(2, "potok-change")
+        self._scripts = lru_cache(maxsize=REMEMBERED)(self._read_script)
+
+    async def answer(self, work: Callable[[], T]) -> T:
+        """Run what ends soon, in a thread."""
+        running = asyncio.get_running_loop().run_in_executor(self._answers, work)
+        try:
+            return await asyncio.wait_for(asyncio.shield(running), self.limits.seconds)
+        except TimeoutError:
+            raise TooLong(self.limits.seconds) from None
+
+    async def change(self, work: Callable[[], T]) -> T:
+        """Run what may take as long as it takes, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._changes, work)
+
+    def session(self, variables: Mapping[str, Any] | None = None) -> SqlSession:
+        """What is SET and DEFINEd holds for one request."""
+        session = SqlSession(self.database)
+        session.variables |= {str(name): str(value) for name, value in (variables or {}).items()}
+        return session
+
+    def script(self, text: str, variables: Mapping[str, Any] | None = None) -> tuple[ast.Parsed, ...]:
+        """The statements of a text. The same text gives the very same statements: so their plans are found again."""
+        named = {str(name): str(value) for name, value in (variables or {}).items()} if "${" in text else {}
+        return self._scripts(text, tuple(sorted(named.items())))
+
+    def query(self, text: str, variables: Mapping[str, Any] | None = None) -> ast.Parsed:
+        """The one SELECT or PRINT of a text; a `;` may be missing."""
+        script = self.script(text if text.rstrip().endswith(";") else f"{text};", variables)
+        if len(script) != 1:
+            raise BadRequest(f"one statement was expected, not {len(script)}", hint="send several to /ksql or /sql")
+        if not isinstance(script[0].statement, ast.Query | ast.Print):
+            hint = "send it to /ksql; this is for SELECT and PRINT"
+            raise Refused("the statement is no query", hint=hint, place=script[0].at)
+        return script[0]
+
+    def _read_script(self, text: str, variables: tuple[tuple[str, str], ...]) -> tuple[ast.Parsed, ...]:
+        return tuple(self._bounded(parsed) for parsed in parse_script(text, dict(variables)))
+
+    def _bounded(self, parsed: ast.Parsed) -> ast.Parsed:
+        """A query that ends asks for one row more than it may give: whoever has that many has too many."""
+        statement, most = parsed.statement, self.limits.rows
+        if not isinstance(statement, ast.Query) or statement.query.emit is not None:
+            return parsed
+        if statement.query.limit is not None and statement.query.limit <= most:
+            return parsed
+        bounded = replace(statement, query=replace(statement.query, limit=most + 1))
+        return replace(parsed, statement=bounded)
+
+    def run(self, session: SqlSession, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
+        """Carry out one statement, in the thread of the caller."""
+        result = session.run(parsed, {**session.properties, **properties})
+        if isinstance(result, Rows) and result.kind == "query" and len(result.rows) > self.limits.rows:
+            raise TooManyRows(self.limits.rows)
+        return result
+
+    def close(self) -> None:
+        self._answers.shutdown(wait=False, cancel_futures=True)
+        self._changes.shutdown(wait=False, cancel_futures=True)
+
+
+def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
+    """Raises what forbids a script, before anything of it is carried out."""
+    for parsed in script:
+        if isinstance(parsed.statement, ast.RunScript):
+            hint = "send the statements of the script; or potok sql -f script.sql --server ..."
+            error = Refused("a server reads no files for its clients", hint=hint, place=parsed.statement.at)
+            raise error.in_text(parsed.text)
+        caller.require(scope_of(parsed.statement))
+
+
+def changes(script: Sequence[ast.Parsed]) -> bool:
+    return any(isinstance(parsed.statement, CHANGES) for parsed in script)
+
+
+def scope_of(statement: ast.Statement) -> str:
+    if isinstance(statement, CHANGES):
+        return ADMIN
+    return WRITE if isinstance(statement, ast.InsertValues) else READ
+
+
+def properties_of(given: Any) -> dict[str, str]:
+    """The properties of a request, all of them as text."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise BadRequest("properties are an object", hint='write {"auto.offset.reset": "earliest"}')
+    texts: dict[str, str] = {}
+    for name, value in given.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        texts[str(name).removeprefix(KSQL_PREFIX)] = text
+    return texts

@@ -1,0 +1,124 @@
+"""What a condition leaves of the values of a column: so that few rows are read where few can be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.expressions import nodes
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import ColumnRef, Typed, columns_of, walk
+from potok.sql.functions.function import Context, ScalarFunction
+from potok.sql.functions.registry import function_named
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """No other values than these: `values` if they are known one by one, else those from `low` to `high`, both
+    included, that begin with `prefix`. It may allow more than the condition does, and never less."""
+
+    values: frozenset[Any] | None = None
+    low: Any = None
+    high: Any = None
+    prefix: str = ""
+
+    def and_(self, other: Allowed) -> Allowed:
+        if self.values is not None and other.values is not None:
+            return Allowed(self.values & other.values)
+        if self.values is not None or other.values is not None:
+            return self if self.values is not None else other
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        return Allowed(None, max(lows, default=None), min(highs, default=None), self.prefix or other.prefix)
+
+    def or_(self, other: Allowed) -> Allowed | None:
+        if self.values is None or other.values is None:
+            return None
+        return Allowed(self.values | other.values)
+
+
+def allowed_by(condition: Typed) -> dict[str, Allowed]:
+    """For each slot that a condition restricts, what it leaves."""
+    match condition:
+        case nodes.Logic(op="AND"):
+            found = allowed_by(condition.left)
+            for slot, other in allowed_by(condition.right).items():
+                found[slot] = found[slot].and_(other) if slot in found else other
+            return found
+        case nodes.Logic(op="OR"):
+            return _either(allowed_by(condition.left), allowed_by(condition.right))
+        case nodes.Compare() if condition.op in _FLIPPED:
+            return _compared(condition)
+        case nodes.Listed(negated=False, operand=ColumnRef()) if all(map(_is_constant, condition.items)):
+            values = [_value(item) for item in condition.items]
+            return _slot(condition.operand, frozenset(value for value in values if value is not None))
+        case nodes.Ranged(negated=False, operand=ColumnRef()):
+            if _is_constant(condition.low) and _is_constant(condition.high):
+                low, high = _value(condition.low), _value(condition.high)
+                return _between(condition.operand, low, high)
+        case nodes.Matches(negated=False, operand=ColumnRef()) if _is_constant(condition.pattern):
+            return _like(condition.operand, _value(condition.pattern), condition.escape)
+    return {}
+
+
+def _either(left: Mapping[str, Allowed], right: Mapping[str, Allowed]) -> dict[str, Allowed]:
+    found = {slot: left[slot].or_(right[slot]) for slot in left.keys() & right.keys()}
+    return {slot: allowed for slot, allowed in found.items() if allowed is not None}
+
+
+def _compared(condition: nodes.Compare) -> dict[str, Allowed]:
+    op, column, other = condition.op, condition.left, condition.right
+    if not isinstance(column, ColumnRef):
+        op, column, other = _FLIPPED[op], other, column
+    if not isinstance(column, ColumnRef) or not _is_constant(other):
+        return {}
+    value = _value(other)
+    if op == "=":
+        return _slot(column, frozenset() if value is None else frozenset([value]))
+    return _between(column, value if op[0] == ">" else None, value if op[0] == "<" else None, missing=value is None)
+
+
+def _between(column: Typed, low: Any, high: Any, *, missing: bool | None = None) -> dict[str, Allowed]:
+    assert isinstance(column, ColumnRef)
+    if missing or (missing is None and (low is None or high is None)):
+        # Nothing compares with NULL.
+        return {column.column: Allowed(frozenset())}
+    return {column.column: Allowed(None, low, high)}
+
+
+def _slot(column: Typed, values: frozenset[Any]) -> dict[str, Allowed]:
+    assert isinstance(column, ColumnRef)
+    return {column.column: Allowed(values)}
+
+
+def _like(column: Typed, pattern: Any, escape: str) -> dict[str, Allowed]:
+    assert isinstance(column, ColumnRef)
+    if pattern is None or escape:
+        return {}
+    ends = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
+    if not ends:
+        return {column.column: Allowed(frozenset([pattern]))}
+    prefix = pattern[: min(ends)]
+    return {column.column: Allowed(prefix=prefix)} if prefix else {}
+
+
+def _is_constant(expression: Typed) -> bool:
+    """Whether it is the same for every row, and now as much as later. A list or struct has no place in a set, and is no
+    key that could be looked up."""
+    if columns_of(expression) or pa.types.is_nested(expression.type):
+        return False
+    for part in walk(expression):
+        if isinstance(part, nodes.FunctionCall):
+            function = function_named(part.name)
+            if not isinstance(function, ScalarFunction) or not function.deterministic or not part.arguments:
+                return False
+    return True
+
+
+def _value(expression: Typed) -> Any:
+    return compute(expression, {}, 1, Context())[0].as_py()

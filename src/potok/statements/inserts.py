@@ -1,0 +1,204 @@
+"""INSERT INTO ... VALUES, and rows in bulk: durable when they return."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from potok.log.broker import HEADERS, Broker
+from potok.records.formats.format import format_named
+from potok.records.schema import Schema
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.expressions.check import check
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import Typed
+from potok.sql.functions.function import Context
+from potok.sql.lowering.scope import ROWTIME
+from potok.sql.lowering.sources import key_serde
+from potok.sql.syntax import ast
+from potok.sql.types import BIGINT, quoted
+from potok.statements.database import Database
+from potok.statements.results import Done
+
+Columns = Mapping[str, pa.Array]
+Errors = dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesScope:
+    """The scope of VALUES: there is no row whose columns could be named."""
+
+    custom_types: Mapping[str, pa.DataType]
+
+    def column(self, name: ast.Name) -> Typed:
+        hint = f"put text into single quotes: '{name.name}'"
+        raise Refused(f"VALUES cannot look at a column: {quoted(name.name)}", hint=hint, place=name.at)
+
+    def call(self, call: ast.Call) -> Typed | None:
+        return None
+
+
+def insert_values(database: Database, statement: ast.InsertValues) -> Done:
+    """Append one record. Columns that are not named are NULL; a row of a table without any column besides its key is
+    deleted."""
+    source = writable(database, statement.name, statement.at)
+    named = _named(source, statement)
+    scope, context = ValuesScope(database.catalog.types), Context(now_ms=_now_ms())
+    columns: dict[str, pa.Array] = {}
+    for column, value in zip(named, statement.values, strict=True):
+        computed = compute(check(value, scope, to=column.type), {}, 1, context)
+        if context.failures:
+            reason = next(iter(context.failures.values()))
+            raise Refused(f"{quoted(column.name)} cannot be computed: {reason}", hint="change it", place=value.at)
+        columns[column.name] = computed
+    errors = _append(database.broker, source, columns, 1)
+    for reason in errors.values():
+        raise Refused(reason, hint=f"DESCRIBE {quoted(source.name)} shows its columns", place=statement.at)
+    return Done("Inserted 1 row")
+
+
+def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, Any]]) -> Errors:
+    """Append many records at once, given by column as JSON would have them; names match whatever their case.
+
+    Returns:
+        Why rows were not inserted, by their number; all others are durable.
+    """
+    writable(database, source.name, None)
+    columns = [*_insertable(source), SourceColumn(ROWTIME, BIGINT)]
+    known = {column.name.upper() for column in columns}
+    errors: Errors = {}
+    texts: list[bytes] = []
+    for number, row in enumerate(rows):
+        odd = next((name for name in row if name.strip("`").upper() not in known), None)
+        if odd is not None:
+            hint = closest(odd, [column.name for column in columns])
+            errors[number] = f"there is no column {quoted(odd)}{f'; {hint}' if hint else ''}"
+        try:
+            texts.append(orjson.dumps({k.strip("`"): v for k, v in row.items()}, default=str))
+        except TypeError as error:
+            errors[number] = f"it is no JSON: {error}"
+            texts.append(b"{}")
+    type_ = pa.struct([(column.name, column.type) for column in columns])
+    decoded = format_named("sql_json").decode(pa.array(texts, pa.binary()), Schema.of(type_))
+    errors = {**decoded.errors, **errors}
+    good = [number for number in range(len(rows)) if number not in errors]
+    struct: Any = decoded.column
+    given = {name.strip("`").upper() for row in rows for name in row}
+    present = [column for column in columns if column.name.upper() in given]
+    picked = struct.take(pa.array(good, pa.int64()))
+    values = {column.name: pa.compute.struct_field(picked, column.name) for column in present}
+    failed = _append(database.broker, source, values, len(good), _without_values(source, rows, good))
+    return dict(sorted({**errors, **{good[row]: reason for row, reason in failed.items()}}.items()))
+
+
+def _without_values(source: Source, rows: Sequence[Mapping[str, Any]], good: Sequence[int]) -> np.ndarray[Any, Any]:
+    values = {column.name.upper() for column in source.values}
+    return np.array([values.isdisjoint(name.strip("`").upper() for name in rows[row]) for row in good], np.bool_)
+
+
+def writable(database: Database, name: str, place: Place | None) -> Source:
+    """The stream or table of a name, if rows may be inserted."""
+    source = database.catalog.source(name, place)
+    if source.read_only:
+        hint = "it was created with CREATE SOURCE, which is for reading"
+        raise Refused(f"{quoted(name)} is read-only", hint=hint, place=place)
+    if source.window is not None:
+        hint = "its rows are windows; insert into what they are made of"
+        raise Refused(f"{quoted(name)} has windows, and cannot be inserted into", hint=hint, place=place)
+    if source.is_table and source.query:
+        hint = "its rows are what its query makes of others; insert into those"
+        raise Refused(f"table {quoted(name)} is written by query {source.query}", hint=hint, place=place)
+    return source
+
+
+def _insertable(source: Source) -> list[SourceColumn]:
+    return [column for column in source.columns if column.header is None]
+
+
+def _named(source: Source, statement: ast.InsertValues) -> list[SourceColumn]:
+    """The columns that the values are for."""
+    columns = {column.name: column for column in (*_insertable(source), SourceColumn(ROWTIME, BIGINT))}
+    names = statement.columns or tuple(column.name for column in _insertable(source))
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            hint = "name each column once"
+            raise Refused(f"column {quoted(name)} is there twice", hint=hint, place=statement.at)
+        if name not in columns:
+            raise _unknown(source, name, list(columns), statement.at)
+    if len(names) != len(statement.values):
+        hint = f"the columns are {', '.join(map(quoted, names))}"
+        raise Refused(
+            f"{len(names)} columns and {len(statement.values)} values do not fit", hint=hint, place=statement.at
+        )
+    return [columns[name] for name in names]
+
+
+def _unknown(source: Source, name: str, known: Sequence[str], place: Place) -> Refused | UnknownName:
+    if any(column.name == name for column in source.headers):
+        return Refused(f"{quoted(name)} holds headers, which cannot be inserted", hint="leave it out", place=place)
+    hint = closest(name, known) or f"the columns are {', '.join(map(quoted, known))}"
+    return UnknownName(f"{quoted(source.name)} has no column {quoted(name)}", hint=hint, place=place)
+
+
+def _append(
+    broker: Broker, source: Source, columns: Columns, rows: int, bare: np.ndarray[Any, Any] | None = None
+) -> Errors:
+    """Append rows of columns; those of a table that are `bare`, with a key alone, are deletes."""
+    if bare is None:
+        bare = np.full(rows, not any(column.name in columns for column in source.values))
+    errors = _without_key(source, columns, rows)
+    key, failed = _encoded_key(source, columns, rows)
+    errors = {**failed, **errors}
+    value_type = source.value_type
+    made = [columns.get(c.name, pa.nulls(rows, c.type)) for c in source.values]
+    deleted = pa.array(bare) if source.is_table else None
+    struct = pa.StructArray.from_arrays(made, fields=list(value_type), mask=deleted)
+    encoded = format_named(source.value_format).encode(struct, source.value_schema)
+    errors = {**encoded.errors, **errors}
+    times = columns.get(ROWTIME, pa.nulls(rows, BIGINT))
+    headers = pa.nulls(rows, HEADERS)
+    batch = pa.RecordBatch.from_arrays(
+        [key, encoded.values.cast(pa.binary()), times, pa.nulls(rows, pa.int64()), headers],
+        ["key", "value", "timestamp", "ingested", "headers"],
+    )
+    errors = {**broker.unfit(source.topic, batch), **errors}
+    good = [row for row in range(rows) if row not in errors]
+    if good:
+        broker.append(source.topic, batch if len(good) == rows else batch.take(pa.array(good)))
+    return errors
+
+
+def _without_key(source: Source, columns: Columns, rows: int) -> Errors:
+    if not source.is_table:
+        return {}
+    errors: Errors = {}
+    for column in source.keys:
+        missing = columns[column.name].is_null().to_pylist() if column.name in columns else [True] * rows
+        reason = f"a row of a table needs its primary key {quoted(column.name)}"
+        errors.update({row: reason for row, is_missing in enumerate(missing) if is_missing})
+    return errors
+
+
+def _encoded_key(source: Source, columns: Columns, rows: int) -> tuple[pa.Array, Errors]:
+    if not source.keys:
+        return pa.nulls(rows, pa.binary()), {}
+    made = [columns.get(c.name, pa.nulls(rows, c.type)) for c in source.keys]
+    key = made[0]
+    if len(made) > 1:
+        absent = np.logical_and.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in made])
+        fields = [pa.field(column.name, column.type) for column in source.keys]
+        key = pa.StructArray.from_arrays(made, fields=fields, mask=pa.array(absent))
+    serde = key_serde(source)
+    encoded = format_named(serde.format).encode(key, serde.schema)
+    return encoded.values.cast(pa.binary()), encoded.errors
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,212 @@
+"""Pull queries: SELECT without EMIT, on tables and streams as they are at one instant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sql.catalog import Catalog
+from potok.sql.errors import Refused
+from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.functions.function import Context
+from potok.sql.lowering.scope import Field
+from potok.sql.syntax import ast
+from potok.sql.types import quoted
+from potok.statements.allowed import Allowed
+from potok.statements.database import Database
+from potok.statements.frames import Frame, python_rows, stacked
+from potok.statements.prepared import Prepared, prepared_for
+from potok.statements.pull_groups import group_frame
+from potok.statements.pull_joins import JoinPlan, join_frames
+from potok.statements.pull_plan import OrderPlan, PullPlan, RelationPlan, plan_pull
+from potok.statements.pull_tables import FEW, access_of, table_frames
+from potok.statements.pull_versions import as_of_ms, version_frame
+from potok.statements.records import RecordReader
+from potok.statements.results import Rows
+from potok.views.cut import Cut, with_cuts
+from potok.views.tables import committed
+
+Ends = Mapping[str, Mapping[int, int]]
+
+SCANS = "ksql.query.pull.table.scan.enabled"
+"""A property of ksqlDB's: whether a pull query may look at rows whose keys it does not name. It may, if left out."""
+
+
+def check_pull(catalog: Catalog, query: ast.Select) -> None:
+    """Raise what is wrong with a pull query; nothing is read."""
+    plan_pull(catalog, query)
+
+
+def run_pull(database: Database, query: ast.Select, properties: Mapping[str, str]) -> Rows:
+    """The rows of a pull query, all of one consistent cut: tables of queries that commit together are as of one batch,
+    and the records of streams as far as they were there when it began."""
+    prepared = prepared_for(database)
+    plan = prepared.plan(query)
+    context = Context(now_ms=time.time_ns() // 1_000_000)
+    scans = str(properties.get(SCANS, "true")).lower() != "false"
+    pull = _Pull(database, prepared, plan, context, scans=scans)
+    frame = pull.frame()
+    rows = python_rows(frame.computed(plan.shown, context), frame.rows)
+    return Rows("query", plan.columns, tuple(rows), warnings=tuple(pull.warnings))
+
+
+class _Pull:
+    """One run of a plan."""
+
+    def __init__(
+        self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, *, scans: bool
+    ) -> None:
+        self._broker, self._prepared, self._plan, self._context = database.broker, prepared, plan, context
+        self._scans = scans
+        self.warnings: list[str] = []
+
+    def frame(self) -> Frame:
+        """The rows that are shown, before they are computed."""
+        plan = self._plan
+        frame = self._read()
+        if plan.grouping is not None:
+            frame = group_frame(frame, plan.grouping, self._context)
+            if plan.having is not None:
+                frame = frame.where(plan.having, self._context)
+        if plan.order:
+            frame = _ordered(frame, plan.order, self._context)
+        return frame if plan.limit is None else frame.head(plan.limit)
+
+    def _read(self) -> Frame:
+        """All rows of all sources, joined, that the condition is true for."""
+        topics = [r.source.topic for r in self._plan.relations if not r.source.is_table]
+        ends: Ends = self._broker.end_offsets_of(topics) if topics else {}
+        tables = [relation for relation in self._plan.relations if relation.source.is_table]
+        queries = [name for name in dict.fromkeys(r.source.table_of for r in tables) if self._has_begun(name)]
+        looks = [partial(committed, self._broker, name) for name in queries]
+        if not looks:
+            return self._rows({}, ends)
+        return with_cuts(looks, lambda cuts: self._rows(dict(zip(queries, cuts, strict=True)), ends))
+
+    def _has_begun(self, query: str) -> bool:
+        if self._prepared.has_begun(query):
+            return True
+        self.warnings.append(f"query {query} has not begun: its table has no rows yet")
+        return False
+
+    def _rows(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
+        """May run more than once, where the tables moved on meanwhile."""
+        plan = self._plan
+        if plan.streams_rows:
+            return self._streamed(cuts, ends)
+        first = plan.relations[0]
+        frame = stacked(list(self._frames(first, cuts, ends, plan.allowed)), self._fields(first))
+        for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
+            allowed = _partners(frame, relation, join, plan.allowed, self._context)
+            right = stacked(list(self._frames(relation, cuts, ends, allowed)), self._fields(relation))
+            frame = join_frames(frame, right, join, self._context)
+        if plan.where is not None:
+            frame = frame.where(plan.where, self._context)
+        return frame if not plan.in_time else frame.take(pc.array_sort_indices(frame.columns[plan.in_time]))
+
+    def _fields(self, relation: RelationPlan) -> list[Field]:
+        return [field for field in relation.fields if field.slot in self._plan.wanted]
+
+    def _streamed(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
+        """Rows one piece after the other, and no more of them than there may be."""
+        plan, found, count = self._plan, [], 0
+        for read in self._frames(plan.relations[0], cuts, ends, plan.allowed):
+            frame = read if plan.where is None else read.where(plan.where, self._context)
+            if plan.lists:
+                frame = exploded(frame, plan.lists, self._context)
+            found.append(frame)
+            count += frame.rows
+            if plan.limit is not None and count >= plan.limit:
+                break
+        fields = self._fields(plan.relations[0])
+        if not found and plan.lists:
+            return exploded(stacked([], fields), plan.lists, self._context)
+        return stacked(found, fields)
+
+    def _frames(
+        self, relation: RelationPlan, cuts: Mapping[str, Cut], ends: Ends, allowed: Mapping[str, Allowed]
+    ) -> Iterator[Frame]:
+        if not relation.source.is_table:
+            yield from self._records(relation, ends[relation.source.topic])
+            return
+        source, alias, wanted = relation.source, relation.alias, self._plan.wanted
+        reader = self._prepared.readers.reader(source)
+        cut = cuts.get(source.table_of)
+        if reader is None or cut is None:
+            return
+        access = access_of(source, alias, reader, allowed)
+        if not self._scans and access.keys is None:
+            keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
+            hint = f"name the key: WHERE {keys}; or SET '{SCANS}' = 'true'"
+            raise Refused(f"all of table {quoted(source.name)} would be read", hint=hint, place=relation.relation.at)
+        if relation.as_of is not None:
+            instant = as_of_ms(relation.as_of, self._context)
+            yield version_frame(self._broker, relation, reader, cut, access, instant, wanted)
+            return
+        limited = self._plan.limit is not None and self._plan.streams_rows
+        yield from table_frames(source, alias, reader, cut, access, wanted, limited=limited)
+
+    def _records(self, relation: RelationPlan, ends: Mapping[int, int]) -> Iterator[Frame]:
+        topic, unreadable = relation.source.topic, 0
+        reader = RecordReader(relation.source, relation.alias, self._plan.wanted)
+        starts = self._broker.earliest_offsets(topic)
+        for partition, end in sorted(ends.items()):
+            for batch in self._broker.read(topic, partition, starts.get(partition, 0), end):
+                read = reader.read(batch, partition)
+                unreadable += read.unreadable
+                yield read.frame
+        if unreadable:
+            self.warnings.append(f"{unreadable} records of {topic} could not be read, and are left out")
+
+
+def _partners(
+    left: Frame, relation: RelationPlan, join: JoinPlan, allowed: Mapping[str, Allowed], context: Context
+) -> Mapping[str, Allowed]:
+    """Few rows look their partners up by the key of the table that comes in."""
+    keys = relation.source.keys
+    kept = join.kind in (ast.JoinKind.RIGHT, ast.JoinKind.FULL)
+    if kept or not relation.source.is_table or len(keys) != 1 or left.rows > FEW or relation.source.window:
+        return allowed
+    slot = f"{relation.alias}.{keys[0].name}"
+    for one, other in zip(join.left, join.right, strict=True):
+        if isinstance(other, ColumnRef) and other.column == slot and not pa.types.is_nested(other.type):
+            values = frozenset(left.computed([one], context)[0].unique().to_pylist()) - {None}
+            known = allowed.get(slot)
+            found = Allowed(values)
+            return {**allowed, slot: found if known is None else known.and_(found)}
+    return allowed
+
+
+def exploded(frame: Frame, lists: Sequence[Typed], context: Context) -> Frame:
+    """A row for each item of the lists; the longest tells how many, and a shorter one is filled up with NULL."""
+    made = frame.computed(lists, context)
+    lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in made]
+    counts = np.maximum.reduce(lengths)
+    parents = np.repeat(np.arange(frame.rows), counts)
+    places = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns: dict[str, Any] = {}
+    for index, (part, length) in enumerate(zip(made, lengths, strict=True)):
+        starts = np.cumsum(length) - length
+        at = pa.array(starts[parents] + places, mask=places >= length[parents])
+        columns[f"exploded.{index}"] = pc.list_flatten(part).take(at)
+    return frame.take(parents).with_columns(columns)
+
+
+def _ordered(frame: Frame, order: Sequence[OrderPlan], context: Context) -> Frame:
+    """Sorted by the last expression first: each sort leaves alone what it finds equal."""
+    places = pa.array(np.arange(frame.rows))
+    for part in reversed(order):
+        (column,) = frame.computed([part.expression], context)
+        found = pc.array_sort_indices(
+            column.take(places),
+            order="descending" if part.descending else "ascending",
+            null_placement="at_start" if part.nulls_first else "at_end",
+        )
+        places = places.take(found)
+    return frame.take(places)

@@ -1,0 +1,135 @@
+"""Tables of a pull query: the few rows that its condition can mean, or all, out of one cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+from potok.log.broker import Broker
+from potok.records.keys import UnusableKeyError, encode_key
+from potok.sql.catalog import Source
+from potok.state.entry import mark_of
+from potok.state.store import stored_stop
+from potok.statements.allowed import Allowed
+from potok.statements.frames import Frame, table_frame
+from potok.views.cut import Cut
+from potok.views.layout import load_layouts
+from potok.views.row_reader import EVER, RowReader, Starts
+from potok.views.spans import ALL, Span, span_of_prefix, span_of_range
+from potok.views.tables import NoSuchTable
+
+FIRST, CHUNK = 64, 4_096
+"""So many rows are looked at before a LIMIT is: few at first, then more and more."""
+
+MOST_LOOKUPS = 10_000
+
+FEW = 1_000
+"""So many rows of one side of a join look their partners up, instead of reading all."""
+
+
+class Readers:
+    """The readers of tables, kept as long as their layouts stay the same."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._known: dict[tuple[str, str], tuple[bytes, RowReader]] = {}
+
+    def reader(self, source: Source) -> RowReader | None:
+        """None for a table whose query has not begun: it has no rows yet."""
+        data = self._broker.mark(mark_of(source.table_of, "tables"))
+        if data is None:
+            return None
+        place = (source.table_of, source.name)
+        known = self._known.get(place)
+        if known is not None and known[0] == data:
+            return known[1]
+        layouts = load_layouts(data)
+        if source.name not in layouts:
+            raise NoSuchTable(source.name, source.table_of, sorted(layouts))
+        reader = RowReader(layouts[source.name])
+        self._known[place] = (data, reader)
+        return reader
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which rows of a table are read: those of `keys`, or those in a `span` of stored keys."""
+
+    keys: tuple[bytes, ...] | None = None
+    starts: Starts = EVER
+    span: Span = ALL
+
+
+def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[str, Allowed]) -> Access:
+    """The least that has to be read of a table."""
+    if not allowed or (source.window is not None and not reader.windowed):
+        return Access()
+    starts = _starts(source, alias, allowed)
+    parts = [allowed.get(f"{alias}.{column.name}") for column in source.keys]
+    choices = [part.values for part in parts if part is not None and part.values is not None]
+    if len(choices) == len(parts) and math.prod(map(len, choices)) <= MOST_LOOKUPS:
+        names = [column.name for column in source.keys]
+        keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choices)]
+        return Access(tuple(sorted({key for key in keys if key is not None})), starts)
+    if len(parts) == 1 and parts[0] is not None and parts[0].values is None and not reader.windowed:
+        return Access(span=_span(parts[0], reader))
+    return Access(starts=starts)
+
+
+def _key(parts: dict[str, Any], reader: RowReader) -> bytes | None:
+    try:
+        return encode_key(parts if len(parts) > 1 else next(iter(parts.values())), reader.key_type)
+    except UnusableKeyError:
+        return None
+
+
+def _span(allowed: Allowed, reader: RowReader) -> Span:
+    if allowed.prefix:
+        return span_of_prefix(allowed.prefix, reader.key_type)
+    start, stop = span_of_range(allowed.low, allowed.high, reader.key_type)
+    if stop is None or allowed.high is None:
+        return start, stop
+    high = encode_key(allowed.high, reader.key_type)
+    # The highest key belongs to the range: nothing lies between a key and the same with a zero behind.
+    return start, None if high is None else stored_stop(high + b"\0")
+
+
+def _starts(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> Starts:
+    """When the windows begin that are meant; an end tells a start where windows have one size."""
+    low, high = _instants(allowed.get(f"{alias}.WINDOWSTART"))
+    size = source.window.size_ms if source.window is not None else None
+    if size is not None:
+        first, last = _instants(allowed.get(f"{alias}.WINDOWEND"))
+        low, high = max(low, first - size), min(high, last - size)
+    return low, high
+
+
+def _instants(allowed: Allowed | None) -> Starts:
+    if allowed is None:
+        return EVER
+    if allowed.values is not None:
+        return min(allowed.values, default=math.inf), max(allowed.values, default=-math.inf)
+    return (
+        -math.inf if allowed.low is None else allowed.low,
+        math.inf if allowed.high is None else allowed.high,
+    )
+
+
+def table_frames(
+    source: Source, alias: str, reader: RowReader, cut: Cut, access: Access, wanted: frozenset[str], *, limited: bool
+) -> Iterator[Frame]:
+    """The rows of a table, in the order of their stored keys; in small pieces if somebody may stop early."""
+    if access.keys is not None:
+        cells = reader.of_keys(cut, access.keys, access.starts)
+        yield table_frame(reader.decoded(cells), source, alias, wanted)
+    elif limited:
+        found, count = reader.in_span(cut, access.span, in_order=True), FIRST
+        while piece := list(islice(found, count)):
+            yield table_frame(reader.decoded(piece), source, alias, wanted)
+            count = min(2 * count, CHUNK)
+    else:
+        cells = sorted(reader.in_span(cut, access.span))
+        yield table_frame(reader.decoded(cells), source, alias, wanted)

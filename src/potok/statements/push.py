@@ -1,0 +1,228 @@
+"""Push queries: SELECT ... EMIT, and PRINT. Rows come as records do, until LIMIT or until somebody closes."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from potok.sql.catalog import Catalog
+from potok.sql.errors import Refused, UnknownName, closest
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import ColumnRef
+from potok.sql.functions.function import Context
+from potok.sql.syntax import ast
+from potok.sql.types import VARCHAR
+from potok.statements.database import Database
+from potok.statements.frames import Frame, python_rows
+from potok.statements.printed import printed_lines
+from potok.statements.pull import exploded
+from potok.statements.push_plan import RecordPlan, needs_topology, plan_records, plan_transient
+from potok.statements.records import ReadRecords, RecordReader
+from potok.statements.results import Push, ResultColumn, Row
+from potok.statements.tail import Block, Subscription, tail_of
+from potok.statements.transient import Transient, transient_name
+
+log = logging.getLogger(__name__)
+
+OFFSET_RESET = ("auto.offset.reset", "ksql.streams.auto.offset.reset")
+
+CHECK_S = 0.25
+"""How often a push query without rows looks whether what it waits for is still at work."""
+
+_numbers = itertools.count(1)
+
+
+def check_push(catalog: Catalog, query: ast.Select) -> None:
+    """Raise what is wrong with a push query; nothing is run."""
+    if needs_topology(query):
+        plan_transient(catalog, query, "push")
+    else:
+        plan_records(catalog, query)
+
+
+def start_push(database: Database, query: ast.Select, properties: Mapping[str, str], text: str) -> Push:
+    """Begin a push query: from the present on, unless `auto.offset.reset` is `earliest`.
+
+    What looks at one record at a time is computed here, as records are appended. What groups or joins runs as a
+    topology, beside the queries that stay, until the push query ends.
+    """
+    begin = _begin(properties, query)
+    name = f"transient_{query.relation.name}_{next(_numbers)}"
+    log.debug("%s: %s", name, text)
+    if not needs_topology(query):
+        plan = plan_records(database.catalog, query)
+        return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin))
+    topic = transient_name(name)
+    transient = plan_transient(database.catalog, query, topic)
+    run = Transient.begun(database, transient.topology, topic, begin)
+    subscription = tail_of(database).subscribe(topic, {})
+    return RecordPush(name, transient.reading, subscription, run)
+
+
+def start_print(database: Database, statement: ast.Print) -> Push:
+    """Begin to show the records of a topic, a line for each."""
+    broker, topic = database.broker, statement.topic
+    if not broker.has_topic(topic):
+        known = broker.topics()
+        same = next((name for name in known if name.upper() == topic.upper()), "")
+        hint = f"did you mean '{same}'?" if same else closest(topic, known) or "SHOW TOPICS lists them"
+        raise UnknownName(f"there is no topic '{topic}'", hint=hint, place=statement.at)
+    begin = "earliest" if statement.from_beginning else "latest"
+    name = f"print_{topic}_{next(_numbers)}"
+    return PrintPush(name, database.catalog, statement, _subscribed(database, topic, begin))
+
+
+def _begin(properties: Mapping[str, str], query: ast.Select) -> str:
+    found = next((properties[name] for name in OFFSET_RESET if name in properties), "latest").lower()
+    if found not in ("earliest", "latest"):
+        hint = "SET 'auto.offset.reset' = 'earliest'; or 'latest'"
+        raise Refused(f"a query cannot begin at '{found}'", hint=hint, place=query.at)
+    return found
+
+
+def _subscribed(database: Database, topic: str, begin: str) -> Subscription:
+    broker = database.broker
+    places = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
+    return tail_of(database).subscribe(topic, places)
+
+
+class TailPush(Push):
+    """Rows made of what is appended to a topic."""
+
+    def __init__(
+        self,
+        query_id: str,
+        columns: Sequence[ResultColumn],
+        limit: int | None,
+        subscription: Subscription,
+        run: Transient | None = None,
+    ) -> None:
+        self.query_id, self.columns = query_id, tuple(columns)
+        self._left, self._subscription, self._run = limit, subscription, run
+
+    def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            return self._next(end)
+        except BaseException:
+            self.close()
+            raise
+
+    def _next(self, end: float | None) -> Sequence[Row] | None:
+        if self._left == 0:
+            self.close()
+        while not self._subscription.closed:
+            wait = CHECK_S if end is None else max(0.0, min(CHECK_S, end - time.monotonic()))
+            rows = [row for block in self._subscription.take(wait) for row in self.rows_of(block)]
+            if self._subscription.closed:
+                break
+            if rows:
+                return self._counted(rows)
+            if self._run is not None:
+                self._run.check()
+            if end is not None and time.monotonic() >= end:
+                self._subscription.remind()
+                return []
+        return None
+
+    def notify(self, wake: Callable[[], None]) -> bool:
+        self._subscription.wake = wake
+        return True
+
+    def _counted(self, rows: list[Row]) -> list[Row]:
+        if self._left is None:
+            return rows
+        taken = rows[: self._left]
+        self._left -= len(taken)
+        return taken
+
+    def rows_of(self, block: Block) -> list[Row]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._subscription.close()
+        if self._run is not None:
+            self._run.end()
+
+
+class RecordPush(TailPush):
+    """The rows of a query that looks at one record at a time."""
+
+    def __init__(
+        self, query_id: str, plan: RecordPlan, subscription: Subscription, run: Transient | None = None
+    ) -> None:
+        super().__init__(query_id, plan.columns, plan.limit, subscription, run)
+        self._plan, self._reader = plan, RecordReader(plan.source, plan.alias, plan.wanted)
+        self._sent: set[bytes] = set()
+        """Keys of a table whose rows are among the result, where not all are."""
+
+    def rows_of(self, block: Block) -> list[Row]:
+        plan, context = self._plan, Context(now_ms=time.time_ns() // 1_000_000)
+        read = self._reader.read(block.batch, block.partition)
+        if plan.source.is_table:
+            return self._changes(read, context)
+        frame = read.frame if plan.where is None else read.frame.where(plan.where, context)
+        if plan.lists:
+            frame = exploded(frame, plan.lists, context)
+        return python_rows(frame.computed(plan.shown, context), frame.rows)
+
+    def _changes(self, read: ReadRecords, context: Context) -> list[Row]:
+        """Rows of a table as they become; one that goes, or no longer fits, has its key and NULL beside."""
+        plan, frame = self._plan, read.frame
+        gone = read.deletes.to_numpy(zero_copy_only=False)
+        if plan.where is None:
+            told = np.ones(frame.rows, np.bool_)
+        else:
+            fits = compute(plan.where, frame.columns, frame.rows, context).fill_null(False)
+            gone = gone | ~fits.to_numpy(zero_copy_only=False)
+            told = self._remembered(read.keys.to_pylist(), gone)
+        if not any(column.is_key for column in plan.columns):
+            told = told & ~gone
+        at = np.flatnonzero(told)
+        return self._with_gaps(frame.take(at), gone[at], context)
+
+    def _remembered(self, keys: list[bytes | None], gone: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Of the rows that are not in the result, those that were."""
+        told = np.ones(len(keys), np.bool_)
+        for row, (key, is_gone) in enumerate(zip(keys, gone.tolist(), strict=True)):
+            if key is None:
+                told[row] = not is_gone
+            elif not is_gone:
+                self._sent.add(key)
+            elif key in self._sent:
+                self._sent.remove(key)
+            else:
+                told[row] = False
+        return told
+
+    def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], context: Context) -> list[Row]:
+        computed = frame.computed(self._plan.shown, context)
+        if gone.any():
+            there = pa.array(np.arange(frame.rows), mask=gone)
+            keyed = [
+                column.is_key and isinstance(typed, ColumnRef)
+                for column, typed in zip(self.columns, self._plan.shown, strict=True)
+            ]
+            computed = [c if is_key else c.take(there) for c, is_key in zip(computed, keyed, strict=True)]
+        return python_rows(computed, frame.rows)
+
+
+class PrintPush(TailPush):
+    """Lines that show records, as far as their bytes can be read."""
+
+    def __init__(self, query_id: str, catalog: Catalog, statement: ast.Print, subscription: Subscription) -> None:
+        super().__init__(query_id, (ResultColumn("LINE", VARCHAR),), statement.limit, subscription)
+        self._source = next(iter(catalog.readers([statement.topic])), None)
+        self._every, self._seen = statement.interval or 1, 0
+
+    def rows_of(self, block: Block) -> list[Row]:
+        lines = printed_lines(block.batch, block.partition, self._source)
+        first = -self._seen % self._every
+        self._seen += len(lines)
+        return [(line,) for line in lines[first :: self._every]]

@@ -1,0 +1,246 @@
+"""The ends of topics, watched by one thread for all push queries: what is appended is read once and handed to each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from potok.errors import PotokError, QueryError
+from potok.log.broker import Broker
+from potok.statements.database import Database
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.01
+MOST_RECORDS = 100_000
+MOST_BYTES = 64 << 20
+"""What a reader may leave lying before it is dropped."""
+
+BLOCK = 20_000
+"""So many records are read at a time by whoever begins in the past."""
+
+
+class SlowReader(QueryError):
+    """A client that does not take its rows."""
+
+    def __init__(self, records: int) -> None:
+        super().__init__(
+            f"the client was too slow: {records} records were waiting for it",
+            hint="read faster, ask for less (WHERE, LIMIT), or write the result to a stream: CREATE STREAM ... AS",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Records of one partition, in their order."""
+
+    partition: int
+    batch: pa.RecordBatch
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Blocks that a reader has not taken yet."""
+
+    blocks: deque[Block] = field(default_factory=deque)
+    records: int = 0
+    size: int = 0
+
+
+class Subscription:
+    """The records of one topic, from some offsets on. One thread takes, any may close."""
+
+    def __init__(self, tail: Tail, topic: str, places: Mapping[int, int]) -> None:
+        self._tail, self.topic = tail, topic
+        self._places = dict(places)
+        """Up to where this subscription has read by itself, until it has caught up with the tail."""
+        self._until: dict[int, int] = {}
+        self._waiting = _Waiting()
+        self._woken = threading.Condition()
+        self._joined, self.closed = False, False
+        self._error: PotokError | None = None
+        self.wake: Callable[[], None] | None = None
+        """Called, from any thread, whenever `take` may have something to give."""
+
+    def take(self, timeout_s: float | None = None) -> list[Block]:
+        """The next blocks; none if there were none in time, or if it is closed. Raises why it was dropped."""
+        found = self._behind()
+        if found:
+            return found
+        with self._woken:
+            self._woken.wait_for(lambda: self._waiting.blocks or self.closed or self._error, timeout_s)
+            if self._waiting.blocks:
+                blocks, self._waiting = list(self._waiting.blocks), _Waiting()
+                return blocks
+            if self._error is not None:
+                raise self._error
+            return []
+
+    def _behind(self) -> list[Block]:
+        """What lies before the place from which on the tail hands records over, read here."""
+        while not self.closed:
+            for partition, end in self._until.items():
+                start = self._places.get(partition, 0)
+                if start < end:
+                    stop = min(end, start + BLOCK)
+                    batches = self._tail.broker.read(self.topic, partition, start, stop)
+                    blocks = [Block(partition, batch) for batch in batches if batch.num_rows]
+                    self._places[partition] = stop
+                    if blocks:
+                        return blocks
+                    break
+            else:
+                if self._joined:
+                    self._until = {}
+                    return []
+                self._until = self._tail.join(self, self._places)
+        return []
+
+    def offer(self, block: Block) -> bool:
+        """Leave a block for the reader; False if it has left too many."""
+        with self._woken:
+            waiting = self._waiting
+            if waiting.blocks and (waiting.records > MOST_RECORDS or waiting.size > MOST_BYTES):
+                self._error = SlowReader(waiting.records)
+                self._ring()
+                return False
+            waiting.blocks.append(block)
+            waiting.records += block.batch.num_rows
+            waiting.size += block.batch.nbytes
+            self._ring()
+            return True
+
+    def fail(self, error: PotokError) -> None:
+        with self._woken:
+            self._error = self._error or error
+            self._ring()
+
+    def has_joined(self) -> None:
+        self._joined = True
+
+    def close(self) -> None:
+        with self._woken:
+            self.closed = True
+            self._waiting = _Waiting()
+            self._ring()
+        self._tail.leave(self)
+
+    def remind(self) -> None:
+        """Wake whoever is to be woken if there is more to take already."""
+        with self._woken:
+            if self.wake is not None and (not self._joined or self._until or self._waiting.blocks):
+                self.wake()
+
+    def _ring(self) -> None:
+        self._woken.notify_all()
+        if self.wake is not None:
+            self.wake()
+
+
+class Tail:
+    """Hands what is appended to the topics of its subscriptions over to them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._lock = threading.Lock()
+        self._readers: dict[str, list[Subscription]] = {}
+        self._places: dict[str, dict[int, int]] = {}
+        self._thread: threading.Thread | None = None
+
+    def subscribe(self, topic: str, places: Mapping[int, int]) -> Subscription:
+        """The records of a topic from these offsets on; of partitions without one, from their start."""
+        return Subscription(self, topic, places)
+
+    def join(self, reader: Subscription, places: Mapping[int, int]) -> dict[int, int]:
+        """Where a reader has to read up to by itself. If that is not far it is handed all that comes after."""
+        with self._lock:
+            ends = self._places.get(reader.topic) or dict(self.broker.end_offsets(reader.topic))
+            far = sum(end - places.get(partition, 0) for partition, end in ends.items())
+            if far > BLOCK:
+                return dict(ends)
+            self._places.setdefault(reader.topic, ends)
+            self._readers.setdefault(reader.topic, []).append(reader)
+            reader.has_joined()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="potok-tail", daemon=True)
+                self._thread.start()
+            return dict(ends)
+
+    def leave(self, reader: Subscription) -> None:
+        with self._lock:
+            readers = self._readers.get(reader.topic, [])
+            if reader in readers:
+                readers.remove(reader)
+            if not readers:
+                self._readers.pop(reader.topic, None)
+                self._places.pop(reader.topic, None)
+
+    def _watch(self) -> None:
+        """Ends when nobody is left."""
+        pause = threading.Event()
+        while True:
+            with self._lock:
+                topics = list(self._readers)
+                if not topics:
+                    self._thread = None
+                    return
+            try:
+                self._look(topics)
+            except PotokError as error:
+                self._look_one_by_one(topics, error)
+            pause.wait(LOOK_S)
+
+    def _look_one_by_one(self, topics: Iterable[str], error: PotokError) -> None:
+        """A topic that is gone is the trouble of those who read it."""
+        for topic in topics:
+            try:
+                self._look([topic])
+            except PotokError as own:
+                log.warning("topic %s cannot be read: %s", topic, error)
+                for reader in self._readers_of(topic):
+                    reader.fail(own)
+                    self.leave(reader)
+
+    def _look(self, topics: list[str]) -> None:
+        for topic, ends in self.broker.end_offsets_of(topics).items():
+            known = self._places.get(topic)
+            for partition, end in ends.items() if known is not None else ():
+                assert known is not None
+                start = known.get(partition, 0)
+                if end > start:
+                    self._hand_over(topic, partition, start, end)
+
+    def _hand_over(self, topic: str, partition: int, start: int, end: int) -> None:
+        blocks = [Block(partition, batch) for batch in self.broker.read(topic, partition, start, end)]
+        with self._lock:
+            if topic not in self._places or self._places[topic].get(partition, 0) != start:
+                # All readers left, and others came: they have begun somewhere else.
+                return
+            self._places[topic][partition] = end
+            readers = list(self._readers.get(topic, ()))
+        for reader in readers:
+            if not all(reader.offer(block) for block in blocks if block.batch.num_rows):
+                self.leave(reader)
+
+    def _readers_of(self, topic: str) -> list[Subscription]:
+        with self._lock:
+            return list(self._readers.get(topic, ()))
+
+
+_tails: weakref.WeakKeyDictionary[Database, Tail] = weakref.WeakKeyDictionary()
+_opening = threading.Lock()
+
+
+def tail_of(database: Database) -> Tail:
+    """The one tail of a database."""
+    with _opening:
+        found = _tails.get(database)
+        if found is None:
+            found = _tails[database] = Tail(database.broker)
+        return found

@@ -1,0 +1,152 @@
+"""Drives the queries of a SQL script through real Spark batches, one call at a time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from potok.duration import Duration
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.settings import Settings
+from potok.sql.catalog import Source
+from potok.sql.types import quoted
+from potok.statements.database import Database
+from potok.statements.results import Executed
+from potok.statements.session import SqlSession
+from potok.testing.driver import TestDriver
+from potok.testing.outputs import DeadLetter, read_dead_letters
+from potok.testing.sql_rows import SqlRow, read_rows
+from potok.topology.graph import Topology
+from potok.views.table_view import TableView
+from potok.views.tables import Tables
+
+
+class SqlDriver(TestDriver):
+    """Carries out a script, feeds its topics, and reads what its queries wrote.
+
+    >>> with TestDriver(sql="CREATE STREAM orders (...) WITH (...); CREATE TABLE counts AS SELECT ...;") as driver:
+    ...     driver.send("orders", {"amount": 120.0}, "o1", timestamp=1000)
+    ...     driver.run()
+    ...     driver.rows("counts")[0].columns
+    ...     driver.query("SELECT * FROM counts WHERE user_id = 'u1'")
+
+    Args:
+        sql: The script. INSERT INTO ... VALUES in it is carried out, SELECT is checked.
+        partitions: How many partitions topics get; their WITH clause decides for all others.
+        shards: How many ways the state of each query is cut.
+        directory: Where everything lives; a temporary directory if left out.
+        spread: Run every batch as several tasks with a shuffle between them, however small it is.
+        state: Where the state is kept, as the setting of that name; beside the log if left out.
+    """
+
+    drive: type[TestDriver] = TestDriver
+    """What runs the batches of one query."""
+
+    def __init__(
+        self,
+        sql: str = "",
+        *,
+        partitions: Mapping[str, int] | None = None,
+        shards: int = 2,
+        directory: Path | None = None,
+        spread: bool = False,
+        state: str = "",
+    ) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
+        self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
+        self._options: dict[str, Any] = {"shards": shards, "spread": spread, "state": state}
+        self.broker = EmbeddedBroker.shared(self._directory)
+        for topic, count in (partitions or {}).items():
+            self.broker.create_topic(topic, count, exist_ok=True)
+        self.database = Database(self.broker, self._settings, runs=False)
+        self.session = SqlSession(self.database)
+        self._drivers: dict[str, TestDriver] = {}
+        self._topologies: dict[str, Topology] = {}
+        try:
+            self.execute(sql)
+        except BaseException:
+            self.close()
+            raise
+
+    def execute(self, sql: str) -> list[Executed]:
+        """Carry out more statements; their queries take part from the next `run` on."""
+        try:
+            return self.session.execute(sql)
+        finally:
+            self._settle()
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a pull query, or of a statement that shows something."""
+        return self.session.rows(sql)
+
+    def rows(self, name: str) -> list[SqlRow]:
+        """The records that were written to the topic of a stream or table, as its columns."""
+        return read_rows(self.broker, self._source(name))
+
+    def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
+        """Run all queries, in the order of their statements, until none of them has anything left to do."""
+        batches = 0
+        while moved := sum(driver.run(batch_records, more_to_come=more_to_come) for driver in self._running()):
+            batches += moved
+        return batches
+
+    def advance_to(self, timestamp_ms: int) -> int:
+        """Move the stream time of all queries on to an instant; returns the batches."""
+        return sum(driver.advance_to(timestamp_ms) for driver in self._running()) + self.run()
+
+    def wait(self, duration: Duration) -> int:
+        """Move the processing time of all queries on, without waiting; returns the batches."""
+        return sum(driver.wait(duration) for driver in self._running()) + self.run()
+
+    def restart(self) -> None:
+        """Stop all queries as a crash between two batches would, and start again from the statements alone."""
+        self.database.close()
+        self.database = Database(self.broker, self._settings, runs=False)
+        self.session = SqlSession(self.database)
+        for driver in self._drivers.values():
+            driver.restart()
+        self._settle()
+
+    def table(self, name: str) -> TableView:
+        source = self._source(name)
+        return Tables(self.broker, source.table_of)[source.name]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """What the queries set aside, query after query."""
+        topics = [topology.dead_letter_topic for topology in self._topologies.values()]
+        return [letter for topic in topics for letter in read_dead_letters(self.broker, topic)]
+
+    def leave(self) -> None:
+        for driver in self._drivers.values():
+            driver.leave()
+        self._drivers.clear()
+        self.session.close()
+        self.database.close()
+
+    def _source(self, name: str) -> Source:
+        """By its name as it is, or as a statement would fold it."""
+        known = self.database.catalog
+        return known.sources.get(name) or known.source(name.upper())
+
+    def _running(self) -> list[TestDriver]:
+        queries = self.database.books().queries
+        return [driver for name, driver in self._drivers.items() if not queries[name].paused]
+
+    def _settle(self) -> None:
+        """Drive the queries that the statements want, and no others."""
+        wanted = self.database.books().queries
+        for name in [name for name in self._drivers if name not in wanted]:
+            self._drivers.pop(name).leave()
+            del self._topologies[name]
+        for name, query in wanted.items():
+            if name not in self._drivers:
+                self._drivers[name] = self.drive(query.topology, directory=self._directory, **self._options)
+            elif self._topologies[name] is not query.topology:
+                self._drivers[name].replace(query.topology)
+            self._topologies[name] = query.topology
+
+    def __repr__(self) -> str:
+        return f"<SqlDriver of {', '.join(map(quoted, self._drivers)) or 'no queries'}>"

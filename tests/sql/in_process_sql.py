@@ -1,0 +1,12 @@
+"""Scripts whose batches run in the process of the test."""
+
+from __future__ import annotations
+
+from kernels.in_process import InProcess
+from potok.testing.sql_driver import SqlDriver
+
+
+class InProcessSql(SqlDriver):
+    """A `SqlDriver` without Spark."""
+
+    drive = InProcess

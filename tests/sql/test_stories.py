@@ -1,0 +1,60 @@
+"""Scripts as stories: statements, records, and what comes of them; or why a statement is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from potok.sql.errors import SqlError
+from potok.testing import SqlDriver
+from sql.in_process_sql import InProcessSql
+from sql.stories import check_outputs, check_queries, stories, tell
+
+ALL = stories()
+TOLD = [pytest.param(case, id=name) for name, case in ALL if "error" not in case]
+REFUSED = [pytest.param(case, id=name) for name, case in ALL if "error" in case]
+SAMPLE = [pytest.param(case, id=name) for name, case in ALL if case.get("spark")]
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_records_that_come_one_by_one_give_what_the_story_says(case: dict[str, Any]) -> None:
+    with InProcessSql(case["given"]) as driver:
+        tell(driver, case, one_by_one=True)
+        check_outputs(driver, case, one_by_one=True)
+        check_queries(driver, case)
+
+
+@pytest.mark.parametrize("case", [case for case in TOLD if not case.values[0].get("each")])
+def test_records_in_one_batch_give_the_same(case: dict[str, Any]) -> None:
+    with InProcessSql(case["given"]) as driver:
+        tell(driver, case, one_by_one=False)
+        check_outputs(driver, case, one_by_one=False)
+        check_queries(driver, case)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_statement_is_refused_with_a_place_and_a_reason(case: dict[str, Any]) -> None:
+    with InProcessSql(case["given"]) as driver:
+        with pytest.raises(SqlError) as caught:
+            driver.execute(case["sql"])
+        assert case["error"] in str(caught.value)
+        place = caught.value.place
+        assert place is not None, "an error says where"
+        assert (place.line, place.column) == (case.get("line", 1), case["column"])
+        assert caught.value.hint, "an error says what to write instead"
+        assert case.get("kind", type(caught.value).__name__) == type(caught.value).__name__
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("case", SAMPLE)
+def test_spark_gives_the_same(case: dict[str, Any]) -> None:
+    with SqlDriver(case["given"]) as driver:
+        tell(driver, case, one_by_one=False)
+        check_outputs(driver, case, one_by_one=False)
+        check_queries(driver, case)
+
+
+def test_there_are_stories_of_every_kind() -> None:
+    assert len(TOLD) >= 150
+    assert len(REFUSED) >= 60

@@ -103,7 +103,14 @@ class Settings:
 
 
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
-_OTHER_VARIABLES = ("POTOK_FAILPOINT", "POTOK_EXAMPLES", "POTOK_SEED", "POTOK_STATE_PASSWORD")
+_OTHER_VARIABLES = (
+    "POTOK_FAILPOINT",
+    "POTOK_EXAMPLES",
+    "POTOK_SEED",
+    "POTOK_STATE_PASSWORD",
+    "POTOK_TOKEN",
+    "POTOK_TOKENS",
+)
 """Start like a setting, but belong to the tests, or are no business of a file."""
 
 _CHOICES = {"on_lost": ("stop", "jump", "archive")}

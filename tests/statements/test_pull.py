@@ -247,11 +247,41 @@ def test_what_cannot_be_pulled_is_refused_in_words(
         orders.do(text)
 
 
-def test_a_session_may_forbid_to_read_whole_tables(orders: Play) -> None:
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT n FROM totals WHERE user_id = 'u' + '1';", [(3,)]),
+        ("SELECT n FROM totals WHERE n = 3 AND 'u1' = user_id;", [(3,)]),
+        ("SELECT user_id FROM totals WHERE user_id IN ('u1', 'u0') AND user_id <> 'u0';", [("u1",)]),
+        ("SELECT user_id FROM totals WHERE user_id = 'u1' OR (user_id = 'u9' AND n = 3);", [("u1",)]),
+        ("SELECT p.name FROM totals t JOIN people p ON t.user_id = p.id WHERE t.user_id = 'u1';", [("Bob",)]),
+        ("SELECT p.name FROM totals t LEFT JOIN people p ON t.user_id = p.id WHERE t.user_id = 'u3';", [(None,)]),
+    ],
+)
+def test_where_keys_are_named_no_other_rows_are_read(orders: Play, text: str, rows: list[tuple[object, ...]]) -> None:
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
-    assert orders.rows("SELECT n FROM totals WHERE user_id = 'u1';") == [(3,)]
+    assert orders.rows(text) == rows
+
+
+@pytest.mark.parametrize("where", ["", " WHERE n = 3", " WHERE user_id = 'u1' OR n = 3", " WHERE user_id > 'u1'"])
+def test_a_session_may_forbid_to_read_whole_tables(orders: Play, where: str) -> None:
+    orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
     with pytest.raises(Refused, match="all of table TOTALS would be read"):
-        orders.rows("SELECT n FROM totals WHERE n = 3;")
+        orders.rows(f"SELECT n FROM totals{where};")
+
+
+def test_a_table_with_versions_is_read_as_of_an_instant(play: Play) -> None:
+    play.do("CREATE TABLE users (id VARCHAR PRIMARY KEY, name VARCHAR) WITH (KAFKA_TOPIC = 'users');")
+    kept = "WITH (KAFKA_TOPIC = 'users', HISTORY = '1 HOUR')"
+    play.do(f"CREATE SOURCE TABLE people (id VARCHAR PRIMARY KEY, name VARCHAR) {kept};")
+    rows = [{"ROWTIME": 1_000, "id": "u", "name": "Ann"}, {"ROWTIME": 5_000, "id": "u", "name": "Anna"}]
+    assert insert_rows(play.database, play.database.catalog.source("USERS"), rows) == {}
+    play.run()
+    assert play.rows("SELECT name FROM people;") == [("Anna",)]
+    for instant in ("1000", "'1970-01-01T00:00:04'"):
+        assert play.rows(f"SELECT name, ROWTIME FROM people AS OF {instant};") == [("Ann", 1_000)]
+        assert play.rows(f"SELECT name FROM people AS OF {instant} WHERE id = 'u';") == [("Ann",)]
+    assert play.rows("SELECT name FROM people AS OF 999;") == []
 
 
 def test_instants_are_compared_with_text(orders: Play) -> None:

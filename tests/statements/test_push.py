@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +20,12 @@ WAIT_S = 20.0
 
 
 @pytest.fixture
-def orders(play: Play) -> Iterator[Play]:
+def orders(play: Play) -> Play:
     play.do(
         "CREATE STREAM orders (id VARCHAR KEY, amount INT, tags ARRAY<VARCHAR>) WITH (KAFKA_TOPIC = 'orders');"
         "CREATE TABLE users (id VARCHAR PRIMARY KEY, name VARCHAR, age INT) WITH (KAFKA_TOPIC = 'users');"
     )
-    yield play
+    return play
 
 
 def begun(play: Play, text: str, begin: str = "latest") -> Push:

@@ -94,17 +94,14 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
 
         return Remote(server, token)
     from potok.cli.prompt.here import Here
-    from potok.log.open import open_broker
 
-    return Here(open_broker(settings.broker, settings), settings)
+    return Here.opened(settings)
 
 
 def _read(path: Path) -> tuple[str, str]:
-    try:
-        return str(path), path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise typer.BadParameter(f"{path} cannot be read: {why}") from error
+    from potok.cli.prompt.texts import read_text
+
+    return str(path), read_text(path)
 
 
 def _closed(text: str) -> str:

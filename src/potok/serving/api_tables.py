@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from potok.serving.errors import BadRequest, NotThere
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
 from potok.serving.site import site_of
-from potok.serving.table_reads import Keys, Windows, source_named
+from potok.serving.table_reads import EVERY, Keys, Windows, source_named
 from potok.serving.tokens import READ
 from potok.sql.types import TIMESTAMP, quoted
 from potok.statements.frames import typed_column
 
 router = APIRouter(tags=["tables"])
 
-_KEY = Path(description="The key. Of several key columns a JSON array, in their order.")
 _INSTANT = "Milliseconds since 1970, or an ISO time."
 _START = f"Windows that begin at this instant or later. {_INSTANT}"
 _END = f"Windows that begin before this instant. {_INSTANT}"
+
+
+def _parameter(name: str, place: str, description: str) -> dict[str, Any]:
+    required = {"required": True} if place == "path" else {}
+    return {"name": name, "in": place, "description": description, "schema": {"type": "string"}, **required}
 
 
 @router.get("/tables", summary="The tables whose rows can be read")
@@ -62,18 +68,36 @@ async def rows(
     return answer({"rows": found})
 
 
-@router.get("/tables/{name}/{key:path}", summary="The row of a key, or those of its windows")
-async def row(
-    request: Request,
-    name: str,
-    key: str = _KEY,
-    at: str | None = Query(None, description=f"The window that holds this instant. {_INSTANT}"),
-    start: str | None = Query(None, alias="from", description=_START),
-    end: str | None = Query(None, alias="to", description=_END),
-) -> Response:
+class Plain(APIRoute):
+    """A route whose function reads the request by itself: to have its parameters read for it takes as long as a row."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        found: Callable[[Request], Coroutine[Any, Any, Response]] = self.endpoint
+        return found
+
+
+by_key = APIRouter(tags=["tables"], route_class=Plain)
+
+
+@by_key.get(
+    "/tables/{name}/{key:path}",
+    summary="The row of a key, or those of its windows",
+    openapi_extra={
+        "parameters": [
+            _parameter("name", "path", "The table."),
+            _parameter("key", "path", "The key. Of several key columns a JSON array, in their order."),
+            _parameter("at", "query", f"The windows that hold this instant. {_INSTANT}"),
+            _parameter("from", "query", _START),
+            _parameter("to", "query", _END),
+        ]
+    },
+)
+async def row(request: Request) -> Response:
     site = site_of(request)
     caller_of(request.scope).require(READ)
-    windows = Windows(_ms(at), _ms(start), _ms(end))
+    name, key = request.path_params["name"], request.path_params["key"]
+    asked = request.query_params if request.scope["query_string"] else {}
+    windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
     found = await site.work.answer(lambda: site.reads.by_key(name, key, windows))
     source = source_named(site.database.catalog, name, is_table=True)
     if source.window is not None:

@@ -64,6 +64,7 @@ def create_app(
         app.router.routes.extend(routes)
     for api in (api_changes, api_tables, api_records, api_queries):
         app.include_router(api.router)
+    app.include_router(api_tables.by_key)
     app.add_middleware(Guard, tokens=tokens or Tokens({}), limits=limits, origins=origins)
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)

@@ -50,7 +50,10 @@ class Windows:
 
     @property
     def any(self) -> bool:
-        return self == Windows()
+        return self is EVERY or self == EVERY
+
+
+EVERY = Windows()
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class Source:
     partitions: int | None = None
     retention_ms: int | None = None
     cleanup_policy: str = ""
+    history_ms: int | None = None
+    """How long the versions of its rows are kept, for AS OF."""
     statement: str = ""
     query: str = ""
     """The query that writes it, if one does."""

@@ -35,6 +35,7 @@ KEYS = (
     "TIMESTAMP_FORMAT",
     "WINDOW_TYPE",
     "WINDOW_SIZE",
+    "HISTORY",
 )
 
 FORMATS = {
@@ -154,6 +155,16 @@ class Options:
             )
         return WindowShape(kind, self._duration("WINDOW_SIZE", size) if size else None)
 
+    def history(self, statement: ast.CreateSource) -> int | None:
+        """How long versions of rows are kept."""
+        text = self.text("HISTORY")
+        if not text:
+            return None
+        if not statement.is_table or not statement.read_only:
+            hint = "write CREATE SOURCE TABLE ... WITH (HISTORY = '7 DAYS')"
+            raise Refused("HISTORY is for tables whose rows are kept", hint=hint, place=self.place)
+        return self._duration("HISTORY", text)
+
     def _duration(self, name: str, text: str) -> int:
         try:
             return to_ms(text.lower())
@@ -231,6 +242,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str) -> Source:
         partitions=options.count("PARTITIONS"),
         retention_ms=options.count("RETENTION_MS", least=-1),
         cleanup_policy=options.text("CLEANUP_POLICY").lower(),
+        history_ms=options.history(statement),
         statement=text,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from potok.connectors.where import FILE, REDIS, Where
@@ -14,6 +15,7 @@ from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.state.store import Snapshot, Store
 
 
+@lru_cache(maxsize=4_096)
 def shard_path(where: Where, query: str, shard: int) -> Path:
     """Where LMDB has the files of a shard."""
     return where.directory / "queries" / query / "state" / str(shard)

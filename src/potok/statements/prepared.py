@@ -61,7 +61,6 @@ class Prepared:
         self._broker = database.broker
         self.readers = Readers(database.broker)
         self._plans: _Recent[tuple[ast.Select, int, Mapping[str, Any], PullPlan]] = _Recent(MOST_STATEMENTS)
-        self._begun: set[str] = set()
 
     def plan(self, query: ast.Select) -> PullPlan:
         """By identity: literals of different types may be equal to each other, and the statements would be too."""

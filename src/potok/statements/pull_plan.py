@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -216,7 +216,9 @@ class _Planning:
         order = self._order(items, shown, checked)
         return self._finished(relations, joins, where, [], grouping, having, shown, order, columns)
 
-    def _order(self, items: Sequence[Item], shown: Sequence[Typed], checked: object) -> list[OrderPlan]:
+    def _order(
+        self, items: Sequence[Item], shown: Sequence[Typed], checked: Callable[[ast.Expression], Typed]
+    ) -> list[OrderPlan]:
         found: list[OrderPlan] = []
         by_name = {item.name: typed for item, typed in zip(items, shown, strict=True)}
         for part in self._query.order_by:
@@ -230,7 +232,7 @@ class _Planning:
             elif isinstance(expression, ast.Name) and not expression.source and expression.name in by_name:
                 typed = by_name[expression.name]
             else:
-                typed = checked(expression)  # type: ignore[operator]
+                typed = checked(expression)
             if pa.types.is_nested(typed.type):
                 hint = "order by one of its fields or items"
                 raise TypeMistake(f"{type_name(typed.type)} has no order", hint=hint, place=expression.at)
@@ -282,4 +284,3 @@ def _in_order(grouping: Grouping | None, source: Source) -> bool:
     """Whether aggregates ask which record was first: partitions are read one after the other, and tell nothing."""
     aggregates = () if grouping is None or source.is_table else grouping.aggregates
     return any(item.how.fold.order_dependent for item in aggregates)
-

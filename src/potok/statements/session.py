@@ -11,7 +11,7 @@ from potok.log.open import open_broker
 from potok.settings import Settings
 from potok.sql.errors import Refused, SqlError, SyntaxMistake
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_leniently, parse_script
+from potok.sql.syntax.parse import parse_leniently
 from potok.statements.database import Database
 from potok.statements.inserts import insert_values
 from potok.statements.inspect import assert_topic, describe, explain, show

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import potok.topology.infer_agents
 import potok.topology.infer_foreign
 import potok.topology.infer_joins
 import potok.topology.infer_outlets

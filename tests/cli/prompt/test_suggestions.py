@@ -30,7 +30,7 @@ def offered(text: str) -> list[str]:
     [
         ("SEL|", "SELECT"),
         ("sel|", "select"),
-        ("SELECT * FROM ord|", "ORDERS"),
+        ("SELECT * FROM ord|", "orders"),
         ("SELECT * FROM users; select * from us|", "users"),
         ("SELECT am| FROM orders;", "amount"),
         ("SELECT AM| FROM orders;", "AMOUNT"),

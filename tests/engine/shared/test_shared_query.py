@@ -11,9 +11,10 @@ import pytest
 from engine.shared.by_hand import ByHand, counting, send
 from potok import StreamsBuilder
 from potok.engine.lock import QueryAlreadyRuns, QueryLock
-from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotMember
+from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotMember, NotRunning
 from potok.engine.shared.joint_batch import Committed
 from potok.engine.shared.member import MemberState
+from potok.errors import LogError
 from potok.testing.outputs import read_outputs
 from potok.views.ledger_view import read_entry
 from potok.views.progress import read_progress
@@ -120,7 +121,8 @@ def test_a_second_shared_query_of_that_name_is_refused(shared: ByHand) -> None:
         ByHand(shared.broker.directory)
 
 
-def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand) -> None:
+def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("potok.engine.shared.member.RATE_OVER_S", 1e9)
     shared.add(counting("one"))
     shared.add(counting("two"))
     shared.pause("one")
@@ -135,7 +137,7 @@ def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand) -
     shared.resume("one")
     shared.settle()
     assert sum(shared.counts("one").values()) == 10
-    assert shared.members()["one"].records_per_second == 1.0
+    assert shared.members()["one"].records_per_second == 10 / 1e9
 
 
 def test_a_share_that_was_written_down_before_its_member_rested_is_done_afterwards_to_the_same_end(
@@ -193,3 +195,20 @@ def test_members_are_closed_in_order_when_the_shared_query_stops(tmp_path: Path)
     assert entry.clean
     QueryLock(tmp_path / "queries" / "one", "one").release()
     ByHand(tmp_path).stop()
+
+
+def test_what_ends_the_loop_is_told_by_every_member_and_all_locks_are_let_go(tmp_path: Path) -> None:
+    shared = ByHand(tmp_path)
+    shared.add(counting("one"))
+    shared._close(LogError("no space left", hint=""))
+    found = shared.members()["one"]
+    assert (found.state, found.error) == (MemberState.FAILED, "no space left")
+    progress = read_progress(shared.broker, "one")
+    assert progress is not None
+    assert (progress.state, progress.error) == ("failed", "no space left")
+    with pytest.raises(NotRunning, match="has ended"):
+        shared.retry("one")
+    shared.stop()
+    again = ByHand(tmp_path)
+    again.add(counting("one"))
+    again.stop()

@@ -15,7 +15,8 @@ from potok.cli.output import console, counted, note
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.engine.lock import is_held
 from potok.errors import PotokError
-from potok.log.broker import Broker
+from potok.log.kafka.options import masked_url
+from potok.log.open import open_broker
 from potok.settings import Settings
 from potok.sql.catalog import Source
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
@@ -39,18 +40,22 @@ class Here(Target):
     """Queries run in this process, from the first statement that begins one on. Where another process runs the queries
     of this log, statements are written down for it."""
 
-    def __init__(self, broker: Broker, settings: Settings) -> None:
-        directory = getattr(broker, "directory", None)
-        self._elsewhere = directory is not None and is_held(Path(directory) / "shared" / "sql")
-        self._database = Database(broker, settings, runs=not self._elsewhere)
-        self._session = SqlSession(self._database)
-        self._place = settings.broker
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database, self._session = database, SqlSession(database)
+        self._elsewhere, self._owns = not database.runs, False
+        self._place = masked_url(database.settings.broker)
         self._starting: Future[None] | None = None
         self.variables, self.properties = self._session.variables, self._session.properties
 
-    @property
-    def session(self) -> SqlSession:
-        return self._session
+    @classmethod
+    def opened(cls, settings: Settings) -> Here:
+        broker = open_broker(settings.broker, settings)
+        directory = getattr(broker, "directory", None)
+        elsewhere = directory is not None and is_held(Path(directory) / "shared" / "sql")
+        here = cls(Database(broker, settings, runs=not elsewhere))
+        here._owns = True
+        return here
 
     def run(self, parsed: ast.Parsed) -> Result:
         if not _needs_queries(parsed.statement) or self._database.shared is not None or self._elsewhere:
@@ -101,8 +106,9 @@ class Here(Target):
         return f"{self._place} · queries: {told}"
 
     def close(self) -> None:
-        self._session.close()
-        self._database.close()
+        if self._owns:
+            self._database.close()
+            self._database.broker.close()
 
 
 def columns_of(source: Source) -> dict[str, pa.DataType]:

@@ -47,14 +47,19 @@ def pieces(text: str) -> Iterator[Piece]:
         yield Piece(match.lastgroup or "symbol", match.group(), match.start())
 
 
-def statement_around(text: str, cursor: int) -> list[Piece]:
-    """The pieces of the statement in which the cursor is, without spaces and comments."""
-    found: list[Piece] = []
-    for piece in pieces(text):
+def statement_around(text: str, cursor: int) -> tuple[list[Piece], list[Piece]]:
+    """What stands before and behind the cursor in its statement, without spaces and comments. A quote that is open at
+    the cursor ends there: what follows was hardly meant to be quoted."""
+    before: list[Piece] = []
+    for piece in pieces(text[:cursor]):
         if piece.text == ";":
-            if piece.end > cursor:
-                break
-            found = []
+            before = []
         elif piece.kind not in ("space", "comment"):
-            found.append(piece)
-    return found
+            before.append(piece)
+    behind: list[Piece] = []
+    for piece in pieces(text[cursor:]):
+        if piece.text == ";":
+            break
+        if piece.kind not in ("space", "comment"):
+            behind.append(piece)
+    return before, behind

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from potok.cli.prompt.display import Display
 from potok.cli.prompt.target import Target
+from potok.cli.prompt.texts import NoScript, read_text
 from potok.errors import Location
 from potok.sql.errors import Refused, SqlError, SyntaxMistake
 from potok.sql.syntax import ast
@@ -81,7 +82,10 @@ class Script:
         if self._depth == DEEPEST:
             hint = "does a script run itself?"
             raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, place=statement.at)
-        text = read_script(path, statement)
+        try:
+            text = read_text(path)
+        except NoScript as error:
+            raise Refused(error.message, hint=error.hint, place=statement.at) from error
         self._depth += 1
         try:
             self.run(text, str(path))
@@ -89,13 +93,16 @@ class Script:
             self._depth -= 1
 
 
-def read_script(path: Path, statement: ast.RunScript) -> str:
+def check_ends(text: str, file: str) -> None:
+    """Raises `Refused` for a statement that keeps running, where nobody would look at what it gives."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        hint = "name a file that this process can read"
-        raise Refused(f"the script {path} cannot be read: {why}", hint=hint, place=statement.at) from error
+        for parsed in parse_script(text):
+            statement = parsed.statement
+            if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit):
+                hint = "leave it out, or make it a stream: CREATE STREAM name AS SELECT ..."
+                raise Refused("nobody would see what this gives", hint=hint, place=parsed.at)
+    except SqlError as error:
+        raise placed(error, text, file) from None
 
 
 def placed(error: SqlError, text: str, file: str) -> SqlError:

@@ -32,8 +32,7 @@ class Suggestion:
 
 
 def suggestions(text: str, cursor: int, names: Names) -> list[Suggestion]:
-    around = statement_around(text, cursor)
-    before = [piece for piece in around if piece.start < cursor]
+    before, behind = statement_around(text, cursor)
     typed: Piece | None = None
     if before and before[-1].end >= cursor and before[-1].kind != "symbol":
         typed = before.pop()
@@ -41,7 +40,7 @@ def suggestions(text: str, cursor: int, names: Names) -> list[Suggestion]:
         return []
     prefix = "" if typed is None else text[typed.start : cursor]
     alone = not text[: before[0].start if before else cursor - len(prefix)].strip()
-    found = _Context(before, around, names, alone=alone).candidates(is_started=bool(prefix))
+    found = _Context(before, [*before, *behind], names, alone=alone).candidates(is_started=bool(prefix))
     small = _is_small(prefix, before)
     return list(_fitting(found, prefix, small=small))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from potok.engine.planner import Planner
@@ -70,14 +71,18 @@ class SharedPlanner:
         return self._seen[1]
 
     def _ends(self, topics: set[str]) -> Ends:
-        """The ends of topics as far as they are there: one that was deleted is the trouble of those who read it."""
+        """The ends of topics as far as they are known: that one was deleted, or that nobody answers, is found again for
+        each member, and is the trouble of those who read it."""
         if not topics:
             return {}
         try:
             return self.broker.end_offsets_of(sorted(topics))
         except LogError:
-            there = [topic for topic in sorted(topics) if self.broker.has_topic(topic)]
-            return self.broker.end_offsets_of(there) if there else {}
+            found: dict[str, Mapping[int, int]] = {}
+            for topic in sorted(topics):
+                with suppress(LogError):
+                    found |= self.broker.end_offsets_of([topic])
+            return found
 
     def _limits(self, members: Mapping[str, Listed], offsets: Mapping[str, Offsets], running: int) -> dict[str, int]:
         ends = self._ends({topic for listed in members.values() for topic in listed.topics})

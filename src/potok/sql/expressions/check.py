@@ -90,7 +90,9 @@ def _cast_hint(from_: pa.DataType, to: pa.DataType) -> str:
         return "FROM_UNIXTIME(ms) makes a TIMESTAMP of milliseconds"
     if pa.types.is_timestamp(from_):
         return "UNIX_TIMESTAMP(at) gives milliseconds"
-    return ""
+    if to == BOOLEAN:
+        return "write a comparison"
+    return f"take what is {type_name(to)} out of it" if pa.types.is_nested(from_) else "choose another type"
 
 
 _RULES: Final[dict[type[ast.Node], Rule]] = {

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.sql.errors import TypeMistake
+from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, Negate
 from potok.sql.expressions.parse_text import BLANKS, is_boolean, parser, parses
@@ -132,6 +133,8 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
     elif implicit(expression.type, to):
         return fold(CastTo(to, expression))
     hint = f"write CAST({expression} AS {type_name(to)})"
+    if not can_cast(expression.type, to):
+        hint = "write a comparison" if to == BOOLEAN else f"give it something of type {type_name(to)}"
     raise TypeMistake(
         f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, place=node.at
     )

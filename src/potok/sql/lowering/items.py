@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
 from potok.sql.expressions.check import check
-from potok.sql.lowering.scope import Rows, RowScope, own_fields, resolve
+from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_fields, resolve
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 
@@ -29,21 +29,30 @@ class Item:
         return isinstance(self.expression, ast.Call) and self.expression.name == AS_VALUE
 
 
-def items_of(query: ast.Select, rows: Rows, scope: RowScope) -> list[Item]:
+def items_of(query: ast.Select, rows: Rows, scope: RowScope, *, kept: bool = False) -> list[Item]:
+    """The columns of the result. Those of a result that is `kept` must not be called as the system's are, and the
+    bounds of its windows are in its key."""
     found: list[Item] = []
     count = 0
     for item in query.items:
         if isinstance(item, ast.Everything):
-            found += _everything(item, rows)
+            found += [i for i in _everything(item, rows) if not (kept and _is_bound(i.expression))]
         elif isinstance(item, ast.EveryField):
             found += _every_field(item, scope)
         else:
             name = item.alias or _own_name(item.expression, rows)
             if not name:
                 name, count = f"KSQL_COL_{count}", count + 1
+            if kept and name in (*PSEUDO, *WINDOW_BOUNDS):
+                hint = f"give it another: {name} AS something_else"
+                raise Refused(f"{name} is a name of the system's", hint=hint, place=item.at)
             found.append(Item(name, item.expression))
     _check_twice(query, found)
     return found
+
+
+def _is_bound(expression: ast.Expression) -> bool:
+    return isinstance(expression, ast.Name) and expression.name in WINDOW_BOUNDS
 
 
 def _everything(item: ast.Everything, rows: Rows) -> list[Item]:

@@ -14,10 +14,11 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Sink, ToStream
+from potok.topology.nodes import Sink, TableSource, ToStream
+from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.validate import validate
 
-_OWN_KEYS = tuple(key for key in KEYS if key not in ("WINDOW_TYPE", "WINDOW_SIZE"))
+_OWN_KEYS = tuple(key for key in KEYS if key not in ("WINDOW_TYPE", "WINDOW_SIZE", "HISTORY"))
 _SQL_NAMES = {"sql_json": "JSON", "sql_delimited": "DELIMITED", "kafka": "KAFKA", "none": "KAFKA"}
 
 
@@ -63,7 +64,8 @@ def lower_source_table(source: Source, query_id: str) -> Topology:
     """CREATE SOURCE TABLE: the rows of a topic, kept so that they can be pulled."""
     graph = Graph(query_id)
     rows = source_rows(graph, source, source.name, ())
-    node = replace(rows.node, name=source.name)
+    assert isinstance(rows.node, TableSource)
+    node = replace(rows.node, name=source.name, lifetime=Lifetime(history_ms=source.history_ms))
     graph = Graph(query_id)
     graph.add(node)
     return _checked(graph)
@@ -145,12 +147,12 @@ def _result(
 def _write(graph: Graph, selected: Selected, source: Source) -> None:
     node = selected.node
     if selected.is_table:
-        node = graph.add(ToStream(graph.name_of(node, "changes"), None, node))
+        node = graph.add(ToStream(graph.name_of(node, "to_stream"), None, node))
     compacted = source.cleanup_policy or ("compact" if source.is_table and source.window is None else "delete")
     retention = source.retention_ms if source.retention_ms is not None and source.retention_ms >= 0 else None
     graph.add(
         Sink(
-            f"to-{source.topic}",
+            graph.name_of(node, f"to.{source.topic}"),
             None,
             node,
             source.topic,

@@ -19,6 +19,7 @@ from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct
 from potok.sql.lowering.explode import explode
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
+from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import Item, items_of
 from potok.sql.lowering.joins import join
 from potok.sql.lowering.scope import NOW, PSEUDO, Rows, RowScope
@@ -47,7 +48,8 @@ class Lowering:
     """Lowers one query. What is `kept` has a key among its columns, because it is written to a topic."""
 
     def __init__(self, graph: Graph, catalog: Catalog, query: ast.Select, name: str, *, kept: bool) -> None:
-        self._graph, self._catalog, self._query, self._name, self._kept = graph, catalog, query, name, kept
+        self._graph, self._catalog, self._name, self._kept = graph, catalog, name, kept
+        self._query = with_instants(query)
 
     def lower(self) -> Selected:
         query = self._query
@@ -56,7 +58,7 @@ class Lowering:
         if query.where is not None:
             rows = self._filtered(rows, query.where)
         scope = RowScope(rows, self._catalog.types)
-        items = items_of(query, rows, scope)
+        items = items_of(query, rows, scope, kept=self._kept)
         if query.group_by:
             return self._grouped(rows, items)
         calls = aggregate_calls(query, items)
@@ -238,7 +240,7 @@ class Lowering:
     def _mapped(self, rows: Rows, keys: Sequence[SourceColumn], value: Expr) -> Node:
         if rows.is_table:
             return self._graph.add(TableMapValues(self._name, None, rows.node, function_for(value), kept=True))
-        name = self._graph.name_of(rows.node, "select")
+        name = self._graph.name_of(rows.node, "map_values")
         several = len(keys) > 1
         fields = list(rows.keys) if several else []
         if several and [field.name for field in fields] != [column.name for column in keys]:
@@ -259,7 +261,7 @@ class Lowering:
             columns = [(item.name, typed) for item, typed in checked]
             none = Computed(pa.string(), (), NoKey(), "NULL")
             node = self._remapped(
-                rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "partition_by")
+                rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "map")
             )
             return Selected(node, False, tuple(_columns(columns)))
         keys: list[tuple[SourceColumn, Typed]] = []
@@ -276,7 +278,7 @@ class Lowering:
             keys.append((SourceColumn(found[0].name, typed.type, is_key=True), typed))
         value = self._value([(item.name, typed) for item, typed in rest], rows)
         key = key_expr([(column.name, expr_of(typed, rows)) for column, typed in keys])
-        node = self._remapped(rows, key, value, self._graph.name_of(rows.node, "partition_by"))
+        node = self._remapped(rows, key, value, self._graph.name_of(rows.node, "map"))
         values = _columns([(item.name, typed) for item, typed in rest])
         return Selected(node, False, (*(column for column, _ in keys), *values))
 

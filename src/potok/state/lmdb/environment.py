@@ -172,7 +172,7 @@ def close_environment(path: Path) -> None:
 
 def _file_at(path: Path) -> tuple[int, int] | None:
     try:
-        status = (path / "data.mdb").stat()
+        status = os.stat(f"{path}/data.mdb")
     except OSError:
         return None
     return status.st_dev, status.st_ino

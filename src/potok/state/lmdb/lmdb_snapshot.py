@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ class LmdbSnapshot(Snapshot):
 
     def __init__(self, path: Path) -> None:
         self._environment: Environment | None = None
-        if (path / "data.mdb").exists():
+        if os.path.exists(f"{path}/data.mdb"):
             self._environment = open_environment(path, create=False)
         self._txn: Any = None
         self._tables: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """The vertices of a topology, by family."""
 
+from potok.topology.nodes.agents import Agents, AgentSends, AgentTable
 from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.joins import (
@@ -39,6 +40,9 @@ from potok.topology.nodes.windows import FixedWindow, Hopping, Session, Sliding,
 
 __all__ = [
     "About",
+    "AgentSends",
+    "AgentTable",
+    "Agents",
     "Aggregate",
     "AggregatePart",
     "Aggregation",

@@ -1,0 +1,117 @@
+"""Requests to a server."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+from potok.errors import PotokError, SetupError
+from potok.sql.errors import Place, SqlError
+
+CONNECT_S = 10.0
+
+
+class NoServer(SetupError):
+    """An address at which nobody answers, or not as a server of Potok does."""
+
+    def __init__(self, url: str, why: str) -> None:
+        hint = "is it running? potok serve starts one; --server names another"
+        super().__init__(f"no answer from {url}: {why}", hint=hint)
+
+
+class ServerRefused(PotokError):
+    """What a server says of a request that has no place in a statement."""
+
+
+class StatementRefused(SqlError):
+    """What a server says of a statement; its place is one in the text that was sent."""
+
+
+class Answer:
+    """An answer that has begun, and may take any time to end."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection, self._socket = connection, connection.sock
+        self.response = connection.getresponse()
+
+    def close(self) -> None:
+        """End it, also for a thread that waits for more of it."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+
+class Http:
+    """One connection for each request: they are few, and a push query needs its own anyway."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SetupError(f'"{url}" is no address of a server', hint="write --server http://localhost:8088")
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, _port(url, parts.port)
+        self._path = parts.path.rstrip("/")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON of an answer; raises what the server says is wrong."""
+        answer = self.open(path, body, "application/json")
+        try:
+            return json.loads(answer.response.read(), parse_float=Decimal)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NoServer(self.url, str(error) or type(error).__name__) from error
+        finally:
+            answer.close()
+
+    def open(self, path: str, body: Mapping[str, Any], accept: str) -> Answer:
+        """An answer that has begun; whoever opens it closes it."""
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=CONNECT_S)
+        try:
+            connection.connect()
+            connection.sock.settimeout(None)
+            connection.request("POST", self._path + path, json.dumps(body), {**self._headers, "Accept": accept})
+            answer = Answer(connection)
+            if answer.response.status == 200:
+                return answer
+            raise _refusal(answer.response.status, answer.response.read())
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise NoServer(self.url, getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _port(url: str, port: int | None) -> int:
+    return port if port is not None else 443 if url.startswith("https:") else 8088
+
+
+def _refusal(status: int, body: bytes) -> PotokError:
+    """Our own form of an error, or the one that ksqlDB has."""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = {}
+    if not isinstance(told, dict) or not ("detail" in told or "message" in told):
+        return ServerRefused(f"the server answers with status {status}", hint="is it a server of Potok?")
+    if "detail" not in told:
+        return refusal_of_ksql(told)
+    if "line" in told:
+        place = Place(told["line"], told["column"], told.get("length", 1))
+        return StatementRefused(told["detail"], hint=told.get("hint", ""), place=place)
+    return ServerRefused(told["detail"], hint=told.get("hint", ""))
+
+
+def refusal_of_ksql(told: Mapping[str, Any]) -> PotokError:
+    """ksqlDB has no other place for a hint than the message, whose text says it all."""
+    message, _, hint = str(told.get("message", "")).partition("\n  hint: ")
+    return ServerRefused(message, hint=hint)

@@ -1,0 +1,132 @@
+"""Statements carried out by a server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from potok.cli.output import counted
+from potok.cli.prompt.here import in_background
+from potok.cli.prompt.http import Http, StatementRefused
+from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
+from potok.cli.prompt.target import Names, SourceNames, Target
+from potok.sql.errors import Place
+from potok.sql.syntax import ast
+from potok.statements.inspect_settings import show_variables
+from potok.statements.results import Done, Result, ResultColumn, Rows
+
+OLD_S = 5.0
+"""Names that are older are asked for again, when somebody types."""
+
+_NAMES = "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW TOPICS; SHOW QUERIES; SHOW TYPES;"
+
+
+class Remote(Target):
+    """Variables and properties are kept here, and go along with each statement."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        super().__init__()
+        self._http = Http(url, token)
+        self._names, self._asked = Names(), float("-inf")
+
+    def run(self, parsed: ast.Parsed) -> Result:
+        statement = parsed.statement
+        match statement:
+            case ast.SetProperty():
+                return _kept(self.properties, statement.name, statement.value, "Property")
+            case ast.Define():
+                return _kept(self.variables, statement.name, statement.value, "Variable")
+            case ast.Show(what="VARIABLES"):
+                return show_variables(self.variables)
+        self._asked = float("-inf")
+        try:
+            return self._sent(parsed)
+        except StatementRefused as error:
+            error.place = _within(error.place, parsed.at)
+            raise
+
+    def _sent(self, parsed: ast.Parsed) -> Result:
+        statement, body = parsed.statement, {"sql": parsed.text, "properties": self.properties}
+        if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
+            return RemotePush(self._http, body)
+        result = result_of(self._http.post("/sql", body)["results"][0])
+        if isinstance(statement, ast.Show) and statement.what == "PROPERTIES" and isinstance(result, Rows):
+            own = [(name, "SESSION", "SET", value) for name, value in sorted(self.properties.items())]
+            return replace(result, rows=(*own, *result.rows))
+        return result
+
+    def names(self) -> Names:
+        if time.monotonic() - self._asked > OLD_S:
+            self._asked = time.monotonic()
+            in_background(self._ask)
+        return self._names
+
+    def _ask(self) -> None:
+        streams, tables, topics, queries, types = map(result_of, self._http.post("/sql", {"sql": _NAMES})["results"])
+        sources: dict[str, SourceNames] = {}
+        for kind, listed in (("STREAM", streams), ("TABLE", tables)):
+            columns: dict[str, dict[str, pa.DataType]] = {}
+            for name, column, type_, *_ in _rows(listed):
+                columns.setdefault(name, {})[column] = type_named(type_)
+            sources |= {name: SourceNames(kind, found) for name, found in columns.items()}
+        first = [tuple(row[0] for row in _rows(listed)) for listed in (topics, queries, types)]
+        self._names = Names(sources, *first)
+
+    def status(self) -> str:
+        self.names()
+        queries = len(self._names.queries)
+        return f"{self._http.url} · {counted(queries, 'query', 'queries')}" if queries else self._http.url
+
+    def start(self) -> None:
+        """The queries are the server's business; whether it is there should be known before anything is typed."""
+        self._ask()
+
+    def settle(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _kept(values: dict[str, str], name: str, value: str | None, kind: str) -> Done:
+    """Set one of the values that are kept here; None takes it away. Variables are named whatever their case."""
+    for known in [known for known in values if known == name or (kind == "Variable" and known.upper() == name.upper())]:
+        del values[known]
+    if value is None:
+        return Done(f"{kind} '{name}' unset")
+    values[name] = value
+    return Done(f"{kind} '{name}' set to '{value}'")
+
+
+def _within(place: Place | None, start: Place) -> Place | None:
+    """A place in a statement as one in the text around it."""
+    if place is None:
+        return None
+    column = place.column + start.column - 1 if place.line == 1 else place.column
+    return Place(place.line + start.line - 1, column, place.length)
+
+
+def result_of(told: Mapping[str, Any]) -> Result:
+    """A result that ends, from the form in which a server sends it."""
+    if told["kind"] == "done":
+        known = {name: told[name] for name in ("message", "command_id", "sequence", "query_id") if name in told}
+        return Done(**known, warnings=tuple(told.get("warnings", ())))
+    columns = tuple(
+        ResultColumn(column["name"], type_named(column["type"]), column["key"]) for column in told["columns"]
+    )
+    details = [(head, result_of(value) if isinstance(value, dict) else value) for head, value in told["details"]]
+    return Rows(
+        told["kind"],
+        columns,
+        tuple(row_of(row, columns) for row in told["rows"]),
+        tuple(details),
+        warnings=tuple(told.get("warnings", ())),
+    )
+
+
+def _rows(result: Result) -> Sequence[tuple[Any, ...]]:
+    return result.rows if isinstance(result, Rows) else ()

@@ -1,0 +1,113 @@
+"""A push query of a server, row by row as they come over the line."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from potok.cli.prompt.http import Http, NoServer, refusal_of_ksql
+from potok.errors import PotokError
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_expression
+from potok.sql.syntax.type_names import resolve
+from potok.sql.types import DOUBLE, VARCHAR
+from potok.statements.results import Push, ResultColumn, Row
+
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+WAITING = 1_000
+"""So many lines are taken ahead of whoever reads; then the server notices that this client is slow."""
+
+
+class RemotePush(Push):
+    """The query ends when its connection does."""
+
+    def __init__(self, http_: Http, body: Mapping[str, Any]) -> None:
+        self._url = http_.url
+        self._answer = http_.open("/query-stream", body, DELIMITED)
+        try:
+            header = json.loads(self._answer.response.readline())
+            types = [type_named(name) for name in header["columnTypes"]]
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+            self._answer.close()
+            raise NoServer(self._url, "the answer is no push query") from error
+        self.query_id = header.get("queryId") or ""
+        self.columns = tuple(map(ResultColumn, header["columnNames"], types))
+        self._lines: queue.Queue[bytes | PotokError | None] = queue.Queue(WAITING)
+        self._closed = threading.Event()
+        threading.Thread(target=self._read, name="potok-push", daemon=True).start()
+
+    def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:
+        found: list[Row] = []
+        try:
+            line = self._lines.get(timeout=timeout_s)
+            while True:
+                if line is None or isinstance(line, PotokError):
+                    if found:
+                        self._again(line)
+                        return found
+                    self._again(None)
+                    if line is not None:
+                        raise line
+                    return None
+                found += self._row(line)
+                line = self._lines.get_nowait()
+        except queue.Empty:
+            return found
+
+    def _again(self, end: PotokError | None) -> None:
+        """What ends it is found again by whoever asks next."""
+        self._lines.put(end)
+
+    def _row(self, line: bytes) -> list[Row]:
+        told = json.loads(line, parse_float=Decimal)
+        if isinstance(told, list):
+            return [row_of(told, self.columns)]
+        if isinstance(told, dict) and "message" in told:
+            raise refusal_of_ksql(told)
+        return []
+
+    def _read(self) -> None:
+        end: PotokError | None = None
+        try:
+            while not self._closed.is_set() and (line := self._answer.response.readline()):
+                if line.strip():
+                    self._hand_over(line)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            end = None if self._closed.is_set() else NoServer(self._url, str(error) or "the connection broke")
+        self._hand_over(end)
+
+    def _hand_over(self, line: bytes | PotokError | None) -> None:
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                self._lines.put(line, timeout=0.2)
+                return
+
+    def close(self) -> None:
+        self._closed.set()
+        self._answer.close()
+
+
+def row_of(values: Sequence[Any], columns: Sequence[ResultColumn]) -> Row:
+    """A row as JSON has it. All numbers with a point were read with all their digits, which only decimals keep."""
+    return tuple(
+        float(value) if isinstance(value, Decimal) and column.type == DOUBLE else value
+        for value, column in zip(values, columns, strict=True)
+    )
+
+
+def type_named(name: str) -> pa.DataType:
+    """A type by the name that a server gives it; what is not known here is shown as text."""
+    try:
+        cast = parse_expression(f"CAST(NULL AS {name})")
+        assert isinstance(cast, ast.Cast)
+        return resolve(cast.type, {})
+    except PotokError:
+        return VARCHAR

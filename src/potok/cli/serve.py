@@ -1,0 +1,132 @@
+"""`potok serve`: the queries of SQL at work, and their tables and streams over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, settings_of
+from potok.cli.output import counted, note, print_json
+from potok.cli.running import Interruption
+
+if TYPE_CHECKING:
+    from potok.serving.server import Server
+    from potok.statements.database import Database
+
+app = command_app()
+
+LOOK_S = 0.25
+
+
+@app.command()
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option(help="Where to listen; other machines need tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8088,
+    tokens: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who may do what: a tokens.toml (or POTOK_TOKENS).")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Statements to begin with, if nothing was ever defined here.")
+    ] = None,
+    cors: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="A site whose pages may call this server.")
+    ] = None,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows of an answer that ends.")] = 100_000,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="Time for an answer that ends.")] = 60.0,
+    max_push_queries: Annotated[int, typer.Option(min=0, help="Push queries at one time.")] = 500,
+    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 16 << 20,
+    state: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where new queries keep their state (POTOK_STATE).")
+    ] = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Run the queries of a log, and serve its tables and streams over HTTP, until Ctrl-C or SIGTERM.
+
+    What was defined before is there again. Existing clients of ksqlDB can use it; so can `potok sql --server`.
+    With --json, each line is an object whose `event` is serving, running or stopped.
+    """
+    from potok.log.open import open_broker
+    from potok.serving.limits import Limits
+    from potok.serving.server import Server
+    from potok.serving.tokens import Tokens
+    from potok.statements.database import Database
+
+    settings = settings_of(context, broker, state=state)
+    limits = Limits(body_bytes=max_body, rows=max_rows, seconds=max_seconds, push_queries=max_push_queries)
+    known = Tokens.load(tokens)
+    with Interruption() as interruption, contextlib.ExitStack() as stack:
+        log = open_broker(settings.broker, settings)
+        stack.callback(log.close)
+        database = stack.enter_context(Database(log, settings))
+        server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
+        stack.callback(server.stop)
+        if script is not None:
+            _begin(database, script)
+        server.start()
+        _tell(server, database, as_json=as_json)
+        interruption.wait_for_the_batch()
+        _run(server, database, interruption, as_json=as_json)
+        if not as_json:
+            note("stopping at the end of a batch")
+    if as_json:
+        print_json({"event": "stopped", "url": server.url})
+    else:
+        note("stopped")
+
+
+def _begin(database: Database, script: Path) -> None:
+    """Carry out the first statements of a catalogue. If one fails, those before it stay, as they would at a prompt."""
+    from potok.cli.prompt.display import Drawn
+    from potok.cli.prompt.here import Here
+    from potok.cli.prompt.script import Script, check_ends
+    from potok.cli.prompt.texts import read_text
+
+    if database.catalog.sources or database.catalog.types or database.books().queries:
+        note(f"{script} is not run: there are statements here already")
+        return
+    text = read_text(script)
+    check_ends(text, str(script))
+    Script(Here(database), Drawn(), settles=False).run(text, str(script))
+
+
+def _tell(server: Server, database: Database, *, as_json: bool) -> None:
+    from potok.log.kafka.options import masked_url
+
+    place, sources, queries = masked_url(database.settings.broker), database.catalog.sources, database.books().queries
+    if as_json:
+        print_json({"event": "serving", "url": server.url, "broker": place, "queries": len(queries)})
+        print(end="", flush=True)
+        return
+    streams = counted(len(sources), "stream or table", "streams and tables")
+    note(f"serving {place} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
+    note(f"  potok sql --server {server.url}")
+    note(f"  {server.url}/tables/NAME/KEY and the rest of the API: {server.url}/openapi.json")
+    note("Ctrl-C stops at the end of a batch")
+
+
+def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
+    """Until somebody stops it. Tables are served while Spark starts; raises why queries cannot run at all."""
+    from potok.cli.prompt.here import in_background
+
+    starting: Future[None] | None = in_background(database.start)
+    while not interruption.asked.wait(LOOK_S) and not server.wait(0):
+        if starting is not None and starting.done():
+            starting.result()
+            starting = None
+            if as_json:
+                print_json({"event": "running", "url": server.url})
+                print(end="", flush=True)
+            else:
+                note("queries run")
+    if starting is not None:
+        # Spark cannot be stopped before it has started.
+        ended = threading.Event()
+        starting.add_done_callback(lambda _: ended.set())
+        ended.wait()

@@ -1,0 +1,112 @@
+"""What the handles of an app find while its agents are driven: the record at hand, open tables, and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from potok.errors import QueryError
+from potok.kernels.chunk import NO_LANE, Chunk
+from potok.kernels.dead_letters import Lane
+from potok.topology.processor import Position
+
+if TYPE_CHECKING:
+    from potok.kernels.agents_tables import Entry, OpenTable
+
+NO_RECORD = -1
+"""The turn of what happens without a record, such as the close of a window."""
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class NotSentFromHere(QueryError):
+    """A topic that the build did not know to be written by agents."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f'nobody said that an agent sends to topic "{topic}"',
+            hint=f'say so where the agent is defined: @app.agent(..., sends=["{topic}"])',
+        )
+
+
+class Sent(NamedTuple):
+    """A record on its way to a topic."""
+
+    topic: int
+    turn: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    headers: Headers | None
+
+
+class Undo(NamedTuple):
+    """An entry of a table as it was before the record at hand."""
+
+    entry: Entry
+    value: Any
+    time: int
+    changed: bool
+
+
+class Running:
+    """One for all agents of a crew in a task: the kernel sets it to the record at hand.
+
+    `turn` numbers what the agents are given; an agent that is given the same record as the one before it has a turn of
+    its own, so that what it did can be taken back alone.
+    """
+
+    def __init__(self, app: str, topics: Mapping[str, int], processing_time_ms: int, lanes: list[Lane]) -> None:
+        self.app, self.processing_time_ms = app, processing_time_ms
+        self.tables: dict[str, OpenTable] = {}
+        self.elsewhere: dict[str, str] = {}
+        self.sent: list[Sent] = []
+        self.undo: list[Undo] = []
+        self.turn = NO_RECORD
+        self.record = NO_RECORD
+        self.timestamp = self.stream_time = 0
+        self.chunk: Chunk | None = None
+        self.row = 0
+        self.key: Any = None
+        self.value: Any = None
+        self.agent = ""
+        self._topics, self._lanes = topics, lanes
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> None:
+        number = self._topics.get(topic)
+        if number is None:
+            raise NotSentFromHere(topic)
+        self.sent.append(Sent(number, self.record, key, value, timestamp, headers))
+
+    @property
+    def position(self) -> Position | None:
+        if self.chunk is None:
+            return None
+        lane = int(self.chunk.lane[self.row])
+        if lane == NO_LANE:
+            return None
+        return Position(self._lanes[lane].topic, self._lanes[lane].partition, int(self.chunk.offset[self.row]))
+
+    @property
+    def headers(self) -> Headers:
+        if self.chunk is None or self.chunk.headers is None:
+            return ()
+        return tuple((header["name"], header["value"]) for header in self.chunk.headers[self.row].as_py() or ())
+
+    def take_back(self, sent: int) -> None:
+        """Undo what was done since the last turn began; `sent` is how much had been sent by then."""
+        del self.sent[sent:]
+        for entry, value, time, changed in reversed(self.undo):
+            entry.value, entry.time, entry.changed = value, time, changed
+        self.undo = []
+
+
+current: Running | None = None
+"""Workers run one task at a time, so this needs no more than a place."""

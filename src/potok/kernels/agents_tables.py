@@ -1,0 +1,198 @@
+"""The tables of agents at work: cells are read when they are asked for, changed in memory, and written at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from potok.errors import StateError
+from potok.kernels.agents_running import NO_RECORD, Running, Undo
+from potok.kernels.agents_values import IMMUTABLE, copied
+from potok.records.keys import decode_keys, encode_each_key, encode_key
+from potok.state.codec import dump_state, load_own_state
+from potok.state.session import StateSession
+from potok.topology.agents import TablePart
+
+ABSENT: Any = object()
+"""The value of a key that has none."""
+
+
+class OutsideOfKey(StateError):
+    """A spread agent that asks for the row of another key than its record's."""
+
+    def __init__(self, table: str, key: Any, own: Any) -> None:
+        super().__init__(
+            f'table "{table}" was asked for {key!r} while the record of {own!r} is at hand: a spread agent may touch '
+            "no other row, because others are on other shards",
+            hint="spread the agent by the key of the table, @app.agent(topic, key=Order.user_id), or leave key= out",
+        )
+
+
+class Entry:
+    """One cell: its key, its bytes as they were before the batch, its value, and the time of the last change."""
+
+    __slots__ = ("changed", "data", "key", "seen", "time", "value")
+
+    def __init__(self, key: bytes, data: bytes | None, value: Any, time: int) -> None:
+        self.key, self.data, self.value, self.time = key, data, value, time
+        self.changed = False
+        self.seen = NO_RECORD - 1
+
+
+class OpenTable:
+    """A table of a crew in one task. A place is a key; one that is no text stands as its bytes, since 1 equals True."""
+
+    def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
+        self.part, self.name = part, part.name
+        self._running, self._session, self._spread = running, session, spread
+        self._entries: dict[Any, Entry] = {}
+        self._default = None if part.make_default is None else self._frozen(part.make_default())
+        self.asked: list[tuple[int, Any]] | None = None
+        """For a while, which keys the records ask for: the next records may ask for the same of theirs."""
+
+    @property
+    def tables(self) -> list[str]:
+        """The names under which there are cells."""
+        return [self.name]
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, or `ABSENT`. What is changed in place in it is kept."""
+        return self.value_of(self.entry(key))
+
+    def get_or_default(self, key: Any) -> Any:
+        """The value of a key; one that has none gets the default, which is kept if it is changed in place."""
+        return self.default_of(self.entry(key), key)
+
+    def set(self, key: Any, value: Any) -> None:
+        self.put(self.entry(key), value)
+
+    def delete(self, key: Any) -> None:
+        entry = self.entry(key)
+        if entry.value is ABSENT:
+            raise KeyError(key)
+        self.put(entry, ABSENT)
+
+    def value_of(self, entry: Entry) -> Any:
+        value = entry.value
+        if type(value) not in IMMUTABLE and entry.seen != self._running.turn:
+            self._remember(entry)
+        return value
+
+    def default_of(self, entry: Entry, key: Any) -> Any:
+        value = self.value_of(entry)
+        if value is not ABSENT:
+            return value
+        if self.part.make_default is None:
+            raise KeyError(key)
+        value = self.part.make_default()
+        if type(value) not in IMMUTABLE:
+            entry.value = value
+        return value
+
+    def put(self, entry: Entry, value: Any) -> None:
+        running = self._running
+        if entry.seen != running.turn:
+            self._remember(entry)
+        if value is not entry.value:
+            # A copy, so that a value which is put under two keys, or changed later, is not changed in the table.
+            entry.value = value if type(value) in IMMUTABLE or value is ABSENT else copied(value)
+        entry.changed = True
+        if running.timestamp > entry.time:
+            entry.time = running.timestamp
+
+    def _remember(self, entry: Entry) -> None:
+        running, value = self._running, entry.value
+        kept = value if type(value) in IMMUTABLE or value is ABSENT else copied(value)
+        running.undo.append(Undo(entry, kept, entry.time, entry.changed))
+        entry.seen = running.turn
+
+    def entry(self, key: Any) -> Entry:
+        if self._spread:
+            self.check_own(key)
+        if self.asked is not None:
+            self.asked.append((self._running.record, key))
+        entry = self._entries.get(key if type(key) is str else self.canonical(key))
+        return self._load(key) if entry is None else entry
+
+    def check_own(self, key: Any) -> None:
+        own = self._running.key
+        if key != own or type(key) is not type(own):
+            raise OutsideOfKey(self.name, key, own)
+
+    def canonical(self, key: Any) -> bytes:
+        encoded = encode_key(key, self.part.key_type)
+        if encoded is None:
+            raise KeyError("None cannot be the key of a row")
+        return encoded
+
+    def _load(self, key: Any) -> Entry:
+        cell = self.canonical(key)
+        return self.enter(key if type(key) is str else cell, cell, self._session.read(self.name, [cell])[0])
+
+    def enter(self, place: Any, cell: bytes, data: bytes | None) -> Entry:
+        if data is None:
+            entry = Entry(cell, None, ABSENT, 0)
+        else:
+            time, value = load_own_state(data)
+            entry = Entry(cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+        self._entries[place] = entry
+        return entry
+
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """Read the rows of keys that may be asked for, those that are text."""
+        new = [key for key in dict.fromkeys(keys) if type(key) is str and key not in self._entries]
+        cells = self._cells(new)
+        for key, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
+            self.enter(key, cell, data)
+
+    def _cells(self, keys: list[str]) -> list[bytes]:
+        if self.part.key_type is not None or not keys:
+            return [self.canonical(key) for key in keys]
+        cells: list[bytes] = encode_each_key(keys).values.to_pylist()
+        return cells
+
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """All rows, as the record at hand sees them, in the order of the bytes of their keys."""
+        if self._spread:
+            raise OutsideOfKey(self.name, "all its rows", self._running.key)
+        stored = self._session.rows_between(self.name, [(b"", None)])[0]
+        for cell, data in stored:
+            key = self._key(cell)
+            place = key if type(key) is str else cell
+            if place not in self._entries:
+                self.enter(place, cell, data)
+        for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
+            if entry.value is not ABSENT:
+                yield self._key(entry.key), self.value_of(entry)
+
+    def _key(self, cell: bytes) -> Any:
+        return decode_keys([cell], self.part.key_type)[0]
+
+    def _frozen(self, value: Any) -> Any:
+        return value if self.part.freeze is None else self.part.freeze(value)
+
+    def changes(self) -> list[tuple[Entry, bytes | None]]:
+        """The entries that are not as they were, with the bytes that they have."""
+        found: list[tuple[Entry, bytes | None]] = []
+        for entry in self._entries.values():
+            value = entry.value
+            if value is ABSENT:
+                if entry.data is not None:
+                    found.append((entry, None))
+            elif entry.changed:
+                found.append((entry, dump_state((entry.time, self._frozen(value)))))
+            elif type(value) not in IMMUTABLE and (data := self._changed_in_place(entry)) is not None:
+                found.append((entry, data))
+        return found
+
+    def _changed_in_place(self, entry: Entry) -> bytes | None:
+        frozen = self._frozen(entry.value)
+        if entry.data is None and frozen == self._default:
+            return None
+        data = dump_state((entry.time, frozen))
+        return None if data == entry.data else data
+
+    def write(self) -> None:
+        rows = [(entry.key, data, entry.data) for entry, data in self.changes()]
+        if rows:
+            self._session.write(self.name, rows)

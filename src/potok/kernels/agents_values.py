@@ -1,0 +1,34 @@
+"""Values of agents: copies that no later change reaches."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from potok.state.codec import dump_state, load_own_state
+
+IMMUTABLE: frozenset[type] = frozenset(
+    (str, int, float, bool, bytes, type(None), dt.datetime, dt.date, dt.time, dt.timedelta, Decimal, uuid.UUID)
+)
+"""Kinds of values that nobody can change in place."""
+
+
+def copied(value: Any) -> Any:
+    """A copy, all the way down. What is no data raises here, in the call that would keep it."""
+    kind = type(value)
+    if kind in IMMUTABLE:
+        return value
+    if kind is list:
+        return value[:] if IMMUTABLE.issuperset(map(type, value)) else [copied(item) for item in value]
+    if kind is dict:
+        return {key: item if type(item) in IMMUTABLE else copied(item) for key, item in value.items()}
+    if kind is set and IMMUTABLE.issuperset(map(type, value)):
+        return set(value)
+    if hasattr(kind, "__dataclass_fields__") and hasattr(value, "__dict__"):
+        made = kind.__new__(kind)
+        parts = {name: item if type(item) in IMMUTABLE else copied(item) for name, item in vars(value).items()}
+        made.__dict__.update(parts)
+        return made
+    return load_own_state(dump_state(value))

@@ -1,0 +1,76 @@
+"""Agents: coroutines of the user's that take records, keep tables and send to topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.expressions.function import Function
+from potok.topology.agents import Crew
+from potok.topology.nodes.node import Node
+from potok.topology.nodes.windows import FixedWindow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agents(Node):
+    """Drives the agents of a crew, record by record, in the order of their definition.
+
+    Unless the crew is spread, all records come to one shard, so that any table may have any key.
+    """
+
+    sources: tuple[Node, ...]
+    crew: Crew
+    functions: tuple[Function, ...]
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
+    def timed(self) -> bool:
+        return any(table.expires_ms is not None and not table.wall for table in self.crew.tables)
+
+    @property
+    def detail(self) -> str:
+        names = ", ".join(agent.name for agent in self.crew.agents)
+        how = "each key on its shard" if self.crew.spread else "one task, in order"
+        return "; ".join((f"{names}: {how}", *self.crew.notes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AgentTable(Node):
+    """A table of agents: they write its cells themselves, and its changes come out here."""
+
+    upstream: Agents
+    index: int
+
+    @property
+    def window(self) -> FixedWindow | None:
+        return self.upstream.crew.tables[self.index].window
+
+    @property
+    def one_shard(self) -> bool:
+        return not self.upstream.crew.spread
+
+    @property
+    def cells(self) -> str:
+        return "objects on one shard" if self.one_shard else "objects"
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+    @property
+    def detail(self) -> str:
+        return str(self.window or "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AgentSends(Node):
+    """What agents send to one topic, already as bytes: what cannot be written is told to the agent that sends it."""
+
+    upstream: Agents
+    index: int

@@ -1,0 +1,101 @@
+"""The loop ends at a boundary, closes the books whatever happened, and tells whoever waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from potok.engine.query import QueryFailed, StopAtBoundary
+from potok.engine.shared.batch_loop import BatchLoop
+from potok.errors import LogError, PotokError
+
+
+class SparkQuery:
+    """A streaming query that has ended, with or without an error, or runs until it is stopped."""
+
+    def __init__(self, *, active: bool = True, error: str = "") -> None:
+        self.isActive, self._error = active, error
+        self.status = {"message": "Waiting for data to arrive"}
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def exception(self) -> Exception | None:
+        return RuntimeError(self._error) if self._error else None
+
+
+class Books:
+    def __init__(self) -> None:
+        self.closed: list[PotokError | None] = []
+        self.after = 0
+
+    def loop(self, directory: Path, work: Any, query: SparkQuery | None = None) -> BatchLoop:
+        def count() -> None:
+            self.after += 1
+
+        loop = BatchLoop("shared", directory, work=work, after=count, close=self.closed.append)
+        found: Any = loop
+        found._query = query or SparkQuery()
+        return loop
+
+
+def run_batch(loop: BatchLoop) -> None:
+    nothing: Any = None
+    loop._on_batch(nothing, 0)
+
+
+def test_a_batch_runs_between_two_boundaries_and_what_comes_after_it_outside(tmp_path: Path) -> None:
+    books = Books()
+    seen: list[bool] = []
+    loop = books.loop(tmp_path, lambda _: seen.append(loop.boundary.locked()))
+    run_batch(loop)
+    assert (seen, books.after, loop.boundary.locked()) == ([True], 1, False)
+
+
+def test_nothing_is_run_once_it_is_to_stop(tmp_path: Path) -> None:
+    books, seen = Books(), list[int]()
+    loop = books.loop(tmp_path, seen.append)
+    loop._stopping = True
+    with pytest.raises(StopAtBoundary):
+        run_batch(loop)
+    loop._watch()
+    assert loop.wait(0)
+    assert (seen, books.closed) == ([], [None])
+
+
+def test_what_a_batch_raised_is_raised_by_wait_as_itself(tmp_path: Path) -> None:
+    def full(_: int) -> None:
+        raise LogError("no space left", hint="")
+
+    books = Books()
+    loop = books.loop(tmp_path, full, SparkQuery(active=False, error="org.apache.spark.SparkException: long"))
+    with pytest.raises(LogError):
+        run_batch(loop)
+    loop._watch()
+    with pytest.raises(LogError, match="no space left"):
+        loop.wait(0)
+    assert [str(error) for error in books.closed] == ["no space left"]
+    assert not loop.boundary.locked()
+
+
+def test_an_error_of_spark_is_told_in_one_line(tmp_path: Path) -> None:
+    books = Books()
+    query = SparkQuery(active=False, error="java.io.IOException: no space left")
+    loop = books.loop(tmp_path, lambda _: None, query)
+    loop._watch()
+    with pytest.raises(QueryFailed, match="IOException: no space left"):
+        loop.wait(0)
+
+
+def test_books_that_cannot_be_closed_are_told_too(tmp_path: Path) -> None:
+    def away(_: PotokError | None) -> None:
+        raise LogError("the home is away", hint="")
+
+    loop = BatchLoop("shared", tmp_path, work=lambda _: None, after=lambda: None, close=away)
+    found: Any = loop
+    found._query = SparkQuery(active=False)
+    loop._watch()
+    with pytest.raises(LogError, match="the home is away"):
+        loop.wait(0)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks import algebra, foundation, guarantees, kafka, latency, log, shared, sql
+from benchmarks import algebra, foundation, guarantees, kafka, latency, log, serving, shared, sql
 from benchmarks.bench import Bench, Row, console
 
 ROWS: dict[str, Callable[[Bench], Row]] = {
@@ -48,6 +48,10 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "sql_ctas": sql.ctas,
     "shared": shared.together,
     "shared_idle": shared.idle,
+    "pull_p50": serving.median,
+    "pull_p99": serving.slowest,
+    "pull_rate": serving.rate,
+    "push_p99": serving.push,
 }
 
 

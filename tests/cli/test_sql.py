@@ -50,7 +50,7 @@ def test_a_file_is_run_to_its_first_error(potok, tmp_path: Path) -> None:
         "error: there is no stream or table ORDRES",
         "  at a.sql:2:1",
         "  DROP STREAM",
-        "  ^^^^",
+        "  ^^^^^^^^^^^",
         "  hint: did you mean ORDERS?",
     ]
 

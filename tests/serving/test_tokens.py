@@ -25,7 +25,9 @@ def test_a_token_may_be_the_password_of_a_user_with_any_name() -> None:
     assert tokens.caller(f"Basic {basic}").scopes == {"admin"}
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", f"Bearer {SECRET}x", f"Token {SECRET}", "Basic !!", "Basic QQ=="])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", f"Bearer {SECRET}x", f"Token {SECRET}", "Basic !!", "Basic QQ=="]
+)
 def test_whoever_has_no_token_is_nobody(header: str | None) -> None:
     with pytest.raises(NoToken):
         Tokens.load(environ={"POTOK_TOKENS": f"admin={SECRET}"}).caller(header)

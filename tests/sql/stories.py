@@ -3,8 +3,8 @@
 A file has `[sources]`, statements by name, and `[[case]]`s:
 
 - `given`: names of sources that are created before `sql`, whose lines count from 1.
-- `inputs`: records, `value` (and `key`) as the text of their bytes; no `value` is a tombstone. A key of the format KAFKA
-  that is a number is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are no text are `{hex = "00ff"}`.
+- `inputs`: records, `value` (and `key`) as the text of their bytes; no `value` is a tombstone. A number in the format
+  KAFKA is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are no text are `{hex = "00ff"}`.
 - `outputs`: all records of the topics that are named there, in order. JSON is compared as data.
 - `empty`: topics that have no records. `dead`: reasons of dead letters; none if left out.
 - `queries`: pull queries on what is there in the end, with their `rows` as JSON.
@@ -80,7 +80,7 @@ def written(driver: SqlDriver, topic: str) -> list[dict[str, Any]]:
     found = []
     for index, record in enumerate(driver.read(topic)):
         key = record.raw_key
-        told = {"key": key[: len(key) - bounds] if key is not None else None, "value": record.raw_value}
+        told: dict[str, Any] = {"key": key[: len(key) - bounds] if key is not None else None, "value": record.raw_value}
         told |= {"timestamp": record.timestamp_ms, "headers": dict(record.headers)}
         found.append(told | ({"window": list(windows[index] or ())} if bounds else {}))
     return found

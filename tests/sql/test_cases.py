@@ -13,6 +13,7 @@ from sql.stories import check_outputs, check_queries, stories, tell
 
 ALL = stories()
 TOLD = [pytest.param(case, id=name) for name, case in ALL if "error" not in case]
+IN_ONE_BATCH = [pytest.param(case, id=name) for name, case in ALL if "error" not in case and "each" not in case]
 REFUSED = [pytest.param(case, id=name) for name, case in ALL if "error" in case]
 SAMPLE = [pytest.param(case, id=name) for name, case in ALL if case.get("spark")]
 
@@ -25,7 +26,7 @@ def test_records_that_come_one_by_one_give_what_the_story_says(case: dict[str, A
         check_queries(driver, case)
 
 
-@pytest.mark.parametrize("case", [case for case in TOLD if not case.values[0].get("each")])
+@pytest.mark.parametrize("case", IN_ONE_BATCH)
 def test_records_in_one_batch_give_the_same(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
         tell(driver, case, one_by_one=False)
@@ -43,15 +44,17 @@ def test_a_statement_is_refused_with_a_place_and_a_reason(case: dict[str, Any]) 
         assert place is not None, "an error says where"
         assert (place.line, place.column) == (case.get("line", 1), case["column"])
         assert caught.value.hint, "an error says what to write instead"
+        assert caught.value.line_text.strip() == case["sql"].splitlines()[place.line - 1].strip()
         assert case.get("kind", type(caught.value).__name__) == type(caught.value).__name__
 
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("case", SAMPLE)
 def test_spark_gives_the_same(case: dict[str, Any]) -> None:
+    one_by_one = case.get("each", False)
     with SqlDriver(case["given"]) as driver:
-        tell(driver, case, one_by_one=False)
-        check_outputs(driver, case, one_by_one=False)
+        tell(driver, case, one_by_one=one_by_one)
+        check_outputs(driver, case, one_by_one=one_by_one)
         check_queries(driver, case)
 
 

@@ -13,7 +13,7 @@ from kernels.in_process import InProcess
 from potok.connectors.where import Where
 from potok.dsl.builder import StreamsBuilder
 from potok.state.fence import Attempt, Fence
-from potok.state.open import open_store
+from potok.state.open import close_store, open_store
 from potok.state.place import Place
 from potok.state.session import StateSession
 from potok.topology.nodes.windows import tumbling_ms
@@ -133,6 +133,20 @@ def test_a_reader_gives_up_in_the_end(tmp_path: Path) -> None:
     batches = iter(range(10_000))
     with pytest.raises(TooManyMoves):
         with_cut(look(tmp_path, lambda: Fence(Attempt(1, next(batches))), 1), values)
+
+
+@pytest.mark.parametrize("how", [values, lambda cut: [cut.get("t", shard, b"k") for shard in (0, 1)]])
+def test_a_state_that_is_closed_while_it_is_read_is_read_again(tmp_path: Path, how: Callable[[Cut], Any]) -> None:
+    write(tmp_path, 1, b"1")
+    close = [0, 1]
+
+    def work(cut: Cut) -> Any:
+        if close:
+            close_store(tmp_path, "q", close.pop())
+        return how(cut)
+
+    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), work) == [b"1", b"1"]
+    assert not close
 
 
 def test_a_half_written_batch_is_seen_nowhere(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from potok.duration import Duration
 from potok.topology.describe import describe
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import StreamSource, TableSource
+from potok.topology.nodes import Node, StreamSource, TableSource
 from potok.topology.validate import validate
 
 
@@ -137,6 +137,11 @@ class StreamsBuilder(Spelling):
     def describe(self, form: str = "text") -> str:
         """The topology for people: as `text`, as a `mermaid` flow chart, or as `json`."""
         return describe(self.build(), form)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The steps so far, of which somebody else makes a topology."""
+        used(self)
+        return self._graph.topology().nodes
 
     def build(self) -> Topology:
         """Check everything that can be checked without running, and return the topology."""

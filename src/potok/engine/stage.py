@@ -15,6 +15,7 @@ from potok.engine.plan import Plan
 from potok.engine.read import SourceReader
 from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
+from potok.kernels.agents import DriveAgents
 from potok.kernels.dead_letters import DeadLetters
 from potok.kernels.expiry import windows_of
 from potok.kernels.open_windows import open_table
@@ -27,6 +28,8 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
 from potok.topology.nodes import (
+    AgentSends,
+    AgentTable,
     Aggregate,
     Arm,
     Channel,
@@ -106,7 +109,7 @@ class Stage:
                 self._receivers[receiver.name] = receiver
                 self._order.insert(self._order.index(body), receiver)
                 receiver.downstream.append(body.port(index))
-        if node.stateful:
+        if node.stateful and not isinstance(node, AgentTable):
             assert self._session is not None
             keep = self._place(Keep(node.name, self._task, self._session, self._plan.inferred[node].window))
             body.downstream.append(keep)
@@ -120,6 +123,8 @@ class Stage:
         tail = self._tails[upstream]
         if isinstance(node, Arm | Channel | StoreTable) and isinstance(tail, Branch | ProcessRecords):
             tail.outputs.setdefault(node.index, []).append(operator)
+        elif isinstance(node, AgentSends | AgentTable) and isinstance(tail, DriveAgents):
+            tail.outputs.setdefault(node.output, []).append(operator)
         else:
             tail.downstream.append(operator)
 

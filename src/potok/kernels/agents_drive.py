@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import types
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from potok.kernels.agents_running import Running
-from potok.kernels.agents_tables import OpenTable
+from potok.kernels.agents_tables import ABSENT
 from potok.kernels.agents_values import IMMUTABLE
 from potok.kernels.call import describe_error
 from potok.state.codec import dump_state
@@ -149,18 +150,9 @@ class Turns:
 
     def _check(self) -> None:
         """Raise if something that the record at hand has touched is no data."""
-        for undo in self._running.undo:
-            value = undo.entry.value
-            if type(value) not in IMMUTABLE:
-                check_entry(self._running.tables.values(), undo.entry)
-
-
-def check_entry(tables: Any, entry: Any) -> None:
-    for table in tables:
-        assert isinstance(table, OpenTable)
-        if table.holds(entry):
-            dump_state(table.frozen(entry.value))
-            return
+        for entry, *_ in self._running.undo:
+            if type(entry.value) not in IMMUTABLE and entry.value is not ABSENT:
+                dump_state(entry.table.frozen(entry.value))
 
 
 def run_now(work: Coroutine[Any, Any, None]) -> None:
@@ -170,8 +162,5 @@ def run_now(work: Coroutine[Any, Any, None]) -> None:
     except RuntimeError:
         asyncio.run(work)
         return
-    import threading
-
-    thread = threading.Thread(target=asyncio.run, args=(work,))
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()

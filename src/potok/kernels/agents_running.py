@@ -29,6 +29,12 @@ class NotSentFromHere(QueryError):
         )
 
 
+class Unfit(NamedTuple):
+    """Stands for a value that is not what its agent expects."""
+
+    why: str
+
+
 class Sent(NamedTuple):
     """A record on its way to a topic."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from potok.errors import StateError
 from potok.kernels.agents_running import NO_RECORD, Running, Undo
 from potok.kernels.agents_values import IMMUTABLE, copied
@@ -31,12 +33,15 @@ class OutsideOfKey(StateError):
 class Entry:
     """One cell: its key, its bytes as they were before the batch, its value, and the time of the last change."""
 
-    __slots__ = ("changed", "data", "key", "seen", "time", "value")
+    __slots__ = ("changed", "data", "key", "seen", "table", "time", "value")
 
-    def __init__(self, key: bytes, data: bytes | None, value: Any, time: int) -> None:
-        self.key, self.data, self.value, self.time = key, data, value, time
+    def __init__(self, table: OpenTable, key: bytes, data: bytes | None, value: Any, time: int) -> None:
+        self.table, self.key, self.data, self.value, self.time = table, key, data, value, time
         self.changed = False
         self.seen = NO_RECORD - 1
+
+
+Change = tuple[Entry, bytes | None]
 
 
 class OpenTable:
@@ -46,7 +51,7 @@ class OpenTable:
         self.part, self.name = part, part.name
         self._running, self._session, self._spread = running, session, spread
         self._entries: dict[Any, Entry] = {}
-        self._default = None if part.make_default is None else self._frozen(part.make_default())
+        self._default = None if part.make_default is None else self.frozen(part.make_default())
         self.asked: list[tuple[int, Any]] | None = None
         """For a while, which keys the records ask for: the next records may ask for the same of theirs."""
 
@@ -131,25 +136,27 @@ class OpenTable:
 
     def enter(self, place: Any, cell: bytes, data: bytes | None) -> Entry:
         if data is None:
-            entry = Entry(cell, None, ABSENT, 0)
+            entry = Entry(self, cell, None, ABSENT, 0)
         else:
             time, value = load_own_state(data)
-            entry = Entry(cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
         self._entries[place] = entry
         return entry
 
-    def read_ahead(self, keys: Sequence[Any]) -> None:
+    def read_ahead(self, keys: Sequence[Any], instants: Sequence[int]) -> None:
         """Read the rows of keys that may be asked for, those that are text."""
-        new = [key for key in dict.fromkeys(keys) if type(key) is str and key not in self._entries]
-        cells = self._cells(new)
-        for key, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
+        texts = {key for key in keys if type(key) is str}
+        cells = self._cells([key for key in texts if key not in self._entries])
+        for (key, cell), data in zip(cells.items(), self._session.read(self.name, [*cells.values()]), strict=True):
             self.enter(key, cell, data)
 
-    def _cells(self, keys: list[str]) -> list[bytes]:
-        if self.part.key_type is not None or not keys:
-            return [self.canonical(key) for key in keys]
-        cells: list[bytes] = encode_each_key(keys).values.to_pylist()
-        return cells
+    def _cells(self, keys: list[str]) -> dict[str, bytes]:
+        """The cells of keys, but for those that can have none: who asks for these will hear of it."""
+        type_ = self.part.key_type
+        if not keys or (type_ is not None and not pa.types.is_string(type_)):
+            return {}
+        cells = encode_each_key(keys).values.to_pylist() if type_ is None else [_utf8(key) for key in keys]
+        return {key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None}
 
     def rows(self) -> Iterator[tuple[Any, Any]]:
         """All rows, as the record at hand sees them, in the order of the bytes of their keys."""
@@ -157,42 +164,48 @@ class OpenTable:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
         stored = self._session.rows_between(self.name, [(b"", None)])[0]
         for cell, data in stored:
-            key = self._key(cell)
+            key = self.key_of(cell)
             place = key if type(key) is str else cell
             if place not in self._entries:
                 self.enter(place, cell, data)
         for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
             if entry.value is not ABSENT:
-                yield self._key(entry.key), self.value_of(entry)
+                yield self.key_of(entry.key), self.value_of(entry)
 
-    def _key(self, cell: bytes) -> Any:
+    def key_of(self, cell: bytes) -> Any:
         return decode_keys([cell], self.part.key_type)[0]
 
-    def _frozen(self, value: Any) -> Any:
+    def frozen(self, value: Any) -> Any:
         return value if self.part.freeze is None else self.part.freeze(value)
 
-    def changes(self) -> list[tuple[Entry, bytes | None]]:
-        """The entries that are not as they were, with the bytes that they have."""
-        found: list[tuple[Entry, bytes | None]] = []
+    def changes(self) -> list[Change]:
+        """The entries that are not as they were, with the bytes that they have; raises if something is no data."""
+        found: list[Change] = []
         for entry in self._entries.values():
             value = entry.value
             if value is ABSENT:
                 if entry.data is not None:
                     found.append((entry, None))
             elif entry.changed:
-                found.append((entry, dump_state((entry.time, self._frozen(value)))))
+                found.append((entry, dump_state((entry.time, self.frozen(value)))))
             elif type(value) not in IMMUTABLE and (data := self._changed_in_place(entry)) is not None:
                 found.append((entry, data))
         return found
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:
-        frozen = self._frozen(entry.value)
+        frozen = self.frozen(entry.value)
         if entry.data is None and frozen == self._default:
             return None
         data = dump_state((entry.time, frozen))
         return None if data == entry.data else data
 
-    def write(self) -> None:
-        rows = [(entry.key, data, entry.data) for entry, data in self.changes()]
-        if rows:
-            self._session.write(self.name, rows)
+    def write(self, changes: list[Change]) -> None:
+        if changes:
+            self._session.write(self.name, [(entry.key, data, entry.data) for entry, data in changes])
+
+
+def _utf8(text: str) -> bytes | None:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None

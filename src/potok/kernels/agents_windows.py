@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from potok.errors import StateError
 from potok.kernels.agents_running import Running
-from potok.kernels.agents_tables import ABSENT, Entry, OpenTable
+from potok.kernels.agents_tables import ABSENT, Change, Entry, OpenTable
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
@@ -57,6 +58,15 @@ class OpenWindows(OpenTable):
         last = instant_ms - instant_ms % advance
         return range(last - (size - 1 - (instant_ms - last)) // advance * advance, last + 1, advance)
 
+    def newest(self, instant_ms: int) -> int:
+        """The last of these."""
+        return instant_ms - instant_ms % self._window.advance_ms
+
+    @property
+    def turn(self) -> int:
+        """Changes when another record is at hand, or another agent."""
+        return self._running.turn
+
     def instant_ms(self) -> int:
         """The time whose windows are meant."""
         if self.part.wall:
@@ -78,12 +88,36 @@ class OpenWindows(OpenTable):
             self.check_own(key)
         if change and self._over(start_ms):
             raise LateForWindow(self.name, start_ms)
+        if self.asked is not None:
+            self.asked.append((self._running.record, key))
         place = (key if type(key) is str else self.canonical(key), start_ms)
         entry = self._entries.get(place)
         if entry is None:
             cell = self.canonical(key) + (start_ms + _BIAS).to_bytes(TIME, "big")
             entry = self.enter(place, cell, self._session.read(self.name, [cell])[0])
         return entry
+
+    def read_ahead(self, keys: Sequence[Any], instants: Sequence[int]) -> None:
+        if self.part.wall or self.part.instant is not None:
+            return
+        pairs = {(key, self.newest(at)) for key, at in zip(keys, instants, strict=True) if type(key) is str}
+        canonical = self._cells(list({key for key, _ in pairs}))
+        new = [place for place in pairs if place[0] in canonical and place not in self._entries]
+        cells = [canonical[key] + (start + _BIAS).to_bytes(TIME, "big") for key, start in new]
+        for place, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
+            self.enter(place, cell, data)
+
+    def rows(self) -> Iterator[tuple[Any, Any]]:
+        """All windows, each under its key, start and end."""
+        if self._spread:
+            self.check_own(ABSENT)
+        for cell, data in self._session.rows_between(self.name, [(b"", None)])[0]:
+            if self._place(cell) not in self._entries:
+                self.enter(self._place(cell), cell, data)
+        for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
+            if entry.value is not ABSENT:
+                start_ms = time_of(entry.key[-TIME:])
+                yield (self.key_of(entry.key), (start_ms, start_ms + self._window.size_ms)), self.value_of(entry)
 
     def _over(self, start_ms: int) -> bool:
         if self.part.expires_ms is None:
@@ -109,26 +143,27 @@ class OpenWindows(OpenTable):
             if entry.value is not ABSENT:
                 start_ms = time_of(entry.key[-TIME:])
                 found.append(
-                    Closed(self._key(entry.key), start_ms, start_ms + self._window.size_ms, entry.value, entry)
+                    Closed(self.key_of(entry.key), start_ms, start_ms + self._window.size_ms, entry.value, entry)
                 )
         return found
 
     def _place(self, cell: bytes) -> tuple[Any, int]:
-        key = self._key(cell)
+        key = self.key_of(cell)
         return key if type(key) is str else cell[:-TIME], time_of(cell[-TIME:])
 
-    def _key(self, cell: bytes) -> Any:
+    def key_of(self, cell: bytes) -> Any:
         return decode_keys([cell[:-TIME]], self.part.key_type)[0]
+
+    def bounds_of(self, cell: bytes) -> tuple[Any, int, int]:
+        start_ms = time_of(cell[-TIME:])
+        return self.key_of(cell), start_ms, start_ms + self._window.size_ms
 
     def next_due(self) -> int | None:
         return None if self._ends is None else self._ends.next_due()
 
-    def write(self) -> None:
-        changes = self.changes()
-        if not changes:
-            return
-        self._session.write(self.name, [(entry.key, data, entry.data) for entry, data in changes])
-        if self._ends is not None:
+    def write(self, changes: list[Change]) -> None:
+        super().write(changes)
+        if changes and self._ends is not None:
             ends = [(self._due(time_of(entry.key[-TIME:])), entry.key, entry.data, data) for entry, data in changes]
             self._ends.change(
                 [(due, key) for due, key, old, new in ends if old is None and new is not None],

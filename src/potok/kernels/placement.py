@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from potok.kernels.expiry import horizon_of, index_of, windows_of
 from potok.kernels.open_windows import open_table, timers_of
-from potok.kernels.spread import ByKey, Everywhere, Homes, InRuns, Lists, Packed, Placement
+from potok.kernels.spread import ByKey, Everywhere, Homes, InRuns, Lists, OnFirst, Packed, Placement
 from potok.kernels.table_lookup import own_rows
 from potok.kernels.versions import versions_of
 from potok.records.keys import decode_keys, encode_keys
 from potok.topology.infer import Inferred
 from potok.topology.nodes import (
+    AgentTable,
     Aggregate,
     ForeignMatch,
     Node,
@@ -43,7 +44,7 @@ TIME = 8
 def placements(node: Node, inferred: Inferred) -> Placements:
     """The tables that a step may have, and how each is spread."""
     found = own_tables(node, inferred)
-    if node.stateful and not isinstance(node, Aggregate | TableSource | ToTable):
+    if node.stateful and not isinstance(node, AgentTable | Aggregate | TableSource | ToTable):
         found[node.name] = ByKey(_without_window(inferred[node].window))
     return found
 
@@ -135,6 +136,16 @@ def _process(node: Process, inferred: Inferred) -> Placements:  # noqa: ARG001
         f"{node.name}/timers-by-wall": ByKey(_after_time),
     }
     return timers | {f"{node.name}/{store}": ByKey(_itself) for store, _ in node.stores}
+
+
+@own_tables.register
+def _agent_table(node: AgentTable, inferred: Inferred) -> Placements:  # noqa: ARG001
+    names = [node.name] if node.window is None else [node.name, f"{node.name}/by_end"]
+    if node.one_shard:
+        return dict.fromkeys(names, OnFirst())
+    inner = _without_window(node.window)
+    homes = (inner, lambda keys: inner(_after_time(keys)))
+    return {name: ByKey(home) for name, home in zip(names, homes, strict=False)}
 
 
 @own_tables.register

@@ -122,5 +122,20 @@ class Exchange(Operator):
             self._outbox.send(self._level, shard, self.name, payload)
 
 
+class ShipTogether(Operator):
+    """Sends all records, whatever their keys, to the first shard."""
+
+    counted = False
+
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, step: str) -> None:
+        super().__init__(name, task)
+        self._outbox, self._level, self.step = outbox, level, step
+
+    def process(self, chunk: Chunk) -> None:
+        nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
+        for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
+            self._outbox.send(self._level, shard, self.name, payload)
+
+
 def _part(chunk: Chunk, rows: Rows) -> bytes:
     return to_wire(chunk.take(rows))

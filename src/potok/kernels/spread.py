@@ -117,6 +117,16 @@ class ByKey:
 
 
 @dataclass(frozen=True, slots=True)
+class OnFirst:
+    """All cells stay together, on the first shard."""
+
+    def spread(self, table: str, sources: Sequence[Source], targets: Sequence[Target]) -> None:
+        for source in sources:
+            for page in source.pages(table):
+                targets[0].copy(table, [cell.row for cell in page])
+
+
+@dataclass(frozen=True, slots=True)
 class Everywhere:
     """Every shard has the same cell: the horizon, which each of them moves by the same clock."""
 

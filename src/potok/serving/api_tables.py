@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,8 +15,7 @@ from potok.serving.json_rows import dump
 from potok.serving.site import site_of
 from potok.serving.table_reads import EVERY, Keys, Windows, source_named
 from potok.serving.tokens import READ
-from potok.sql.types import TIMESTAMP, quoted
-from potok.statements.frames import typed_column
+from potok.sql.types import quoted
 
 router = APIRouter(tags=["tables"])
 
@@ -114,10 +114,11 @@ def answer(content: Any, status: int = 200) -> Response:
 def _ms(text: str | None) -> int | None:
     if text is None:
         return None
-    try:
+    if text.removeprefix("-").isdecimal():
         return int(text)
-    except ValueError:
-        found = typed_column([text], TIMESTAMP)[0].as_py()
-    if found is None:
-        raise BadRequest(f'"{text}" is no instant', hint="write milliseconds since 1970, or 2026-01-31T12:00:00Z")
-    return int(found.timestamp() * 1000)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        hint = "write milliseconds since 1970, or 2026-01-31T12:00:00Z"
+        raise BadRequest(f'"{text}" is no instant', hint=hint) from error
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

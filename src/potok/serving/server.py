@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Collection
-from typing import Any
 
 import uvicorn
 
@@ -101,13 +100,6 @@ class Server:
 
     def _serve(self) -> None:
         self._server.run(sockets=[self._socket])
-
-
-def serve(database: Database, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, **options: Any) -> Server:
-    """Begin to serve a database, and to run its queries; `options` are those of `Server`."""
-    server = Server(database, host, port, **options)
-    server.start()
-    return server
 
 
 def _listen(host: str, port: int) -> socket.socket:

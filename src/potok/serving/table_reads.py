@@ -128,9 +128,9 @@ class TableReads:
         if keys != Keys() and (len(source.keys) != 1 or source.window is not None):
             hint = "ask for one key, or use SQL: POST /sql"
             raise BadRequest("ranges are for tables with one key column and no windows", hint=hint)
+        wanted = keys.of_texts(source)
         if reader is None:
             return []
-        wanted = keys.of_texts(source)
         access = Access(starts=windows.starts, span=wanted.span(reader.key_type))
         return self._rows(source, reader, access, cut_of, windows, limit, wanted)
 

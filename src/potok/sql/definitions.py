@@ -10,9 +10,13 @@ import pyarrow as pa
 
 from potok.duration import NotADuration, to_ms
 from potok.errors import SchemaError
+from potok.log.embedded.catalog import check_topic_name
+from potok.log.errors import InvalidName
+from potok.log.upkeep import CLEANUP_POLICIES
 from potok.records.formats.format import format_named
 from potok.sql.catalog import Catalog, Source, SourceColumn, WindowShape
 from potok.sql.errors import Place, Refused, TypeMistake, closest
+from potok.sql.functions.java_dates.patterns import BadPattern, pattern_of
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.lowering.sources import HEADER_ROWS
 from potok.sql.syntax import ast
@@ -128,6 +132,23 @@ class Options:
             raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=self.place) from error
         return named
 
+    def topic(self, otherwise: str) -> str:
+        """The topic that is named, or else `otherwise`."""
+        name = self.text("KAFKA_TOPIC") or otherwise
+        try:
+            check_topic_name(name)
+        except InvalidName as error:
+            hint = error.hint if self.text("KAFKA_TOPIC") else f"add WITH (KAFKA_TOPIC = '...'): {error.hint}"
+            raise Refused(error.message, hint=hint, place=self.place) from error
+        return name
+
+    def cleanup_policy(self) -> str:
+        given = self.text("CLEANUP_POLICY").lower()
+        if given and given not in CLEANUP_POLICIES:
+            hint = f"write {', '.join(repr(policy) for policy in CLEANUP_POLICIES)}"
+            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, place=self.place)
+        return given
+
     def unwrapped(self, format_: str, columns: Sequence[SourceColumn]) -> str:
         """The format of values, which are bare where WRAP_SINGLE_VALUE is false."""
         wrap = self.flag("WRAP_SINGLE_VALUE")
@@ -218,8 +239,7 @@ def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> No
 def defined(statement: ast.CreateSource, catalog: Catalog, text: str) -> Source:
     """The source that a CREATE statement with columns stands for."""
     options = Options.of(statement.properties, statement.at)
-    topic = options.text("KAFKA_TOPIC")
-    if not topic:
+    if not options.text("KAFKA_TOPIC"):
         hint = f"add WITH (KAFKA_TOPIC = '{statement.name.lower()}', VALUE_FORMAT = 'JSON')"
         raise Refused("KAFKA_TOPIC is missing", hint=hint, place=statement.at)
     columns = columns_of(statement, catalog)
@@ -232,16 +252,16 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str) -> Source:
         statement.name,
         statement.is_table,
         columns,
-        topic,
+        options.topic(""),
         key_format,
         value_format,
-        timestamp=_timestamp(options, columns),
+        timestamp=timestamp_of(options, columns),
         timestamp_format=options.text("TIMESTAMP_FORMAT"),
         window=options.window(),
         read_only=statement.read_only,
         partitions=options.count("PARTITIONS"),
         retention_ms=options.count("RETENTION_MS", least=-1),
-        cleanup_policy=options.text("CLEANUP_POLICY").lower(),
+        cleanup_policy=options.cleanup_policy(),
         history_ms=options.history(statement),
         statement=text,
     )
@@ -279,7 +299,8 @@ def check_format(format_: str, columns: Sequence[SourceColumn], place: Place, si
         )
 
 
-def _timestamp(options: Options, columns: Sequence[SourceColumn]) -> str:
+def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
+    """The column that WITH takes for the time of records; "" if it names none."""
     name = options.text("TIMESTAMP")
     if not name:
         return ""
@@ -295,4 +316,14 @@ def _timestamp(options: Options, columns: Sequence[SourceColumn]) -> str:
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
         raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=options.place)
+    if text:
+        _check_pattern(text, options)
     return column.name
+
+
+def _check_pattern(text: str, options: Options) -> None:
+    try:
+        pattern_of(text)
+    except BadPattern as error:
+        hint = "write a pattern of Java's: 'yyyy-MM-dd HH:mm:ss'"
+        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, place=options.place) from error

@@ -78,6 +78,13 @@ class StateMissing(StateError):
         super().__init__(f"there is no state at {place}", hint="run the query once, or check its name and --broker")
 
 
+class SnapshotGone(StateError):
+    """What was being read was closed by this process, to be written or replaced; whoever looks again finds it."""
+
+    def __init__(self, place: object) -> None:
+        super().__init__(f"the state at {place} was closed while it was read", hint="read again")
+
+
 class StateBehind(StateError):
     """State that lacks what a committed batch wrote: it was lost, or put back from an older copy."""
 

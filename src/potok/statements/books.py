@@ -95,6 +95,7 @@ class _Writing:
         known = self._catalog.sources.get(statement.name)
         if known is not None and not statement.or_replace:
             raise AlreadyThere(known, statement.at)
+        self._check_replaced(known, statement)
         source = defined(statement, self._catalog, self._parsed.text)
         source = replace(source, partitions=source.partitions or self._partitions(source.topic))
         queries = dict(self._before.queries)
@@ -105,6 +106,11 @@ class _Writing:
             queries[query_id] = Wanted(query_id, self._parsed.text, "SOURCE TABLE", source.name, topology)
         return Books(self._catalog.with_source(source), queries)
 
+    def _check_replaced(self, known: Source | None, statement: ast.CreateSource | ast.CreateAs) -> None:
+        if known is not None and known.is_table != statement.is_table:
+            hint = f"DROP {known.kind} {quoted(known.name)} first"
+            raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
+
     def _partitions(self, topic: str) -> int | None:
         return self._broker.partitions(topic) if self._broker.has_topic(topic) else None
 
@@ -112,9 +118,7 @@ class _Writing:
         known = self._catalog.sources.get(statement.name)
         if known is not None and not statement.or_replace:
             raise AlreadyThere(known, statement.at)
-        if known is not None and known.is_table != statement.is_table:
-            hint = f"DROP {known.kind} {quoted(known.name)} first"
-            raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
+        self._check_replaced(known, statement)
         query_id = self._command.query_id
         made = lower_create(statement, self._catalog, query_id, self._parsed.text)
         kind = "CTAS" if statement.is_table else "CSAS"

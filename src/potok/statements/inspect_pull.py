@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from potok.sql.catalog import Source
-from potok.sql.lowering.scope import WINDOW_BOUNDS
+from potok.sql.expressions.typed import ColumnRef
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
-from potok.sql.syntax.walk import names_of
 from potok.sql.types import quoted
+from potok.statements.allowed import Allowed
+from potok.statements.pull_joins import JoinPlan
+from potok.statements.pull_plan import PullPlan, RelationPlan, plan_pull
+from potok.statements.pull_tables import FEW, MOST_LOOKUPS
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
 
-_RANGES = ("<", "<=", ">", ">=")
+_SHOWN = 5
+"""So many values of a key are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +36,11 @@ class Access:
 
 def plan_of(database: Database, query: ast.Select) -> list[Access]:
     """The steps in their order: each source, then what is done with their rows."""
-    from potok.statements.pull import check_pull
-
-    check_pull(database.catalog, query)
-    relations = [query.relation, *(clause.relation for clause in query.joins)]
-    found = [_access(database, relation, query) for relation in relations]
-    for clause in query.joins:
-        found.append(Access(clause.relation.name, f"{clause.kind.value.lower()} join", show(clause.condition)))
+    plan = plan_pull(database.catalog, query)
+    found = [_access(plan.relations[0], plan.allowed)]
+    for relation, join, clause in zip(plan.relations[1:], plan.joins, query.joins, strict=True):
+        found.append(_partners(relation, join, plan))
+        found.append(Access(relation.alias, f"{clause.kind.value.lower()} join", show(clause.condition)))
     if query.where is not None:
         found.append(Access("where", "filter", show(query.where)))
     if query.group_by:
@@ -46,62 +49,61 @@ def plan_of(database: Database, query: ast.Select) -> list[Access]:
         found.append(Access("having", "filter", show(query.having)))
     if query.order_by:
         found.append(Access("order by", "sort", ", ".join(show(item.expression) for item in query.order_by)))
-    return found if query.limit is None else [*found, Access("limit", "limit", str(query.limit))]
+    if query.limit is not None:
+        early = "the reading ends with it" if plan.streams_rows else "all rows are read before it"
+        found.append(Access("limit", "limit", str(query.limit), early))
+    return found
 
 
-def _access(database: Database, relation: ast.Relation, query: ast.Select) -> Access:
-    source = database.catalog.source(relation.name, relation.at)
+def _access(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> Access:
+    source, alias = relation.source, relation.alias
     if not source.is_table:
         return Access(source.name, "topic scan", f"the records of topic {source.topic}", "a stream is not kept by key")
-    if query.joins:
-        return Access(source.name, "table scan", f"all rows of {quoted(source.name)}", "a join looks at all rows")
-    conditions = [] if query.where is None else list(_conjuncts(query.where))
-    fixed = {name for condition in conditions for name in _fixed(condition)}
-    windows = [show(condition) for condition in conditions if _is_range(condition, WINDOW_BOUNDS)]
-    within = f", windows where {' AND '.join(windows)}" if source.window is not None and windows else ""
     keys = [column.name for column in source.keys]
-    if keys and set(keys) <= fixed:
-        wanted = [show(c) for c in conditions if set(_fixed(c)) & set(keys)]
-        return Access(source.name, "key lookup", f"{' AND '.join(wanted)}{within}")
-    ranges = [show(condition) for condition in conditions if _is_range(condition, keys)]
-    if ranges and len(keys) == 1:
-        return Access(source.name, "key range", f"{' AND '.join(ranges)}{within}")
-    return Access(source.name, "table scan", f"all rows of {quoted(source.name)}{within}", _why(source, fixed))
+    parts = [allowed.get(f"{alias}.{name}") for name in keys]
+    choices = [part.values for part in parts if part is not None and part.values is not None]
+    within = _windows(source, alias, allowed)
+    if len(choices) == len(keys) and math.prod(map(len, choices)) <= MOST_LOOKUPS:
+        told = [f"{quoted(name)}: {_values(values)}" for name, values in zip(keys, choices, strict=True)]
+        return Access(source.name, "key lookup", "; ".join([*told, *within]))
+    only = parts[0] if len(parts) == 1 and source.window is None else None
+    if only is not None and only.values is None:
+        return Access(source.name, "key range", f"{quoted(keys[0])}: {_range(only)}")
+    missing = ", ".join(quoted(name) for name, part in zip(keys, parts, strict=True) if part is None or not part.values)
+    why = f"WHERE does not say which {missing}" if missing else f"more than {MOST_LOOKUPS} keys"
+    return Access(source.name, "table scan", "; ".join([f"all rows of {quoted(source.name)}", *within]), why)
 
 
-def _why(source: Source, fixed: set[str]) -> str:
-    missing = [quoted(column.name) for column in source.keys if column.name not in fixed]
-    return f"WHERE does not say which {', '.join(missing)}"
+def _partners(relation: RelationPlan, join: JoinPlan, plan: PullPlan) -> Access:
+    """What is read of a source that is joined: the partners of few rows are looked up, where the key is compared."""
+    source = relation.source
+    found = _access(relation, plan.allowed)
+    looks = join.kind in (ast.JoinKind.INNER, ast.JoinKind.LEFT) and source.is_table and source.window is None
+    slots = {f"{relation.alias}.{column.name}" for column in source.keys}
+    compared = {side.column for side in join.right if isinstance(side, ColumnRef)}
+    if found.kind == "table scan" and looks and len(slots) == 1 and slots <= compared:
+        return Access(source.name, "key lookup", f"the partners of up to {FEW} rows; all rows if there are more")
+    return found
 
 
-def _conjuncts(condition: ast.Expression) -> Iterator[ast.Expression]:
-    if isinstance(condition, ast.Binary) and condition.op == "AND":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
+def _windows(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> list[str]:
+    bounds = [(name, allowed.get(f"{alias}.{name}")) for name in ("WINDOWSTART", "WINDOWEND")]
+    return [f"{name}: {_told(found)}" for name, found in bounds if found is not None and source.window is not None]
 
 
-def _fixed(condition: ast.Expression) -> list[str]:
-    """The columns that a condition pins to values which are known beforehand."""
-    if isinstance(condition, ast.Binary) and condition.op == "=":
-        for name, value in ((condition.left, condition.right), (condition.right, condition.left)):
-            if isinstance(name, ast.Name) and not names_of(value):
-                return [name.name]
-    if isinstance(condition, ast.Binary) and condition.op == "OR":
-        left, right = _fixed(condition.left), _fixed(condition.right)
-        return left if left == right else []
-    if isinstance(condition, ast.In) and not condition.negated and isinstance(condition.operand, ast.Name):
-        return [] if any(names_of(item) for item in condition.items) else [condition.operand.name]
-    return []
+def _told(allowed: Allowed) -> str:
+    return _range(allowed) if allowed.values is None else _values(allowed.values)
 
 
-def _is_range(condition: ast.Expression, names: list[str] | tuple[str, ...]) -> bool:
-    """Whether a condition bounds one of these columns."""
-    match condition:
-        case ast.Between(ast.Name(name), low, high, False):
-            return name in names and not names_of(low) and not names_of(high)
-        case ast.Binary(op, left, right) if op in _RANGES or (op == "=" and names == WINDOW_BOUNDS):
-            sides = ((left, right), (right, left))
-            return any(isinstance(a, ast.Name) and a.name in names and not names_of(b) for a, b in sides)
-    return False
+def _values(values: frozenset[Any]) -> str:
+    shown = sorted(map(repr, values))
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more if shown else "none"
+
+
+def _range(allowed: Allowed) -> str:
+    if allowed.prefix:
+        return f"those that begin with {allowed.prefix!r}"
+    low = "" if allowed.low is None else f"from {allowed.low!r}"
+    high = "" if allowed.high is None else f"to {allowed.high!r}"
+    return f"{low} {high}".strip()

@@ -59,8 +59,8 @@ def _decoded(
     decoded = format_named(format_).decode(pa.array(data, pa.binary()), schema)
     for row, why in decoded.errors.items():
         raise UnreadableRecord(source, records[row], str(why))
-    found: list[Any] = decoded.column.to_pylist(maps_as_pydicts="strict")
-    return found
+    column = decoded.column
+    return column if isinstance(column, list) else list(column.to_pylist(maps_as_pydicts="strict"))
 
 
 def _row(source: Source, record: LogRecord, key: Any, value: Any) -> SqlRow:

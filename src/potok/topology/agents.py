@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from potok.topology.nodes.windows import FixedWindow
+if TYPE_CHECKING:
+    from potok.topology.nodes.windows import FixedWindow
 
 Thaw = Callable[[Any], Any]
 """From data as a cell holds it to what an agent sees, or back."""

@@ -6,7 +6,7 @@ import re
 
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
-from potok.topology.nodes import Deliver, Foreach, Node, Sink, StreamSource, TableSource
+from potok.topology.nodes import AgentSends, Deliver, Foreach, Node, Sink, StreamSource, TableSource
 from potok.topology.waiting import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
@@ -79,7 +79,8 @@ def validate(topology: Topology) -> None:
     if topology.dead_letter_topic in read:
         raise ReadsItsOwnOutput(topology.dead_letter_topic, topology.sources[0].at)
     for sink in topology.of_type(Sink):
-        if sink.topic in read:
+        # What agents send to their own app comes with a later batch.
+        if sink.topic in read and not isinstance(sink.upstream, AgentSends):
             raise ReadsItsOwnOutput(sink.topic, sink.at)
     _check_serdes(topology)
     waiting_topics(topology)

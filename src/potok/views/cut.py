@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from potok.errors import QueryError
 from potok.state.cell import decode_cell
 from potok.state.fence import Fence
 from potok.state.place import Place
-from potok.state.store import Snapshot
+from potok.state.store import Snapshot, SnapshotGone
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ def with_cuts(looks: Sequence[Callable[[], Committed]], work: Callable[[list[Cut
     overtaken = 0
     for _ in range(TRIES):
         committed = [look() for look in looks]
-        with ExitStack() as held:
+        with suppress(SnapshotGone), ExitStack() as held:
             opened = [held.enter_context(found.state.snapshots(found.shards, frozen=frozen)) for found in committed]
             if [look() for look in looks] != committed:
                 continue
@@ -99,7 +99,7 @@ def with_cuts(looks: Sequence[Callable[[], Committed]], work: Callable[[list[Cut
             still = all(snapshot.frozen for shards in opened for snapshot in shards)
             if still or [look() for look in looks] == committed:
                 return result
-        overtaken += 1
+            overtaken += 1
         if overtaken == LONG_TRIES:
             places = ", ".join(sorted({str(found.state.where) for found in committed}))
             raise TooManyMoves(f"at {places} a read must be shorter than a batch: read less at once")

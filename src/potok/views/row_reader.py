@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from potok.state.codec import load_state
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 from potok.views.cut import Cut
 from potok.views.layout import TableLayout
-from potok.views.spans import ALL, Span, scan_span
+from potok.views.spans import ALL, Span, empty_key, scan_span
 from potok.views.windows import Cell, time_key
 
 PREFIX = 400
@@ -67,11 +66,11 @@ class RowReader:
         table = self.layout.table
         if self.windowed:
             return [cell for key in keys for cell in self._windows_of(cut, key, starts)]
-        found = ((key, cut.get(table, crc32(key) % cut.shards, key)) for key in keys)
+        found = ((key, cut.get(table, self.layout.shard_of(key, cut.shards), key)) for key in keys)
         return [(key, data) for key, data in found if data is not None]
 
     def _windows_of(self, cut: Cut, key: bytes, starts: Starts) -> list[Cell]:
-        shard = crc32(key) % cut.shards
+        shard = self.layout.shard_of(key, cut.shards)
         low, high = starts
         if low == high and self.layout.window == "fixed":
             cells = self._one_window(cut, shard, self._windows.cell_key(key, int(low), int(low)))
@@ -105,8 +104,9 @@ class RowReader:
             yield from self._live.scan(cut)
         elif self.windowed:
             yield from cut.scan(table)
-        elif in_order and cut.shards > 1 and span == ALL:
-            yield from heapq.merge(*(cut.scan(table, shard=shard) for shard in range(cut.shards)))
+        elif in_order and cut.shards > 1:
+            yield from empty_key(cut, table, span)
+            yield from heapq.merge(*(cut.scan(table, *span, shard=shard) for shard in range(cut.shards)))
         else:
             yield from scan_span(cut, table, span)
         if self._open is not None:

@@ -49,8 +49,13 @@ def span_of_prefix(prefix: str, key_type: pa.DataType | None) -> Span:
 
 
 def scan_span(cut: Cut, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
-    """The rows among these keys. The empty key has no place of its own in the store, so it is asked for."""
+    """The rows among these keys."""
     yield from cut.scan(table, *span)
+    yield from empty_key(cut, table, span)
+
+
+def empty_key(cut: Cut, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
+    """The row of the empty key, if it is meant: it has no place of its own in the store, so it is asked for."""
     start, stop = span
     if not start and stop is not None:
         data = cut.get(table, crc32(b"") % cut.shards, b"")

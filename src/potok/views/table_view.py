@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 from potok.errors import QueryError
 from potok.kernels.open_windows import open_table
@@ -91,7 +90,7 @@ class TableView:
         return encoded
 
     def _get(self, cut: Cut, key: bytes, default: Any) -> Any:
-        data = cut.get(self.name, crc32(key) % cut.shards, key)
+        data = cut.get(self.name, self._layout.shard_of(key, cut.shards), key)
         if data is None:
             return default
         value = self._reader.value(data)
@@ -113,7 +112,7 @@ class TableView:
         starts = range(last, _ms(at) - self._layout.window_ms, -advance)
 
         def work(cut: Cut) -> tuple[WindowedKey, Any] | None:
-            shard = crc32(canonical) % cut.shards
+            shard = self._layout.shard_of(canonical, cut.shards)
             for start in starts:
                 cell_key = self._window_keys.cell_key(canonical, start, start)
                 data = self._live.get(cut, shard, cell_key) if self._live else cut.get(self.name, shard, cell_key)
@@ -134,7 +133,7 @@ class TableView:
         high = math.inf if end is None else _ms(end)
 
         def work(cut: Cut) -> list[tuple[WindowedKey, Any]]:
-            shard = crc32(canonical) % cut.shards
+            shard = self._layout.shard_of(canonical, cut.shards)
             if self._live is not None:
                 mine = list(self._live.of_key(cut, shard, canonical))
             else:

@@ -9,7 +9,7 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cli.prompt.test_script import Recorded
+from cli.prompt.recorded import Recorded
 from potok.cli.prompt.display import Drawn, Objects
 from potok.cli.prompt.keyboard import Keyboard, history_file, is_answerable
 from potok.cli.prompt.script import Script

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from rich.markup import escape
+
 from potok.cli.output import console, counted, note, warn
 from potok.cli.prompt.cells import CellWriter, printable
 from potok.cli.prompt.grid import Grid
@@ -140,7 +142,7 @@ def _is_brief(value: Any) -> bool:
 
 def _draw_detail(heading: str, value: Any) -> None:
     out = console()
-    out.print(f"\n[bold]{heading}[/]" if heading.isprintable() else "")
+    out.print(f"\n[bold]{escape(printable(heading))}[/]")
     if isinstance(value, Rows):
         for name, text in value.details:
             if _is_brief(text):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT
 from potok.statements.database import Database
-from potok.statements.results import Result
+from potok.statements.results import Push, Result
 from potok.statements.session import SqlSession
 
 T = TypeVar("T")
@@ -79,9 +79,13 @@ class Here(Target):
         out = console(stderr=True)
         if not work.done() and not out.is_terminal:
             note(what)
-        with out.status(what) if out.is_terminal and not work.done() else nullcontext():
-            while not work.done():
-                _look(work, LOOK_S)
+        try:
+            with out.status(what) if out.is_terminal and not work.done() else nullcontext():
+                while not work.done():
+                    _look(work, LOOK_S)
+        except KeyboardInterrupt:
+            work.add_done_callback(_close_push)
+            raise
         return work.result()
 
     def names(self) -> Names:
@@ -140,6 +144,12 @@ def _look(work: Future[T], seconds: float) -> None:
     ended = threading.Event()
     work.add_done_callback(lambda _: ended.set())
     ended.wait(seconds)
+
+
+def _close_push(work: Future[Any]) -> None:
+    """Nobody waits any more for the rows that it would give."""
+    if work.exception() is None and isinstance(result := work.result(), Push):
+        result.close()
 
 
 def _needs_queries(statement: ast.Statement) -> bool:

@@ -40,10 +40,12 @@ class Answer:
         self._connection, self._socket = connection, connection.sock
         self.response = connection.getresponse()
 
-    def close(self) -> None:
-        """End it, also for a thread that waits for more of it."""
+    def interrupt(self) -> None:
+        """End it from another thread than the one that reads, which closes it."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
         self._connection.close()
 
 

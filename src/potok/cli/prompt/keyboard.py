@@ -17,6 +17,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
+from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import clear
 
 from potok.cli.output import note, print_error
@@ -66,7 +67,9 @@ class Keyboard:
     def run(self) -> None:
         while True:
             try:
-                text = self._session.prompt([("class:prompt", PROMPT)])
+                # What other threads say, such as a query that fails, goes above the line that is being typed.
+                with patch_stdout(raw=True):
+                    text = self._session.prompt([("class:prompt", PROMPT)])
             except KeyboardInterrupt:
                 continue
             except EOFError:

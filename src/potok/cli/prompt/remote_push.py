@@ -82,6 +82,8 @@ class RemotePush(Push):
                     self._hand_over(line)
         except (OSError, http.client.HTTPException, ValueError) as error:
             end = None if self._closed.is_set() else NoServer(self._url, str(error) or "the connection broke")
+        finally:
+            self._answer.close()
         self._hand_over(end)
 
     def _hand_over(self, line: bytes | PotokError | None) -> None:
@@ -92,7 +94,7 @@ class RemotePush(Push):
 
     def close(self) -> None:
         self._closed.set()
-        self._answer.close()
+        self._answer.interrupt()
 
 
 def row_of(values: Sequence[Any], columns: Sequence[ResultColumn]) -> Row:

@@ -1,5 +1,15 @@
 """The operators of each family of steps, made from their nodes."""
 
-from potok.engine.operators import aggregates, joins, outlets, processors, sinks, stateless, table_algebra, tables
+from potok.engine.operators import (
+    agents,
+    aggregates,
+    joins,
+    outlets,
+    processors,
+    sinks,
+    stateless,
+    table_algebra,
+    tables,
+)
 
-__all__ = ["aggregates", "joins", "outlets", "processors", "sinks", "stateless", "table_algebra", "tables"]
+__all__ = ["agents", "aggregates", "joins", "outlets", "processors", "sinks", "stateless", "table_algebra", "tables"]

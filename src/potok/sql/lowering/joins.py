@@ -199,7 +199,8 @@ def _must_be_key(side: Side) -> None:
 
 
 def packed_name(field: Field) -> str:
-    return f"{field.source}_{field.name}" if field.source else field.name
+    """Quoted where it must be, so that no two columns share a name, whatever their sources are called."""
+    return f"{quoted(field.source)}.{quoted(field.name)}" if field.source else field.name
 
 
 def _packed(rows: Rows) -> tuple[StructExpr, tuple[Field, ...]]:

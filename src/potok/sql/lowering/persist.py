@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from potok.errors import TopologyError
+from potok.expressions.computed import Computed
+from potok.expressions.expr import Column
 from potok.sql.catalog import Catalog, Source, SourceColumn
-from potok.sql.definitions import KEYS, Options, check_format, key_format_of
-from potok.sql.errors import Refused
+from potok.sql.definitions import KEYS, Options, check_format, key_format_of, timestamp_of
+from potok.sql.errors import Place, Refused
+from potok.sql.lowering.computing import Pick, function_for, struct_of
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.query import Lowering, Selected
 from potok.sql.lowering.sources import key_serde, source_rows
@@ -14,7 +18,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Sink, TableSource, ToStream
+from potok.topology.nodes import MapValues, Sink, TableSource, ToStream
 from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.validate import validate
 
@@ -34,20 +38,19 @@ def lower_create(statement: ast.CreateAs, catalog: Catalog, query_id: str, text:
     """CREATE STREAM or TABLE ... AS SELECT."""
     options = Options.of(statement.properties, statement.at, _OWN_KEYS)
     graph = Graph(query_id)
-    query = statement.query
-    if query.limit is not None:
-        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", place=query.at)
-    selected = Lowering(graph, catalog, query, statement.name, kept=True).lower()
+    _check_endless(statement.query)
+    selected = Lowering(graph, catalog, statement.query, statement.name, kept=True).lower()
     _check_kind(statement, selected)
     source = _result(statement, catalog, options, selected, query_id, text)
     _write(graph, selected, source)
-    return Persistent(_checked(graph), source)
+    return Persistent(_checked(graph, statement.at), source)
 
 
 def lower_insert(statement: ast.InsertSelect, catalog: Catalog, query_id: str) -> Persistent:
-    """INSERT INTO ... SELECT: the columns of the query are those of the stream, in their order."""
+    """INSERT INTO ... SELECT: the columns of the query are those of the stream, by name."""
     target = catalog.source(statement.name, statement.at)
     _check_writable(target, statement)
+    _check_endless(statement.query)
     graph = Graph(query_id)
     selected = Lowering(graph, catalog, statement.query, f"insert-{statement.name}", kept=True).lower()
     if selected.is_table or target.is_table:
@@ -56,8 +59,30 @@ def lower_insert(statement: ast.InsertSelect, catalog: Catalog, query_id: str) -
             f"{quoted(target.name)} cannot be inserted into by a query of a table", hint=hint, place=statement.at
         )
     _check_columns(selected.columns, target, statement)
-    _write(graph, selected, target)
-    return Persistent(_checked(graph), target)
+    _write(graph, _in_order(graph, selected, target, statement), target)
+    return Persistent(_checked(graph, statement.at), target)
+
+
+def _check_endless(query: ast.Select) -> None:
+    if query.limit is not None:
+        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", place=query.at)
+
+
+def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.InsertSelect) -> Selected:
+    """The columns in the order of the stream, in which formats without names write them."""
+    keys = [column.name for column in selected.columns if column.is_key]
+    wanted = [column.name for column in target.keys]
+    if keys != wanted:
+        hint = f"the order is {', '.join(map(quoted, wanted))}: PARTITION BY gives it"
+        raise Refused("the columns of the key have another order", hint=hint, place=statement.query.at)
+    values = [column.name for column in selected.columns if not column.is_key]
+    if values == [column.name for column in target.values]:
+        return selected
+    places = [(c, Column(c.type, "value", (c.name,))) for c in target.values]
+    value = struct_of([(c.name, Computed(c.type, (at,), Pick(), quoted(c.name))) for c, at in places])
+    name = graph.name_of(selected.node, "reorder")
+    node = graph.add(MapValues(name, None, selected.node, function_for(value)))
+    return replace(selected, node=node)
 
 
 def lower_source_table(source: Source, query_id: str) -> Topology:
@@ -71,10 +96,13 @@ def lower_source_table(source: Source, query_id: str) -> Topology:
     return _checked(graph)
 
 
-def _checked(graph: Graph) -> Topology:
+def _checked(graph: Graph, place: Place | None = None) -> Topology:
     topology = graph.topology()
-    validate(topology)
-    infer(topology)
+    try:
+        validate(topology)
+        infer(topology)
+    except TopologyError as error:
+        raise Refused(error.message, hint=error.hint, place=place) from error
     return topology
 
 
@@ -122,22 +150,19 @@ def _result(
     value_format = options.unwrapped(value_format, values)
     key_format = key_format_of(options, keys, _SQL_NAMES.get(first.key_format.partition(";")[0], "JSON"))
     check_format(value_format, values, options.place, "VALUE")
-    if options.text("TIMESTAMP") and options.text("TIMESTAMP").upper() not in [column.name for column in values]:
-        hint = f"the columns are {', '.join(column.name for column in values)}"
-        raise Refused(f"TIMESTAMP names no column: {options.text('TIMESTAMP')}", hint=hint, place=options.place)
     return Source(
         statement.name,
         statement.is_table,
         selected.columns,
-        options.text("KAFKA_TOPIC") or statement.name,
+        options.topic(statement.name),
         key_format,
         value_format,
-        timestamp=options.text("TIMESTAMP").upper(),
+        timestamp=timestamp_of(options, selected.columns),
         timestamp_format=options.text("TIMESTAMP_FORMAT"),
         window=selected.window,
         partitions=options.count("PARTITIONS") or first.partitions,
         retention_ms=options.count("RETENTION_MS", least=-1),
-        cleanup_policy=options.text("CLEANUP_POLICY").lower(),
+        cleanup_policy=options.cleanup_policy(),
         statement=text,
         query=query_id,
         table_of=query_id if statement.is_table else "",

@@ -31,7 +31,8 @@ from potok.sql.syntax.walk import calls_of, names_of
 from potok.sql.types import BOOLEAN, quoted
 from potok.topology.nodes import Filter, Map, MapValues, Node, Suppress, TableFilter, TableMapValues
 
-UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
+OF_THE_PRESENT = ("UNIX_TIMESTAMP", "UNIX_DATE")
+"""Functions that ask for the time of the batch, if they are given none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Lowering:
             raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
         source = self._catalog.source(relation.name, relation.at)
         wanted = {n.name for n in names_of(self._query) if n.name in PSEUDO and n.source in ("", alias)}
-        present = any(c.name == UNIX_TIMESTAMP and not c.arguments for c in calls_of(self._query))
+        present = any(c.name in OF_THE_PRESENT and not c.arguments for c in calls_of(self._query))
         wanted |= {NOW} if present else set()
         return source_rows(self._graph, source, alias, wanted, relation.at)
 
@@ -260,9 +261,7 @@ class Lowering:
         if len(wanted) == 1 and wanted[0].type == pa.null():
             columns = [(item.name, typed) for item, typed in checked]
             none = Computed(pa.string(), (), NoKey(), "NULL")
-            node = self._remapped(
-                rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "map")
-            )
+            node = self._remapped(rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "map"))
             return Selected(node, False, tuple(_columns(columns)))
         keys: list[tuple[SourceColumn, Typed]] = []
         rest = [(item, typed) for item, typed in checked]

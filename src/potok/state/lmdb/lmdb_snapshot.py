@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import lmdb
 
 from potok.state.fence import Attempt
 from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import Environment, open_environment
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
-from potok.state.store import Row, Snapshot, stored_key
+from potok.state.store import Row, Snapshot, SnapshotGone, stored_key
 
 
 class LmdbSnapshot(Snapshot):
@@ -20,6 +23,7 @@ class LmdbSnapshot(Snapshot):
     frozen = True
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._environment: Environment | None = None
         if os.path.exists(f"{path}/data.mdb"):
             self._environment = open_environment(path, create=False)
@@ -28,7 +32,8 @@ class LmdbSnapshot(Snapshot):
 
     def __enter__(self) -> LmdbSnapshot:
         if self._environment is not None:
-            self._txn, self._tables = self._environment.snapshot()
+            with self._still_there():
+                self._txn, self._tables = self._environment.snapshot()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -36,15 +41,26 @@ class LmdbSnapshot(Snapshot):
             self._txn.abort()
             self._txn = None
 
+    @contextmanager
+    def _still_there(self) -> Iterator[None]:
+        """LMDB's environment may be closed by another thread, for whoever wants to write to it."""
+        try:
+            yield
+        except lmdb.Error as error:
+            if type(error) is not lmdb.Error and not isinstance(error, lmdb.BadTxnError):
+                raise
+            raise SnapshotGone(self._path) from error
+
     def get(self, table: str, key: bytes) -> bytes | None:
         if self._txn is None:
             return None
-        return BufferedTable(table, self._tables.get).get_many(self._txn, [stored_key(key)])[0]
+        with self._still_there():
+            return BufferedTable(table, self._tables.get).get_many(self._txn, [stored_key(key)])[0]
 
     def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
-        if self._txn is None:
-            return iter(())
-        return BufferedTable(table, self._tables.get).scan(self._txn, start, stop)
+        if self._txn is not None:
+            with self._still_there():
+                yield from BufferedTable(table, self._tables.get).scan(self._txn, start, stop)
 
     def tables(self) -> list[str]:
         return logical_tables(list(self._tables))

@@ -44,6 +44,11 @@ class AgentTable(Node):
     index: int
 
     @property
+    def output(self) -> int:
+        """Its number among the outputs of the agents: tables come behind topics."""
+        return len(self.upstream.crew.topics) + self.index
+
+    @property
     def window(self) -> FixedWindow | None:
         return self.upstream.crew.tables[self.index].window
 
@@ -74,3 +79,7 @@ class AgentSends(Node):
 
     upstream: Agents
     index: int
+
+    @property
+    def output(self) -> int:
+        return self.index

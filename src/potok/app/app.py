@@ -1,0 +1,248 @@
+"""`App`: where a program in Faust's style begins."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from potok.app import tables as kinds
+from potok.app.agent import Agent, AgentFunction
+from potok.app.build import Build
+from potok.app.topic import Topic
+from potok.app.urls import broker_url, state_url
+from potok.dsl.builder import StreamsBuilder
+from potok.dsl.stream import Stream
+from potok.duration import to_ms
+from potok.errors import Location, TopologyError
+from potok.log.broker import Broker
+from potok.log.open import open_broker
+from potok.log.producer import Producer
+from potok.settings import Settings
+from potok.topology.graph import Topology
+from potok.topology.infer import infer
+from potok.topology.validate import validate
+from potok.views.tables import Tables
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class DefinedTwice(TopologyError):
+    """Two tables or agents with one name."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(
+            f'there is a {what} "{name}" already',
+            hint="state is found by name: choose another",
+            at=Location.of_caller(),
+        )
+
+
+class App:
+    """The agents, tables and topics of one program; they run as one query.
+
+    >>> app = App("order-processor", broker="kafka://localhost:9092", store="rocksdb://")
+
+    Args:
+        id: Names the query: its state and its dead letters are found under it.
+        broker: Where the log lives: `kafka://host:9092` or `file:./data`; the setting if left out.
+        store: Where state is kept: a directory, `redis://` or `postgresql://`. `rocksdb://` and `memory://` mean the
+            store beside the log.
+        options: Others of `faust.App` are accepted and remembered in `app.options`.
+    """
+
+    def __init__(self, id: str, *, broker: Any = None, store: Any = None, **options: Any) -> None:
+        self.id, self.options = id, options
+        self.broker, self.state = broker_url(broker), state_url(store)
+        self.topics: list[Topic] = []
+        self.tables: dict[str, kinds.Table] = {}
+        self.agents: dict[str, Agent] = {}
+        self._builder = StreamsBuilder(id)
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+
+    def __repr__(self) -> str:
+        return f'<App "{self.id}">'
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An agent that mentions its app needs no more of it than what it can ask while it runs.
+        return {"id": self.id, "options": {}, "broker": self.broker, "state": self.state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, topics=[], tables={}, agents={}, _producer=None, _lock=threading.Lock())
+        self._builder = StreamsBuilder(self.id)
+
+    def topic(
+        self,
+        *names: str,
+        key_type: Any = None,
+        value_type: Any = None,
+        key_serializer: str = "",
+        value_serializer: str = "",
+        partitions: int | None = None,
+        retention: Any = None,
+        compacting: bool = False,
+        **_: Any,
+    ) -> Topic:
+        """A topic, or several that are taken together.
+
+        Args:
+            key_type: The type of keys; bytes if left out.
+            value_type: A record class or a plain type; JSON of any shape if left out.
+            key_serializer: The format of keys.
+            value_serializer: The format of values: `json`, `raw`, `text`, `avro`, ...
+            partitions: How many the topic gets if the app creates it.
+            retention: How long its records are kept, if the app creates it.
+            compacting: Whether it keeps the last record of each key alone, if the app creates it.
+        """
+        if not names:
+            raise TopologyError("a topic needs a name", hint='app.topic("orders")', at=Location.of_caller())
+        made = Topic(
+            self,
+            names,
+            key_type=key_type,
+            value_type=value_type,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
+            partitions=partitions,
+            retention_ms=None if retention is None else _retention_ms(retention),
+            compacting=compacting,
+            at=Location.of_caller(),
+        )
+        self.topics.append(made)
+        return made
+
+    def Table(  # noqa: N802 - as Faust spells it
+        self,
+        name: str,
+        *,
+        default: Any = None,
+        key_type: Any = None,
+        value_type: Any = None,
+        on_window_close: Callable[[Any, Any], Any] | None = None,
+        **_: Any,
+    ) -> kinds.Table:
+        """A table that agents write, and anybody reads.
+
+        Args:
+            default: What a key without a row has: a function without arguments, such as `int`.
+            key_type: The type of its keys; any data if left out.
+            value_type: A record class, if its values are records; that of the default if left out.
+            on_window_close: Called with ((key, (start, end)), value) when a window has come to its end.
+        """
+        return self._keep(
+            kinds.Table(
+                self,
+                name,
+                default=default,
+                key_type=key_type,
+                value_type=value_type,
+                on_window_close=on_window_close,
+                at=Location.of_caller(),
+            )
+        )
+
+    GlobalTable = Table
+    """Every table can be read under any key, by agents that are not spread."""
+
+    def SetTable(self, name: str, *, key_type: Any = None, **_: Any) -> kinds.Table:  # noqa: N802
+        """A table of sets."""
+        return self._keep(kinds.SetTable(self, name, key_type=key_type, at=Location.of_caller()))
+
+    SetGlobalTable = SetTable
+
+    def _keep(self, table: kinds.Table) -> kinds.Table:
+        if table.name in self.tables:
+            raise DefinedTwice("table", table.name)
+        self.tables[table.name] = table
+        return table
+
+    def agent(
+        self,
+        channel: Topic | str | None = None,
+        *,
+        name: str = "",
+        sink: Sequence[Any] = (),
+        on_error: Callable[..., Any] | None = None,
+        key: Any = None,
+        sends: Sequence[Topic | str] = (),
+        tables: Sequence[kinds.Table] = (),
+        timeout: float | None = 30.0,
+        **_: Any,
+    ) -> Callable[[AgentFunction], Agent]:
+        """Make an agent of an async function.
+
+        Args:
+            channel: The topic whose records it takes; one of its own if left out.
+            name: Names it; the function's name if left out.
+            sink: Topics, agents and functions that get what it yields.
+            on_error: Called with the name of the agent and what it raised; the record is a dead letter anyway.
+            key: A field such as `Order.user_id`, or a function of the value: the agent runs on all shards, each key on
+                one of them. Without it, it is one task, and may use its tables under any key.
+            sends: Topics that it sends to, where its code does not show them.
+            tables: Tables that it uses, where its code does not show them.
+            timeout: For how many seconds it may wait for something outside, while it has one record.
+        """
+        at = Location.of_caller()
+
+        def decorate(function: AgentFunction) -> Agent:
+            called = name or getattr(function, "__name__", type(function).__name__)
+            if called in self.agents:
+                raise DefinedTwice("agent", called)
+            topic = self.topic(channel or f"{self.id}-{called}") if not isinstance(channel, Topic) else channel
+            made = Agent(
+                self,
+                function,
+                topic,
+                name=called,
+                sink=sink,
+                on_error=on_error,
+                key=key,
+                sends=sends,
+                tables=tables,
+                timeout_s=timeout,
+                at=at,
+            )
+            self.agents[called] = made
+            return made
+
+        return decorate
+
+    def stream(self, topic: Topic | str, **options: Any) -> Stream:
+        """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
+        chosen = topic if isinstance(topic, Topic) else self.topic(topic)
+        key, value = chosen.serdes()
+        formats = {"key_format": key.format, "value_format": value.format}
+        return self._builder.stream(chosen.name, key=key.schema, value=value.schema, **formats, **options)
+
+    def build(self) -> Topology:
+        """The topology of all agents, and of what was made with `stream`."""
+        topology = Build(self, self._builder.nodes()).topology()
+        validate(topology)
+        infer(topology)
+        return topology
+
+    def settings(self, **given: Any) -> Settings:
+        return Settings.load(**{"broker": self.broker, "state": self.state, **given})
+
+    def log(self) -> Broker:
+        """The log of this app, opened."""
+        settings = self.settings()
+        return open_broker(settings.broker, settings)
+
+    def tables_now(self) -> Tables:
+        """All tables as of the last committed batch."""
+        return Tables(self.log(), self.id)
+
+    def produce(
+        self, topic: str, key: bytes | None, value: bytes | None, timestamp: int | None, headers: Headers | None
+    ) -> None:
+        """Append a record from outside of agents; it is durable when this returns."""
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer(self.log(), linger_ms=0)
+            self._producer.send(topic, value, key, timestamp, headers)
+
+
+def _retention_ms(given: Any) -> int:
+    return round(given * 1000) if isinstance(given, int | float) else to_ms(given)

@@ -1,0 +1,214 @@
+"""`Record` as Faust has it: a dataclass whose fields can be pointed at, read from and written to plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from potok.app.fields import Convert, FieldDescriptor, converter
+from potok.errors import SchemaError
+from potok.records import record as records
+
+NAMESPACE = "__faust"
+"""Where plain data says of which class it is, if that does not follow from its place."""
+
+
+class ValidationError(SchemaError):
+    """A value that a field cannot have."""
+
+    def __init__(self, model: type, reasons: dict[str, str]) -> None:
+        told = "; ".join(f'field "{name}": {why}' for name, why in reasons.items())
+        super().__init__(f"no {model.__name__}: {told}", hint="send what the annotations of the record say")
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+class Record(records.Record):
+    """A base class for what topics and tables hold. `Order.user_id` is a field; `order.user_id` is its value.
+
+    >>> class Order(Record):
+    ...     order_id: str
+    ...     amount: float = 0.0
+    >>> Order.from_data({"order_id": "o-1", "amount": 12}).amount
+    12.0
+
+    Class keywords: `namespace=` names the class in plain data, `coerce=` turns text into numbers and numbers into
+    text, `validation=` checks what is given to `Record(...)` too, `serializer=` is that of topics with this value.
+    `isodates=`, `decimals=` and the others of `faust.Record` are accepted: dates and decimals are always read.
+    """
+
+    __namespace__: ClassVar[str] = ""
+    __serializer__: ClassVar[str] = ""
+    __coerces__: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__namespace__ = options.get("namespace") or f"{cls.__module__}.{cls.__qualname__}"
+        cls.__serializer__ = options.get("serializer") or cls.__serializer__
+        cls.__coerces__ = options.get("coerce", cls.__coerces__)
+        if options.get("validation"):
+            cls.__post_init__ = _validate  # type: ignore[attr-defined]
+        annotations = _annotations(cls)
+        for name in annotations:
+            setattr(cls, name, FieldDescriptor(name, cls, annotations[name]))
+        cls.__record_fields__ = tuple(annotations)  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_data(cls, data: Any) -> Self:
+        """A record of plain data; raises `ValidationError` if it does not fit. Unknown fields are left out."""
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, dict):
+            raise ValidationError(cls, {"": f"{data!r} is no object"[:200]})
+        quick = _quick(cls)
+        if quick is not None and (made := quick(data)) is not None:
+            return made  # type: ignore[no-any-return]
+        found: dict[str, Any] = {}
+        reasons: dict[str, str] = {}
+        for name, convert, default in _plan(cls):
+            value = data.get(name, dataclasses.MISSING)
+            try:
+                found[name] = default() if value is dataclasses.MISSING else convert(value)
+            except (ValueError, TypeError) as error:
+                reasons[name] = str(error)
+        if reasons:
+            raise ValidationError(cls, reasons)
+        made = cls.__new__(cls)
+        made.__dict__.update(found)
+        return made
+
+    def asdict(self) -> dict[str, Any]:
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    def to_representation(self) -> dict[str, Any]:
+        """The fields, and of which class they are."""
+        return {**self.asdict(), NAMESPACE: {"ns": self.__namespace__}}
+
+    def derive(self, *others: Record, **fields: Any) -> Self:
+        """A copy with other values for some fields."""
+        given = {name: value for other in others for name, value in vars(other).items()} | fields
+        return dataclasses.replace(self, **given)
+
+    def validate(self) -> list[ValidationError]:
+        """What is wrong with the values, if anything."""
+        try:
+            _validate(self)
+        except ValidationError as error:
+            return [error]
+        return []
+
+    def is_valid(self) -> bool:
+        return not self.validate()
+
+
+def _annotations(cls: type) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(cls)]
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError:
+        # Names that are not defined yet; they are looked up again when the first value is read.
+        hints = {}
+    return {name: hints.get(name, Any) for name in names}
+
+
+Plan = list[tuple[str, Convert, Any]]
+
+
+def _plan(cls: type[Record]) -> Plan:
+    """How each field is read, worked out with the first value."""
+    known = vars(cls).get("__plan__")
+    if known is None:
+        known = list(_planned(cls))
+        cls.__plan__ = known  # type: ignore[attr-defined]
+    return known
+
+
+def _planned(cls: type[Record]) -> Iterator[tuple[str, Convert, Any]]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for field in dataclasses.fields(cls):
+        default = field.default_factory if field.default is dataclasses.MISSING else _constant(field.default)
+        missing = default if default is not dataclasses.MISSING else _missing
+        annotation = hints[field.name]
+        optional = type(None) in typing.get_args(annotation) or field.default is None
+        read = converter(annotation, coerce=cls.__coerces__)
+        yield field.name, read if not optional else _or_none(read), missing if not optional else _optional(missing)
+
+
+_EXACT = (str, int, float, bool, list, dict)
+
+
+def _quick(cls: type[Record]) -> Callable[[dict[str, Any]], Any] | None:
+    """Reads data whose fields are all there and of exactly the types declared, if these are plain."""
+    if "__quick__" in vars(cls):
+        return cls.__quick__  # type: ignore[attr-defined, no-any-return]
+    hints = typing.get_type_hints(cls)
+    names = tuple(field.name for field in dataclasses.fields(cls))
+    kinds = tuple(hints[name] for name in names)
+    reader: Any = None
+    if len(names) > 1 and all(kind in _EXACT for kind in kinds):
+        fetch, new = itemgetter(*names), cls.__new__
+
+        def reader(data: dict[str, Any]) -> Any:
+            try:
+                values = fetch(data)
+            except KeyError:
+                return None
+            if tuple(map(type, values)) != kinds:
+                return None
+            made = new(cls)
+            made.__dict__ = dict(zip(names, values, strict=True))
+            return made
+
+    cls.__quick__ = reader  # type: ignore[attr-defined]
+    return reader  # type: ignore[no-any-return]
+
+
+def _constant(value: Any) -> Any:
+    return lambda: value
+
+
+def _missing() -> Any:
+    raise ValueError("is missing")
+
+
+def _optional(missing: Any) -> Any:
+    return _constant(None) if missing is _missing else missing
+
+
+def _or_none(read: Convert) -> Convert:
+    return lambda value: None if value is None else read(value)
+
+
+def _validate(record: Record) -> None:
+    reasons: dict[str, str] = {}
+    for name, convert, _ in _plan(type(record)):
+        try:
+            convert(getattr(record, name))
+        except (ValueError, TypeError) as error:
+            reasons[name] = str(error)
+    if reasons:
+        raise ValidationError(type(record), reasons)
+
+
+def plain(value: Any) -> Any:
+    """A value with records in it as plain data."""
+    if isinstance(value, Record):
+        return value.asdict()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def model_named(namespace: str) -> type[Record] | None:
+    """The record class of a namespace, wherever it was defined."""
+    ahead: list[type[Record]] = [Record]
+    while ahead:
+        found = ahead.pop()
+        if found.__namespace__ == namespace:
+            return found
+        ahead += found.__subclasses__()
+    return None

@@ -1,0 +1,202 @@
+"""Values on their way: from columns to what agents see, to the bytes of a topic, and to the data of a cell."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from potok.app.record import NAMESPACE, Record, model_named
+from potok.errors import PotokError, SchemaError
+from potok.kernels.agents_running import Unfit
+from potok.kernels.agents_values import IMMUTABLE, copied
+from potok.records.formats.format import format_named
+from potok.records.rows import rows_of
+from potok.records.schema import Schema
+
+JSON = "json"
+
+
+def schema_of(value_type: Any) -> Schema | None:
+    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values
+    dynamic."""
+    try:
+        return None if value_type is None else Schema.of(value_type)
+    except SchemaError:
+        if isinstance(value_type, type) and issubclass(value_type, Record):
+            return None
+        raise
+
+
+class Revive:
+    """Makes of a column of a topic what agents see: records, if the topic has a record class for a type."""
+
+    def __init__(self, value_type: Any) -> None:
+        self._model: type[Record] | None = None
+        if isinstance(value_type, type) and issubclass(value_type, Record):
+            self._model = value_type
+
+    def __call__(self, column: Any) -> list[Any]:
+        if isinstance(column, list):
+            return [self._dynamic(item) for item in column]
+        if self._model is not None and pa.types.is_struct(column.type):
+            return self._structs(column, self._model)
+        return [_plain_dict(row) for row in rows_of(column)]
+
+    def _dynamic(self, item: Any) -> Any:
+        if item is None:
+            return None
+        if self._model is None:
+            return copied(item) if type(item) is not dict or NAMESPACE not in item else thawed(item)
+        try:
+            return model_of(item, self._model).from_data(item)
+        except PotokError as error:
+            return Unfit(error.message)
+
+    def _structs(self, column: pa.StructArray, model: type[Record]) -> list[Any]:
+        names = [field.name for field in column.type]
+        nested = any(pa.types.is_nested(field.type) for field in column.type)
+        if nested:
+            return [None if row is None else model.from_data(dict(row)) for row in rows_of(column)]
+        parts = [rows_of(column.field(name)) for name in names]
+        made = [_made(model, dict(zip(names, row, strict=True))) for row in zip(*parts, strict=True)]
+        if column.null_count:
+            return [row if there else None for row, there in zip(made, column.is_valid().to_pylist(), strict=True)]
+        return made
+
+
+def _made(model: type[Record], fields: dict[str, Any]) -> Record:
+    record = model.__new__(model)
+    record.__dict__ = fields
+    return record
+
+
+def _plain_dict(row: Any) -> Any:
+    return dict(row) if isinstance(row, dict) else row
+
+
+def model_of(data: Any, declared: type[Record]) -> type[Record]:
+    """The class that data says it is of, if that is one of the declared kind."""
+    note = data.get(NAMESPACE) if isinstance(data, dict) else None
+    if not isinstance(note, dict):
+        return declared
+    found = model_named(str(note.get("ns")))
+    return found if found is not None and issubclass(found, declared) else declared
+
+
+class Freeze:
+    """A value as the data of a cell; a record of the declared class says nothing of its class."""
+
+    def __init__(self, value_type: Any) -> None:
+        self._model = value_type if isinstance(value_type, type) and issubclass(value_type, Record) else None
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) in IMMUTABLE:
+            return value
+        if type(value) is self._model:
+            return {name: _frozen(item) for name, item in vars(value).items()}
+        return _frozen(value)
+
+
+def _frozen(value: Any) -> Any:
+    if type(value) in IMMUTABLE:
+        return value
+    if isinstance(value, Record):
+        fields = {name: _frozen(item) for name, item in vars(value).items()}
+        return {**fields, NAMESPACE: {"ns": value.__namespace__}}
+    if type(value) is dict:
+        return {key: _frozen(item) for key, item in value.items()}
+    if type(value) in (list, tuple, set):
+        return type(value)(map(_frozen, value))
+    return value
+
+
+class Thaw:
+    """The way back."""
+
+    def __init__(self, value_type: Any) -> None:
+        self._model = value_type if isinstance(value_type, type) and issubclass(value_type, Record) else None
+
+    def __call__(self, data: Any) -> Any:
+        if type(data) in IMMUTABLE:
+            return data
+        if self._model is not None and type(data) is dict and NAMESPACE not in data:
+            return _made(self._model, {name: thawed(item) for name, item in data.items()})
+        return thawed(data)
+
+
+def thawed(data: Any) -> Any:
+    """Data as it was before it was frozen."""
+    if type(data) in IMMUTABLE:
+        return data
+    if type(data) is dict:
+        note = data.get(NAMESPACE)
+        fields = {key: thawed(item) for key, item in data.items() if key != NAMESPACE}
+        model = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
+        if note is not None and model is None:
+            raise SchemaError(f"no record class is called {note!r}", hint="import the module that defines it")
+        return fields if model is None else _made(model, fields)
+    if type(data) in (list, tuple, set):
+        return type(data)(map(thawed, data))
+    return data
+
+
+Encode = Callable[[Any], bytes | None]
+
+
+def value_encoder(serializer: str, value_type: Any) -> Encode:
+    """What makes the bytes of a value; None stays None."""
+    if serializer == JSON:
+        return _json
+    format_ = format_named(serializer)
+    schema = schema_of(value_type)
+
+    def encode(value: Any) -> bytes | None:
+        if value is None or (serializer == "raw" and isinstance(value, bytes)):
+            return value
+        from potok.records.rows import column_of
+
+        if schema is None:
+            encoded = format_.encode([_frozen(value)], None)
+        else:
+            column = column_of([_frozen(value)], schema)
+            if column.errors:
+                raise ValueError(column.errors[0])
+            encoded = format_.encode(column.column, schema)
+        if encoded.errors:
+            raise ValueError(encoded.errors[0])
+        found: bytes | None = encoded.values[0].as_py()
+        return found
+
+    return encode
+
+
+def key_bytes(key: Any) -> bytes | None:
+    """Text as UTF-8, bytes as they are, anything else as JSON."""
+    if key is None or type(key) is bytes:
+        return key
+    return key.encode() if type(key) is str else _json(key)
+
+
+def _json(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, Record):
+        value = vars(value)
+    return orjson.dumps(value, _other, orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, Record):
+        return vars(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")

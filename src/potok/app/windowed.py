@@ -1,0 +1,232 @@
+"""Tables with windows: what `table[key]` is depends on the time of the record at hand."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from potok.app.fields import FieldDescriptor
+from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
+from potok.app.values import Thaw
+from potok.duration import to_ms
+from potok.errors import TopologyError
+from potok.kernels.agents_tables import ABSENT
+from potok.kernels.agents_values import IMMUTABLE
+from potok.kernels.agents_windows import OpenWindows
+from potok.topology.agents import TablePart
+from potok.topology.nodes import FixedWindow, Hopping, Tumbling
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SECOND_MS = 1000
+
+
+def duration_ms(given: Any) -> int:
+    """A timedelta, a text such as "1 hour", or a number of seconds, as Faust takes it."""
+    return round(given * SECOND_MS) if isinstance(given, int | float) else to_ms(given)
+
+
+class WindowedTable:
+    """A table that has a value for each key and window.
+
+    >>> hourly = app.Table("hourly", default=int).tumbling(timedelta(hours=1), expires=timedelta(days=1))
+    >>> hourly["user_001"] += 1
+    >>> hourly["user_001"].value()
+
+    The windows are those of the record's time; `relative_to_now` and `relative_to_field` choose another.
+    """
+
+    def __init__(self, table: Table, size: Any, step: Any, expires: Any) -> None:
+        self.table, self.app, self.name = table, table.app, table.name
+        self._size_ms, self._step_ms = duration_ms(size), duration_ms(step)
+        self._expires_ms = None if expires is None else duration_ms(expires)
+        self._wall = False
+        self._instant: Callable[[Any], int] | None = None
+        if not 0 < self._step_ms <= self._size_ms:
+            raise TopologyError(
+                f'the windows of table "{self.name}" cannot be so long', hint="0 < step <= size", at=table.at
+            )
+        if table.on_window_close is not None and self._expires_ms is None:
+            raise TopologyError(
+                f'the windows of table "{self.name}" never close', hint="say when: expires=timedelta(...)", at=table.at
+            )
+
+    def __repr__(self) -> str:
+        return f'<WindowedTable "{self.name}">'
+
+    @property
+    def window(self) -> FixedWindow:
+        if self._step_ms == self._size_ms:
+            return Tumbling(self._size_ms)
+        return Hopping(self._size_ms, self._step_ms)
+
+    def part(self, key_type: pa.DataType | None) -> TablePart:
+        return replace(
+            self.table.part(key_type),
+            window=self.window,
+            expires_ms=self._expires_ms,
+            wall=self._wall,
+            instant=self._instant,
+            on_close=self.table.on_window_close,
+        )
+
+    def relative_to_stream(self) -> WindowedTable:
+        """The windows of the time of the record at hand, which is what they are anyway."""
+        self._wall, self._instant = False, None
+        return self
+
+    def relative_to_now(self) -> WindowedTable:
+        """The windows of the clock on the wall."""
+        self._wall, self._instant = True, None
+        return self
+
+    def relative_to_field(self, field: FieldDescriptor) -> WindowedTable:
+        """The windows of a field of the record at hand: a datetime, or seconds since 1970."""
+        self._wall, self._instant = False, lambda value: _instant_ms(field.getattr(value))
+        return self
+
+    def open(self) -> OpenWindows:
+        found = self.table.open()
+        if found is None:
+            raise NotHere(self.name, "windows of the record at hand are for agents")
+        assert isinstance(found, OpenWindows)
+        return found
+
+    def __getitem__(self, key: Any) -> WindowSet:
+        return WindowSet(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, WindowSet):
+            if value.applied and value.table is self and value.key == key:
+                return
+            value = value.value()
+        if self.table.open() is None:
+            raise OnlyAgentsWrite(self.name)
+        found = self.open()
+        for start in found.starts(found.instant_ms()):
+            found.put(found.window(key, start, change=True), value)
+
+    def __delitem__(self, key: Any) -> None:
+        found = self.open()
+        for start in found.starts(found.instant_ms()):
+            found.put(found.window(key, start, change=True), ABSENT)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.get(key, ABSENT) is not ABSENT
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of the window at hand; outside of agents, that of the latest window."""
+        if self.table.open() is None:
+            value = self.table.view.get(key, ABSENT)
+            return default if value is ABSENT else Thaw(self.table.value_type)(value)
+        value = WindowSet(self, key).value(default=ABSENT)
+        return default if value is ABSENT else value
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All windows: of agents, pairs of (key, (start, end)) and value; else as views show them."""
+        return self.table.items()
+
+
+class WindowSet:
+    """The windows of one key, as of the record at hand. It stands for the value of the newest of them: attributes,
+    items and arithmetic are those of that value."""
+
+    __slots__ = ("_seen", "applied", "key", "table")
+
+    def __init__(self, table: WindowedTable, key: Any, *, applied: bool = False) -> None:
+        put = object.__setattr__
+        put(self, "table", table)
+        put(self, "key", key)
+        put(self, "applied", applied)
+        put(self, "_seen", None)
+
+    def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
+        """The value of the window that the table is relative to."""
+        if event is not None:
+            return self._at(round(event.message.timestamp * SECOND_MS), default)
+        return self._at(self.table.open().instant_ms(), default)
+
+    def _whole(self) -> Any:
+        """The same for those who change it in place, who ask many times in one turn."""
+        found = self.table.open()
+        seen = self._seen
+        if seen is not None and seen[0] == found.turn:
+            return seen[1]
+        value = self._at(found.instant_ms())
+        if type(value) not in IMMUTABLE:
+            object.__setattr__(self, "_seen", (found.turn, value))
+        return value
+
+    def current(self, event: Any = None) -> Any:
+        """The value of the window of the record at hand."""
+        at = self.table.open().timestamp_ms if event is None else round(event.message.timestamp * SECOND_MS)
+        return self._at(at)
+
+    def now(self) -> Any:
+        """The value of the window of this moment."""
+        return self._at(self.table.open().processing_time_ms)
+
+    def delta(self, d: Any, event: Any = None) -> Any:
+        """The value of the window so long before the one that the table is relative to."""
+        at = self.table.open().instant_ms() if event is None else round(event.message.timestamp * SECOND_MS)
+        return self._at(at - duration_ms(d))
+
+    def _at(self, at_ms: int, default: Any = NOT_GIVEN) -> Any:
+        found = self.table.open()
+        entry = found.window(self.key, found.newest(at_ms))
+        if default is NOT_GIVEN:
+            return found.default_of(entry, self.key)
+        value = found.value_of(entry)
+        return default if value is ABSENT else value
+
+    def _apply(self, change: Callable[[Any, Any], Any], other: Any) -> WindowSet:
+        found = self.table.open()
+        for start in found.starts(found.instant_ms()):
+            entry = found.window(self.key, start, change=True)
+            found.put(entry, change(found.default_of(entry, self.key), other))
+        return WindowSet(self.table, self.key, applied=True)
+
+    def __iadd__(self, other: Any) -> WindowSet:
+        return self._apply(operator.iadd, other)
+
+    def __isub__(self, other: Any) -> WindowSet:
+        return self._apply(operator.isub, other)
+
+    def __imul__(self, other: Any) -> WindowSet:
+        return self._apply(operator.imul, other)
+
+    def __ior__(self, other: Any) -> WindowSet:
+        return self._apply(operator.ior, other)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._whole(), name, value)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._whole()[item]
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        self._whole()[item] = value
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value() == (other.value() if isinstance(other, WindowSet) else other))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"<WindowSet {self.key!r}: {self.value()!r}>"
+
+
+def _instant_ms(value: Any) -> int:
+    if isinstance(value, datetime):
+        return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * SECOND_MS)
+    if isinstance(value, timedelta):
+        raise TypeError("a timedelta is no instant")
+    return round(float(value) * SECOND_MS)

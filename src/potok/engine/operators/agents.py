@@ -1,0 +1,29 @@
+"""Agents, what they send, and their tables."""
+
+from __future__ import annotations
+
+from potok.engine.workshop import Workshop, body_of, sender_of
+from potok.kernels.agents import DriveAgents
+from potok.kernels.operator import Operator
+from potok.kernels.ship import Exchange, ShipTogether
+from potok.topology.nodes import Agents, AgentSends, AgentTable
+
+
+@body_of(Agents)
+def agents(node: Agents, shop: Workshop) -> Operator:
+    topology = shop.plan.topology
+    tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
+    shown = tuple(table.name for table in tables if topology.downstreams(table))
+    return DriveAgents(node, shop.task, shop.state, shop.clock(node), shop.spec.lanes, shown)
+
+
+@sender_of(Agents)
+def to_agents(node: Agents, shop: Workshop, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
+    if node.crew.spread:
+        return Exchange(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
+    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.step)
+
+
+@body_of(AgentSends, AgentTable)
+def output(node: AgentSends | AgentTable, shop: Workshop) -> Operator:
+    return Operator(node.name, shop.task)

@@ -1,0 +1,105 @@
+"""What agents send and change, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from potok.kernels.agents_running import NO_RECORD, Running, Sent
+from potok.kernels.agents_tables import Change, OpenTable
+from potok.kernels.agents_windows import OpenWindows
+from potok.kernels.aggregates import change
+from potok.kernels.chunk import NO_LANE, Chunk
+from potok.kernels.places import LAST, WIDTH, by_position
+from potok.log.broker import LOG_SCHEMA
+from potok.state.codec import load_own_state
+
+_HEADERS = LOG_SCHEMA.field("headers").type
+
+
+class Found(Protocol):
+    """The records of one upstream."""
+
+    chunk: Chunk
+    times: list[int]
+    stream_times: list[int]
+
+
+def sent_chunks(
+    sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running
+) -> Iterator[tuple[int, Chunk]]:
+    """What was sent to each topic, in the order of the records that led to it; what no record did comes last."""
+    by_topic: dict[int, list[Sent]] = {}
+    for item in sent:
+        by_topic.setdefault(item.topic, []).append(item)
+    for topic, mine in sorted(by_topic.items()):
+        yield topic, _chunk(mine, records, places, running)
+
+
+def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running) -> Chunk:
+    times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
+    for number, item in enumerate(sent):
+        if item.turn == NO_RECORD:
+            time = stream_time = running.timestamp
+            lanes[number], offsets[number] = NO_LANE, number
+        else:
+            port, row = places[item.turn]
+            found = records[port]
+            assert found is not None
+            time, stream_time = found.times[row], found.stream_times[row]
+            lanes[number], offsets[number] = found.chunk.lane[row], found.chunk.offset[row]
+        times[number] = time if item.timestamp is None else item.timestamp
+        stream_times[number] = stream_time
+    return Chunk(
+        pa.array([item.key for item in sent], pa.binary()),
+        pa.array([item.value for item in sent], pa.binary()),
+        times,
+        stream_times,
+        lanes,
+        offsets,
+        headers=_headers(sent),
+        order=_order(lanes, offsets),
+    )
+
+
+def _order(lanes: Any, offsets: Any) -> Any:
+    made = lanes == NO_LANE
+    if not made.any():
+        return None
+    places = by_position(lanes, offsets)
+    places[made, : WIDTH - 1] = LAST
+    places[made, WIDTH - 1] = offsets[made]
+    return places
+
+
+def _headers(sent: list[Sent]) -> pa.Array | None:
+    if all(item.headers is None for item in sent):
+        return None
+    rows = [
+        None if item.headers is None else [{"name": name, "value": data} for name, data in item.headers]
+        for item in sent
+    ]
+    return pa.array(rows, _HEADERS)
+
+
+def changed_rows(table: OpenTable, changes: list[Change]) -> Chunk:
+    """The changes of a table: what its rows were, and what they are."""
+    ordered = sorted(changes, key=lambda item: item[0].key)
+    times = np.array([entry.time for entry, _ in ordered], np.int64)
+    return change(
+        [_shown_key(table, entry.key) for entry, _ in ordered],
+        [None if data is None else load_own_state(data)[1] for _, data in ordered],
+        [None if entry.data is None else load_own_state(entry.data)[1] for entry, _ in ordered],
+        times,
+        times,
+    )
+
+
+def _shown_key(table: OpenTable, cell: bytes) -> Any:
+    if isinstance(table, OpenWindows):
+        key, start, end = table.bounds_of(cell)
+        return {"key": key, "start": start, "end": end}
+    return table.key_of(cell)

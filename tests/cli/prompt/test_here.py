@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from potok.cli.prompt.here import Here, in_background
+from potok.settings import Settings
+from potok.sql.errors import UnknownName
+from potok.sql.syntax.parse import parse_script
+from potok.sql.types import BIGINT, VARCHAR
+from potok.statements.results import Done, Rows
+
+STREAM = "CREATE STREAM orders (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');"
+QUERY = "CREATE STREAM some AS SELECT * FROM orders WHERE n > 1 EMIT CHANGES;"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(broker=f"file:{tmp_path}")
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> None:
+    """Another process, this one as it happens, says that it runs the queries of the log."""
+    lock = tmp_path / "shared" / "sql" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+
+
+@pytest.fixture
+def here(settings: Settings) -> Iterator[Here]:
+    opened = Here.opened(settings)
+    yield opened
+    opened.close()
+
+
+def run(here: Here, text: str) -> list[object]:
+    return [here.run(parsed) for parsed in parse_script(text, here.variables)]
+
+
+def test_names_are_those_of_the_catalogue(here: Here) -> None:
+    run(here, f"{STREAM} CREATE TYPE money AS DECIMAL(6, 2);")
+    names = here.names()
+    assert dict(names.sources["ORDERS"].columns)["ID"] == VARCHAR
+    assert dict(names.sources["ORDERS"].columns)["ROWTIME"] == BIGINT
+    assert (names.sources["ORDERS"].kind, names.topics, names.types) == ("STREAM", ("orders",), ("MONEY",))
+
+
+def test_without_queries_nothing_is_started(here: Here, settings: Settings) -> None:
+    run(here, STREAM)
+    here.start()
+    here.settle()
+    assert here.status() == settings.broker
+
+
+@pytest.mark.usefixtures("beside")
+def test_where_another_process_runs_queries_statements_are_written_down_for_it(here: Here) -> None:
+    _, created = run(here, STREAM + QUERY)
+    assert isinstance(created, Done) and created.query_id
+    assert here.names().queries == (created.query_id,)
+    assert here.status().endswith("1 query, run by another process")
+    (listed,) = run(here, "SHOW QUERIES;")
+    assert isinstance(listed, Rows) and len(listed.rows) == 1
+
+
+def test_what_goes_wrong_in_a_thread_is_raised_where_it_is_asked_for() -> None:
+    def fail() -> None:
+        raise UnknownName("nothing")
+
+    with pytest.raises(UnknownName):
+        in_background(fail).result(10)
+
+
+def test_a_mistake_is_told_before_spark_is_started(here: Here) -> None:
+    run(here, STREAM)
+    with pytest.raises(UnknownName, match="MM"):
+        run(here, "CREATE STREAM some AS SELECT mm FROM orders EMIT CHANGES;")
+    assert here._database.shared is None

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from potok.cli.prompt.http import NoServer, ServerRefused, StatementRefused
+from potok.cli.prompt.remote import Remote
+from potok.errors import SetupError
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.serving.server import Server
+from potok.serving.tokens import Tokens
+from potok.settings import Settings
+from potok.sql.syntax.parse import parse_script
+from potok.sql.types import VARCHAR, decimal
+from potok.statements.database import Database
+from potok.statements.results import Done, Push, Result, Rows
+
+SETUP = """
+    CREATE STREAM orders (id VARCHAR KEY, amount DECIMAL(6, 2), at TIMESTAMP)
+        WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');
+    INSERT INTO orders VALUES ('a', 1.50, '2024-01-01T00:00:00');
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    broker = EmbeddedBroker.shared(tmp_path / "log")
+    with Database(broker, Settings(), runs=False) as database:
+        yield database
+    broker.close()
+
+
+@pytest.fixture
+def remote(database: Database) -> Iterator[Remote]:
+    with Server(database, port=0) as server:
+        yield Remote(server.url, None)
+
+
+def run(remote: Remote, text: str) -> list[Result]:
+    return [remote.run(parsed) for parsed in parse_script(text, remote.variables)]
+
+
+def test_statements_give_what_they_give_here(remote: Remote) -> None:
+    created, inserted = run(remote, SETUP)
+    assert isinstance(created, Done) and isinstance(inserted, Done)
+    assert (created.message, created.command_id) == ("Stream created", "stream/ORDERS/create")
+    (described,) = run(remote, "DESCRIBE orders;")
+    assert isinstance(described, Rows)
+    assert [row[:2] for row in described.rows] == [("ID", "VARCHAR"), ("AMOUNT", "DECIMAL(6, 2)"), ("AT", "TIMESTAMP")]
+    assert described.details == (("Name", "ORDERS"),)
+
+
+def test_rows_that_keep_coming_are_read_to_their_end(remote: Remote) -> None:
+    run(remote, SETUP)
+    (printed,) = run(remote, "PRINT orders FROM BEGINNING LIMIT 1;")
+    assert isinstance(printed, Push)
+    (row,) = list(printed)
+    assert 'value: {"AMOUNT":1.50' in row[0]
+    assert printed.next(0) is None
+
+
+def test_a_push_query_can_be_left_before_its_end(remote: Remote) -> None:
+    run(remote, SETUP)
+    (printed,) = run(remote, "PRINT orders FROM BEGINNING;")
+    assert isinstance(printed, Push)
+    with printed:
+        rows = printed.next(10)
+        assert rows is not None and len(rows) == 1
+        assert printed.next(0) == []
+
+
+def test_an_error_has_its_place_in_the_text_that_was_typed(remote: Remote) -> None:
+    with pytest.raises(StatementRefused) as caught:
+        run(remote, "SHOW STREAMS;\n  DESCRIBE nothing;")
+    assert caught.value.place is not None
+    assert (caught.value.place.line, caught.value.place.column) == (2, 3)
+    assert "there is no stream or table NOTHING" in caught.value.message
+
+
+def test_variables_and_properties_stay_here(remote: Remote) -> None:
+    run(remote, "DEFINE name = 'orders'; SET 'auto.offset.reset' = 'latest';")
+    assert remote.variables == {"name": "orders"}
+    (variables, properties) = run(remote, "SHOW VARIABLES; SHOW PROPERTIES;")
+    assert isinstance(variables, Rows) and isinstance(properties, Rows)
+    assert variables.rows == (("name", "orders"),)
+    assert properties.rows[0] == ("auto.offset.reset", "SESSION", "SET", "latest")
+    run(remote, "UNDEFINE NAME; UNSET 'auto.offset.reset';")
+    assert (remote.variables, remote.properties) == ({}, {})
+
+
+def test_names_are_those_of_the_server(remote: Remote) -> None:
+    run(remote, SETUP + "CREATE TYPE money AS DECIMAL(6, 2);")
+    remote.start()
+    names = remote.names()
+    assert names.sources["ORDERS"].kind == "STREAM"
+    assert names.sources["ORDERS"].columns["AMOUNT"] == decimal(6, 2)
+    assert (names.topics, names.types) == (("orders",), ("MONEY",))
+
+
+def test_a_token_is_sent_and_without_it_nothing_is_answered(database: Database) -> None:
+    tokens = Tokens.load(environ={"POTOK_TOKENS": "read=0123456789abcdef"})
+    with Server(database, port=0, tokens=tokens) as server:
+        (listed,) = run(Remote(server.url, "0123456789abcdef"), "SHOW STREAMS;")
+        assert isinstance(listed, Rows)
+        with pytest.raises(ServerRefused, match="only with a token"):
+            run(Remote(server.url, None), "SHOW STREAMS;")
+        with pytest.raises(ServerRefused, match="only with a token"):
+            run(Remote(server.url, None), "PRINT orders;")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1"])
+def test_nobody_there_is_told(url: str) -> None:
+    with pytest.raises(NoServer, match=r"http://127\.0\.0\.1:1"):
+        run(Remote(url, None), "SHOW STREAMS;")
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", ""])
+def test_an_address_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(SetupError, match="no address"):
+        Remote(url, None)
+
+
+def test_types_come_back_as_they_went() -> None:
+    from potok.cli.prompt.remote_push import row_of, type_named
+    from potok.statements.results import ResultColumn
+
+    assert type_named("STRING") == VARCHAR
+    columns = [ResultColumn("A", type_named("DOUBLE")), ResultColumn("B", type_named("DECIMAL(4, 2)"))]
+    row = row_of([Decimal("1.5"), Decimal("1.50")], columns)
+    assert [type(value) for value in row] == [float, Decimal]
+    assert type_named("SOMETHING ELSE") == VARCHAR

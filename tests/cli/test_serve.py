@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = """
+CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
+  WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');
+CREATE TABLE totals AS SELECT user_id, SUM(amount) AS total FROM orders GROUP BY user_id EMIT CHANGES;
+"""
+
+
+def test_other_machines_are_not_served_without_tokens(potok) -> None:
+    refused = potok("serve", "--host", "0.0.0.0", "--port", "0")
+    assert refused.code == 1
+    assert "--tokens" in refused.err
+
+
+def test_a_script_with_a_query_that_keeps_running_is_refused(potok, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text("SHOW STREAMS;\nPRINT orders;\n")
+    refused = potok("serve", "--port", "0", "--script", "init.sql")
+    assert refused.code == 1
+    assert "nobody would see what this gives" in refused.err
+    assert "init.sql:2:1" in refused.err
+
+
+def test_tokens_that_cannot_be_read_are_an_error(potok) -> None:
+    refused = potok("serve", "--tokens", "nowhere.toml")
+    assert (refused.code, "nowhere.toml" in refused.err) == (1, True)
+
+
+@contextmanager
+def serving(directory: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, and its address."""
+    program = [sys.executable, "-c", "from potok.cli.main import main; main()", "serve", "--port", "0", "--json"]
+    environment = {name: value for name, value in os.environ.items() if name != "POTOK_BROKER"}
+    process = subprocess.Popen([*program, *words], cwd=directory, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield process, heard(process, "serving")["url"]
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def heard(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("{") and (told := json.loads(line))["event"] == event:
+            return dict(told)
+    raise AssertionError(f"the server ended without {event}")
+
+
+@pytest.mark.spark
+def test_a_server_runs_its_script_once_answers_and_stops_in_order(potok, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text(SCRIPT)
+    insert = "INSERT INTO orders VALUES ('o1', 'anna', 1.5);"
+    push = "SET 'auto.offset.reset' = 'earliest'; SELECT user_id, total FROM totals EMIT CHANGES LIMIT 1;"
+    with serving(tmp_path, "--script", "init.sql") as (process, url):
+        heard(process, "running")
+        done = potok("sql", "--server", url, "--json", "-e", f"{insert} {push} SELECT * FROM totals;")
+        assert done.code == 0, done.err
+        rows = [told["row"] for told in done.objects if "row" in told]
+        assert rows == [{"USER_ID": "anna", "TOTAL": 1.5}]
+        assert done.objects[-1]["rows"] == [{"USER_ID": "anna", "TOTAL": 1.5}]
+        # Beside the server, statements on the same log are handed over to it, and tables can be read.
+        assert potok("sql", "--json", "-e", "SELECT total FROM totals").objects[0]["rows"] == [{"TOTAL": 1.5}]
+        process.send_signal(signal.SIGTERM)
+        heard(process, "stopped")
+        assert process.wait(60) == 0
+    (listed,) = potok("sql", "--json", "-e", "SHOW QUERIES").objects
+    assert [row["Status"] for row in listed["rows"]] == ["STOPPED"]

@@ -38,4 +38,4 @@ def test_a_push_query_streams_to_its_limit(potok, spark: Any) -> None:
         "│ home │ 20 │",
         "└──────┴────┘",
     ]
-    assert "2 rows; the query is complete" in done.err
+    assert "2 rows; the query has ended" in done.err

@@ -14,7 +14,8 @@ from potok.sql.syntax.parse import parse_script
 from potok.statements.database import Database
 from potok.statements.results import Done
 
-ORDERS = "CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE) WITH (KAFKA_TOPIC = 'orders', PARTITIONS = 3);"
+ORDERS = """CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
+    WITH (KAFKA_TOPIC = 'orders', PARTITIONS = 3);"""
 COUNTS = "CREATE TABLE counts AS SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id;"
 
 

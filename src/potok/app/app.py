@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from potok.app import tables as kinds
 from potok.app.agent import Agent, AgentFunction
 from potok.app.build import Build
+from potok.app.services import Timed, by_cron, every, once
 from potok.app.topic import Topic
 from potok.app.urls import broker_url, state_url
+from potok.app.web import Route, route_of
 from potok.dsl.builder import StreamsBuilder
+from potok.dsl.forgotten import used
 from potok.dsl.stream import Stream
 from potok.duration import to_ms
 from potok.errors import Location, TopologyError
@@ -57,9 +61,16 @@ class App:
         self.topics: list[Topic] = []
         self.tables: dict[str, kinds.Table] = {}
         self.agents: dict[str, Agent] = {}
+        self.timed: list[Timed] = []
+        self.commands: dict[str, tuple[Callable[..., Any], str]] = {}
+        self._routes: list[Route] = []
         self._builder = StreamsBuilder(id)
         self._lock = threading.Lock()
         self._producer: Producer | None = None
+
+    @property
+    def name(self) -> str:
+        return self.id
 
     def __repr__(self) -> str:
         return f'<App "{self.id}">'
@@ -69,8 +80,19 @@ class App:
         return {"id": self.id, "options": {}, "broker": self.broker, "state": self.state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, topics=[], tables={}, agents={}, _producer=None, _lock=threading.Lock())
+        vars(self).update(
+            state,
+            topics=[],
+            tables={},
+            agents={},
+            timed=[],
+            commands={},
+            _routes=[],
+            _producer=None,
+            _lock=threading.Lock(),
+        )
         self._builder = StreamsBuilder(self.id)
+        used(self._builder)
 
     def topic(
         self,
@@ -214,6 +236,63 @@ class App:
         key, value = chosen.serdes()
         formats = {"key_format": key.format, "value_format": value.format}
         return self._builder.stream(chosen.name, key=key.schema, value=value.schema, **formats, **options)
+
+    def page(self, path: str, *, methods: Sequence[str] = ("GET",), name: str = "") -> Callable[[Any], Any]:
+        """Answer a path: with an async function of (web, request, and the parts of the path), or with a `View` class.
+
+        >>> @app.page("/stats/{user_id}/")
+        ... async def stats(web, request, user_id):
+        ...     return web.json({"orders": order_counts.get(user_id, 0)})
+        """
+
+        def decorate(handler: Any) -> Any:
+            made = route_of(self, path, handler, tuple(method.upper() for method in methods))
+            self._routes.append(replace(made, name=name) if name else made)
+            return handler
+
+        return decorate
+
+    def web_routes(self) -> list[Route]:
+        """The pages, for a server to host."""
+        return list(self._routes)
+
+    def timer(self, interval: Any, **_: Any) -> Callable[[Any], Any]:
+        """Call a function every so many seconds, in the process of the worker."""
+        seconds = interval.total_seconds() if hasattr(interval, "total_seconds") else float(interval)
+        return self._time(lambda work: every(work, seconds))
+
+    def crontab(self, cron_format: str, *, timezone: Any = None, **_: Any) -> Callable[[Any], Any]:
+        """Call a function by the clock: `"0 9 * * mon"`; UTC unless a zone is given."""
+        return self._time(lambda work: by_cron(work, cron_format, timezone))
+
+    def task(self, function: Any = None, **_: Any) -> Any:
+        """Call a function once, when the worker has started."""
+        decorate = self._time(once)
+        return decorate if function is None else decorate(function)
+
+    def _time(self, timed: Callable[[Any], Timed]) -> Callable[[Any], Any]:
+        def decorate(function: Any) -> Any:
+            self.timed.append(timed(function))
+            return function
+
+        return decorate
+
+    def command(self, *_: Any, name: str = "", **__: Any) -> Callable[[Any], Any]:
+        """Make a command of a function: `python shop.py NAME ARGUMENTS`."""
+
+        def decorate(function: Any) -> Any:
+            text = (function.__doc__ or "").strip().partition("\n")[0]
+            self.commands[name or function.__name__.replace("_", "-")] = function, text
+            return function
+
+        return decorate
+
+    def main(self, arguments: Sequence[str] | None = None) -> None:
+        """What the program does from the command line: `worker`, `send`, `agents`, `tables`, `models`, `reset`."""
+        from potok.app.commands import main
+
+        used(self._builder)
+        main(self, arguments)
 
     def build(self) -> Topology:
         """The topology of all agents, and of what was made with `stream`."""

@@ -102,9 +102,9 @@ class Table:
         return self._view
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.open()
-        if found is not None:
-            return found.get_or_default(key)
+        running = agents_running.current
+        if running is not None:
+            return (running.tables.get(self.name) or self._writable()).get_or_default(key)
         value = self.view.get(key, ABSENT)
         if value is not ABSENT:
             return Thaw(self.value_type)(value)
@@ -113,7 +113,9 @@ class Table:
         return self.default()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._writable().set(key, value)
+        running = agents_running.current
+        found = None if running is None else running.tables.get(self.name)
+        (found or self._writable()).set(key, value)
 
     def __delitem__(self, key: Any) -> None:
         self._writable().delete(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Generator, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ class Topic:
         key = serde_of(bytes if self.key_type is None else self.key_type, self.key_serializer, self.at)
         return key, Serde(self.serializer, schema_of(self.value_type))
 
-    async def send(
+    def send(
         self,
         *,
         key: Any = None,
@@ -93,7 +93,7 @@ class Topic:
         timestamp: float | datetime | None = None,
         headers: HeadersInput | None = None,
         **_: Any,
-    ) -> None:
+    ) -> Awaitable[None]:
         """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably.
 
         Args:
@@ -103,24 +103,9 @@ class Topic:
             timestamp: Its time in seconds since 1970; that of the record at hand if left out.
             headers: Pairs of name and bytes.
         """
-        self.send_soon(key=key, value=value, partition=partition, timestamp=timestamp, headers=headers)
-
-    def send_soon(
-        self,
-        *,
-        key: Any = None,
-        value: Any = None,
-        partition: int | None = None,
-        timestamp: float | datetime | None = None,
-        headers: HeadersInput | None = None,
-        **_: Any,
-    ) -> None:
-        """The same, for code that is not async."""
         if partition is not None:
             raise PartitionChosen(self.name)
-        if self._encode is None:
-            self._encode = value_encoder(self.serializer, self.value_type)
-        data = self._encode(value)
+        data = (self._encode or self._encoder())(value)
         at = None if timestamp is None else _milliseconds(timestamp)
         told = None if headers is None else _headers(headers)
         running = agents_running.current
@@ -128,6 +113,26 @@ class Topic:
             self.app.produce(self.name, key_bytes(key), data, at, told)
         else:
             running.send(self.name, key_bytes(key), data, at, told)
+        return DONE
+
+    def send_soon(self, **options: Any) -> None:
+        """The same, for code that is not async."""
+        self.send(**options)
+
+    def _encoder(self) -> Encode:
+        self._encode = value_encoder(self.serializer, self.value_type)
+        return self._encode
+
+
+class _Done:
+    """Something to await that is done already."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+DONE = _Done()
 
 
 def _milliseconds(timestamp: float | datetime) -> int:

@@ -13,6 +13,7 @@ from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.app.values import Thaw
 from potok.duration import to_ms
 from potok.errors import TopologyError
+from potok.kernels import agents_running
 from potok.kernels.agents_tables import ABSENT
 from potok.kernels.agents_values import IMMUTABLE
 from potok.kernels.agents_windows import OpenWindows
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECOND_MS = 1000
+
+_put = object.__setattr__
+"""Past `__setattr__`, which goes to the value."""
 
 
 def duration_ms(given: Any) -> int:
@@ -90,11 +94,12 @@ class WindowedTable:
         return self
 
     def open(self) -> OpenWindows:
-        found = self.table.open()
-        if found is None:
-            raise NotHere(self.name, "windows of the record at hand are for agents")
-        assert isinstance(found, OpenWindows)
-        return found
+        running = agents_running.current
+        found = None if running is None else running.tables.get(self.name)
+        if type(found) is OpenWindows:
+            return found
+        self.table.open()
+        raise NotHere(self.name, "windows of the record at hand are for agents")
 
     def __getitem__(self, key: Any) -> WindowSet:
         return WindowSet(self, key)
@@ -103,10 +108,11 @@ class WindowedTable:
         if isinstance(value, WindowSet):
             if value.applied and value.table is self and value.key == key:
                 return
-            value = value.value()
-        if self.table.open() is None:
+            value = value._whole()
+        found = self.table.open()
+        if found is None:
             raise OnlyAgentsWrite(self.name)
-        found = self.open()
+        assert isinstance(found, OpenWindows)
         for start in found.starts(found.instant_ms()):
             found.put(found.window(key, start, change=True), value)
 
@@ -135,14 +141,13 @@ class WindowSet:
     """The windows of one key, as of the record at hand. It stands for the value of the newest of them: attributes,
     items and arithmetic are those of that value."""
 
-    __slots__ = ("_seen", "applied", "key", "table")
+    __slots__ = ("_seen", "key", "table")
+    applied = False
 
-    def __init__(self, table: WindowedTable, key: Any, *, applied: bool = False) -> None:
-        put = object.__setattr__
-        put(self, "table", table)
-        put(self, "key", key)
-        put(self, "applied", applied)
-        put(self, "_seen", None)
+    def __init__(self, table: WindowedTable, key: Any) -> None:
+        _put(self, "table", table)
+        _put(self, "key", key)
+        _put(self, "_seen", None)
 
     def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
         """The value of the window that the table is relative to."""
@@ -152,13 +157,12 @@ class WindowSet:
 
     def _whole(self) -> Any:
         """The same for those who change it in place, who ask many times in one turn."""
-        found = self.table.open()
-        seen = self._seen
-        if seen is not None and seen[0] == found.turn:
+        running, seen = agents_running.current, self._seen
+        if seen is not None and running is not None and seen[0] == running.turn:
             return seen[1]
-        value = self._at(found.instant_ms())
-        if type(value) not in IMMUTABLE:
-            object.__setattr__(self, "_seen", (found.turn, value))
+        value = self.table.open().value_now(self.key)
+        if running is not None and type(value) not in IMMUTABLE:
+            _put(self, "_seen", (running.turn, value))
         return value
 
     def current(self, event: Any = None) -> Any:
@@ -188,7 +192,7 @@ class WindowSet:
         for start in found.starts(found.instant_ms()):
             entry = found.window(self.key, start, change=True)
             found.put(entry, change(found.default_of(entry, self.key), other))
-        return WindowSet(self.table, self.key, applied=True)
+        return Applied(self.table, self.key)
 
     def __iadd__(self, other: Any) -> WindowSet:
         return self._apply(operator.iadd, other)
@@ -222,6 +226,13 @@ class WindowSet:
 
     def __repr__(self) -> str:
         return f"<WindowSet {self.key!r}: {self.value()!r}>"
+
+
+class Applied(WindowSet):
+    """What `table[key] += 1` puts back: the change has been made, in each window by itself."""
+
+    __slots__ = ()
+    applied = True
 
 
 def _instant_ms(value: Any) -> int:

@@ -139,14 +139,16 @@ def _place_of(error: BaseException, directory: Path) -> Location | None:
 
 def _topologies(module: ModuleType) -> dict[str, Any]:
     """What can be run, by name. A topology beside its own builder is the same thing twice."""
+    from potok.app.app import App
     from potok.dsl.builder import StreamsBuilder
     from potok.topology.graph import Topology
 
-    found = {name: value for name, value in vars(module).items() if isinstance(value, StreamsBuilder | Topology)}
-    builders = {value.name for value in found.values() if isinstance(value, StreamsBuilder)}
+    kinds = App | StreamsBuilder | Topology
+    found = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
+    builders = {value.name for value in found.values() if isinstance(value, App | StreamsBuilder)}
     unique: dict[int, str] = {}
     for name, value in found.items():
-        if isinstance(value, StreamsBuilder) or value.name not in builders:
+        if isinstance(value, App | StreamsBuilder) or value.name not in builders:
             unique.setdefault(id(value), name)
     return {name: found[name] for name in unique.values()}
 

@@ -94,7 +94,10 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
 
         return Remote(server, token)
     from potok.cli.prompt.here import Here
+    from potok.log.open import log_exists
 
+    if not log_exists(settings.broker):
+        note(f"there was no log in {settings.broker}, so one is made")
     return Here.opened(settings)
 
 

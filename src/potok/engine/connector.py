@@ -72,7 +72,7 @@ class Connector:
             "unix_millis(timestamp) AS timestamp",
             f"coalesce(CAST(headers AS {HEADERS_TYPE}), CAST(array() AS {HEADERS_TYPE})) AS headers",
             "offset",
-            "topic" if len(starts) > 1 else "CAST(NULL AS string) AS topic",
+            *(["topic"] if len(starts) > 1 else []),
             "partition",
         )
 

@@ -34,28 +34,28 @@ def sent_chunks(
     """What was sent to each topic, in the order of the records that led to it; what no record did comes last."""
     by_topic: dict[int, list[Sent]] = {}
     for item in sent:
-        by_topic.setdefault(item.topic, []).append(item)
+        by_topic.setdefault(item[0], []).append(item)
     for topic, mine in sorted(by_topic.items()):
         yield topic, _chunk(mine, records, places, running)
 
 
 def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running) -> Chunk:
     times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
-    for number, item in enumerate(sent):
-        if item.turn == NO_RECORD:
+    for number, (_, record, _, _, timestamp, _) in enumerate(sent):
+        if record == NO_RECORD:
             time = stream_time = running.timestamp
             lanes[number], offsets[number] = NO_LANE, number
         else:
-            port, row = places[item.turn]
+            port, row = places[record]
             found = records[port]
             assert found is not None
             time, stream_time = found.times[row], found.stream_times[row]
             lanes[number], offsets[number] = found.chunk.lane[row], found.chunk.offset[row]
-        times[number] = time if item.timestamp is None else item.timestamp
+        times[number] = time if timestamp is None else timestamp
         stream_times[number] = stream_time
     return Chunk(
-        pa.array([item.key for item in sent], pa.binary()),
-        pa.array([item.value for item in sent], pa.binary()),
+        pa.array([item[2] for item in sent], pa.binary()),
+        pa.array([item[3] for item in sent], pa.binary()),
         times,
         stream_times,
         lanes,
@@ -76,12 +76,10 @@ def _order(lanes: Any, offsets: Any) -> Any:
 
 
 def _headers(sent: list[Sent]) -> pa.Array | None:
-    if all(item.headers is None for item in sent):
+    given = [item[5] for item in sent]
+    if all(headers is None for headers in given):
         return None
-    rows = [
-        None if item.headers is None else [{"name": name, "value": data} for name, data in item.headers]
-        for item in sent
-    ]
+    rows = [None if each is None else [{"name": name, "value": data} for name, data in each] for each in given]
     return pa.array(rows, _HEADERS)
 
 

@@ -35,24 +35,11 @@ class Unfit(NamedTuple):
     why: str
 
 
-class Sent(NamedTuple):
-    """A record on its way to a topic."""
+Sent = tuple[int, int, bytes | None, bytes | None, int | None, Headers | None]
+"""A record on its way: the number of its topic, that of the record that led to it, key, value, time and headers."""
 
-    topic: int
-    turn: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None
-    headers: Headers | None
-
-
-class Undo(NamedTuple):
-    """An entry of a table as it was before the record at hand."""
-
-    entry: Entry
-    value: Any
-    time: int
-    changed: bool
+Undo = tuple["Entry", Any, int, bool]
+"""An entry of a table with the value, the time and the mark that it had before the record at hand."""
 
 
 class Running:
@@ -89,7 +76,7 @@ class Running:
         number = self._topics.get(topic)
         if number is None:
             raise NotSentFromHere(topic)
-        self.sent.append(Sent(number, self.record, key, value, timestamp, headers))
+        self.sent.append((number, self.record, key, value, timestamp, headers))
 
     @property
     def position(self) -> Position | None:

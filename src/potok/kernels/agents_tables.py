@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import StateError
-from potok.kernels.agents_running import NO_RECORD, Running, Undo
+from potok.kernels.agents_running import NO_RECORD, Running
 from potok.kernels.agents_values import IMMUTABLE, copied
 from potok.records.keys import decode_keys, encode_each_key, encode_key
 from potok.state.codec import dump_state, load_own_state
@@ -52,8 +52,19 @@ class OpenTable:
         self._running, self._session, self._spread = running, session, spread
         self._entries: dict[Any, Entry] = {}
         self._default = None if part.make_default is None else self.frozen(part.make_default())
-        self.asked: list[tuple[int, Any]] | None = None
+        self._quick = {} if spread else self._entries
+        """Entries that need nothing but to be found."""
+        self._asked: list[tuple[int, Any]] | None = None
+
+    @property
+    def asked(self) -> list[tuple[int, Any]] | None:
         """For a while, which keys the records ask for: the next records may ask for the same of theirs."""
+        return self._asked
+
+    @asked.setter
+    def asked(self, asked: list[tuple[int, Any]] | None) -> None:
+        self._asked = asked
+        self._quick = {} if asked is not None or self._spread else self._entries
 
     @property
     def tables(self) -> list[str]:
@@ -66,10 +77,15 @@ class OpenTable:
 
     def get_or_default(self, key: Any) -> Any:
         """The value of a key; one that has none gets the default, which is kept if it is changed in place."""
-        return self.default_of(self.entry(key), key)
+        entry = self._quick.get(key) if type(key) is str else None
+        if entry is None:
+            entry = self.entry(key)
+        value = entry.value
+        return value if type(value) in IMMUTABLE else self.default_of(entry, key)
 
     def set(self, key: Any, value: Any) -> None:
-        self.put(self.entry(key), value)
+        entry = self._quick.get(key) if type(key) is str else None
+        self.put(self.entry(key) if entry is None else entry, value)
 
     def delete(self, key: Any) -> None:
         entry = self.entry(key)
@@ -95,12 +111,18 @@ class OpenTable:
         return value
 
     def put(self, entry: Entry, value: Any) -> None:
-        running = self._running
+        running, before = self._running, entry.value
         if entry.seen != running.turn:
-            self._remember(entry)
-        if value is not entry.value:
+            if type(before) in IMMUTABLE:
+                running.undo.append((entry, before, entry.time, entry.changed))
+                entry.seen = running.turn
+            else:
+                self._remember(entry)
+        if type(value) in IMMUTABLE or value is ABSENT:
+            entry.value = value
+        elif value is not before:
             # A copy, so that a value which is put under two keys, or changed later, is not changed in the table.
-            entry.value = value if type(value) in IMMUTABLE or value is ABSENT else copied(value)
+            entry.value = copied(value)
         entry.changed = True
         if running.timestamp > entry.time:
             entry.time = running.timestamp
@@ -108,14 +130,14 @@ class OpenTable:
     def _remember(self, entry: Entry) -> None:
         running, value = self._running, entry.value
         kept = value if type(value) in IMMUTABLE or value is ABSENT else copied(value)
-        running.undo.append(Undo(entry, kept, entry.time, entry.changed))
+        running.undo.append((entry, kept, entry.time, entry.changed))
         entry.seen = running.turn
 
     def entry(self, key: Any) -> Entry:
         if self._spread:
             self.check_own(key)
-        if self.asked is not None:
-            self.asked.append((self._running.record, key))
+        if self._asked is not None:
+            self._asked.append((self._running.record, key))
         entry = self._entries.get(key if type(key) is str else self.canonical(key))
         return self._load(key) if entry is None else entry
 

@@ -26,9 +26,23 @@ def copied(value: Any) -> Any:
         return {key: item if type(item) in IMMUTABLE else copied(item) for key, item in value.items()}
     if kind is set and IMMUTABLE.issuperset(map(type, value)):
         return set(value)
-    if hasattr(kind, "__dataclass_fields__") and hasattr(value, "__dict__"):
-        made = kind.__new__(kind)
-        parts = {name: item if type(item) in IMMUTABLE else copied(item) for name, item in vars(value).items()}
-        made.__dict__.update(parts)
+    if kind in _models or _is_model(value):
+        made: Any = object.__new__(kind)
+        parts: dict[str, Any] = value.__dict__
+        if IMMUTABLE.issuperset(map(type, parts.values())):
+            made.__dict__ = parts.copy()
+        else:
+            made.__dict__ = {name: item if type(item) in IMMUTABLE else copied(item) for name, item in parts.items()}
         return made
     return load_own_state(dump_state(value))
+
+
+_models: set[type] = set()
+"""Classes whose objects are nothing but their fields."""
+
+
+def _is_model(value: Any) -> bool:
+    if not hasattr(type(value), "__dataclass_fields__") or not hasattr(value, "__dict__"):
+        return False
+    _models.add(type(value))
+    return True

@@ -13,7 +13,6 @@ from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
-from potok.topology.nodes import FixedWindow
 
 TIME = 8
 _BIAS = 1 << 63
@@ -45,7 +44,7 @@ class OpenWindows(OpenTable):
     def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
         super().__init__(part, running, session, spread=spread)
         assert part.window is not None
-        self._window: FixedWindow = part.window
+        self._size_ms, self._advance_ms = part.window.size_ms, part.window.advance_ms
         self._ends = None if part.expires_ms is None else Timers(f"{part.name}/by_end", session)
 
     @property
@@ -54,18 +53,15 @@ class OpenWindows(OpenTable):
 
     def starts(self, instant_ms: int) -> range:
         """The windows that an instant falls into, the oldest first."""
-        advance, size = self._window.advance_ms, self._window.size_ms
+        advance, size = self._advance_ms, self._size_ms
         last = instant_ms - instant_ms % advance
+        if advance == size:
+            return range(last, last + 1)
         return range(last - (size - 1 - (instant_ms - last)) // advance * advance, last + 1, advance)
 
     def newest(self, instant_ms: int) -> int:
         """The last of these."""
-        return instant_ms - instant_ms % self._window.advance_ms
-
-    @property
-    def turn(self) -> int:
-        """Changes when another record is at hand, or another agent."""
-        return self._running.turn
+        return instant_ms - instant_ms % self._advance_ms
 
     def instant_ms(self) -> int:
         """The time whose windows are meant."""
@@ -83,13 +79,17 @@ class OpenWindows(OpenTable):
     def timestamp_ms(self) -> int:
         return self._running.timestamp
 
+    def value_now(self, key: Any) -> Any:
+        """The value of the newest window that is meant, or the default."""
+        return self.default_of(self.window(key, self.newest(self.instant_ms())), key)
+
     def window(self, key: Any, start_ms: int, *, change: bool = False) -> Entry:
         if self._spread:
             self.check_own(key)
         if change and self._over(start_ms):
             raise LateForWindow(self.name, start_ms)
-        if self.asked is not None:
-            self.asked.append((self._running.record, key))
+        if self._asked is not None:
+            self._asked.append((self._running.record, key))
         place = (key if type(key) is str else self.canonical(key), start_ms)
         entry = self._entries.get(place)
         if entry is None:
@@ -117,7 +117,7 @@ class OpenWindows(OpenTable):
         for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
             if entry.value is not ABSENT:
                 start_ms = time_of(entry.key[-TIME:])
-                yield (self.key_of(entry.key), (start_ms, start_ms + self._window.size_ms)), self.value_of(entry)
+                yield (self.key_of(entry.key), (start_ms, start_ms + self._size_ms)), self.value_of(entry)
 
     def _over(self, start_ms: int) -> bool:
         if self.part.expires_ms is None:
@@ -127,7 +127,7 @@ class OpenWindows(OpenTable):
 
     def _due(self, start_ms: int) -> int:
         assert self.part.expires_ms is not None
-        return start_ms + self._window.size_ms + self.part.expires_ms
+        return start_ms + self._size_ms + self.part.expires_ms
 
     def closing(self, clock_ms: int) -> list[Closed]:
         """The windows whose life is over, the earliest first, those of this batch among them."""
@@ -142,9 +142,7 @@ class OpenWindows(OpenTable):
         for entry in sorted(due, key=lambda entry: (entry.key[-TIME:], entry.key)):
             if entry.value is not ABSENT:
                 start_ms = time_of(entry.key[-TIME:])
-                found.append(
-                    Closed(self.key_of(entry.key), start_ms, start_ms + self._window.size_ms, entry.value, entry)
-                )
+                found.append(Closed(self.key_of(entry.key), start_ms, start_ms + self._size_ms, entry.value, entry))
         return found
 
     def _place(self, cell: bytes) -> tuple[Any, int]:
@@ -156,7 +154,7 @@ class OpenWindows(OpenTable):
 
     def bounds_of(self, cell: bytes) -> tuple[Any, int, int]:
         start_ms = time_of(cell[-TIME:])
-        return self.key_of(cell), start_ms, start_ms + self._window.size_ms
+        return self.key_of(cell), start_ms, start_ms + self._size_ms
 
     def next_due(self) -> int | None:
         return None if self._ends is None else self._ends.next_due()

@@ -60,11 +60,11 @@ def create_app(
         title="Potok", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.site = site
+    app.router.routes.insert(0, api_tables.QUICK)
     for routes in (ksql_statements.ROUTES, ksql_queries.ROUTES, ksql_inserts.ROUTES):
         app.router.routes.extend(routes)
     for api in (api_changes, api_tables, api_records, api_queries):
         app.include_router(api.router)
-    app.include_router(api_tables.by_key)
     app.add_middleware(Guard, tokens=tokens or Tokens({}), limits=limits, origins=origins)
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)

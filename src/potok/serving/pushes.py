@@ -97,15 +97,21 @@ class Pushes:
         """Close one and give its place back; harmless if that was done."""
         if self._open.pop(opened.query_id, None) is not None:
             self.release()
-        # To close one may mean to remove a query between two batches, so nobody waits for it here.
-        self.pool.submit(opened.close)
+        self._close_later(opened)
 
     def close(self, query_id: str) -> bool:
         """End the one of this id, for all that its client still waits; False if there is none."""
         found = self._open.get(query_id)
         if found is not None:
-            self.pool.submit(found.close)
+            self._close_later(found)
         return found is not None
+
+    def _close_later(self, opened: OpenPush) -> None:
+        """To close one may mean to remove a query between two batches, so nobody waits for it."""
+        try:
+            self.pool.submit(opened.close)
+        except RuntimeError:  # the server ends, and has no threads left for that
+            opened.close()
 
     @property
     def ids(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Collection
 
@@ -18,6 +19,7 @@ from potok.serving.tokens import Tokens
 from potok.statements.database import Database
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8088
+SWITCH_S = 0.001
 
 
 class CannotListen(SetupError):
@@ -76,6 +78,8 @@ class Server:
 
     def start(self) -> None:
         """Begin to answer, in a thread. The port takes connections from the time this object exists."""
+        # Whoever answers shares this interpreter with the batches, and must not wait 5 ms for each turn.
+        sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))
         self._thread.start()
 
     def stop(self) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from potok.connectors.where import FILE
+from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.serving.errors import BadRequest, NotThere, TooManyRows
 from potok.serving.json_rows import RowWriter
@@ -18,7 +20,7 @@ from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, closest
 from potok.sql.expressions.casts import can_cast, cast_column
 from potok.sql.functions.function import Context
-from potok.sql.lowering.scope import WINDOW_BOUNDS
+from potok.sql.lowering.scope import WINDOW_BOUNDS, Field
 from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database
 from potok.statements.frames import Frame, python_rows, source_fields, stacked, typed_column
@@ -28,7 +30,8 @@ from potok.statements.results import ResultColumn
 from potok.views.cut import Cut, with_cuts
 from potok.views.row_reader import RowReader, Starts
 from potok.views.spans import ALL, Span, span_of_prefix, span_of_range
-from potok.views.tables import committed
+from potok.views.state_of import state_of
+from potok.views.tables import NoSuchQuery, committed
 
 _T = "T"
 """The alias of the table, where columns have one."""
@@ -103,12 +106,28 @@ def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What is the same for every read of a table."""
+
+    source: Source
+    fields: list[Field]
+    slots: frozenset[str]
+    writer: RowWriter
+    is_near: bool
+
+
 class TableReads:
     """Reads the tables of a database. Every answer is of one cut."""
 
     def __init__(self, database: Database, most: int) -> None:
         self._database, self._most = database, most
-        self._shapes: dict[str, tuple[Source, frozenset[str], RowWriter]] = {}
+        self._shapes: dict[str, _Shape] = {}
+
+    def is_near(self, name: str) -> bool:
+        """Whether a row by key is in memory, or as good as: a thread would cost more than to look."""
+        source = source_named(self._database.catalog, name, is_table=True)
+        return source.window is None and self._shape(source).is_near
 
     def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
         """The row of a key; on a windowed table, those of its windows, in order of time."""
@@ -142,8 +161,7 @@ class TableReads:
             raise Refused(f"nobody keeps the rows of table {quoted(source.name)}", hint=hint)
         if not windows.any and source.window is None:
             raise BadRequest(f"table {quoted(source.name)} has no windows", hint="leave out at, from and to")
-        prepared = prepared_for(database)
-        reader = prepared.readers.reader(source) if prepared.has_begun(source.table_of) else None
+        reader = prepared_for(database).readers.reader(source)
         return source, reader, partial(committed, database.broker, source.table_of)
 
     def _rows(
@@ -156,32 +174,40 @@ class TableReads:
         limit: int | None,
         keys: Keys = Keys(),
     ) -> list[dict[str, Any]]:
-        slots, writer = self._shape(source)
+        shape = self._shape(source)
         most = self._most + 1 if limit is None else limit
 
         def work(cuts: list[Cut]) -> Frame:
             found, count = [], 0
-            for frame in table_frames(source, _T, reader, cuts[0], access, slots, limited=access.keys is None):
+            for frame in table_frames(source, _T, reader, cuts[0], access, shape.slots, limited=access.keys is None):
                 kept = _among(_holding(frame, windows, reader), keys, source)
                 found.append(kept)
                 count += kept.rows
                 if count >= most:
                     break
-            return stacked(found, source_fields(source, _T, positions=False))
+            return stacked(found, shape.fields)
 
-        frame = with_cuts([cut_of], work).head(most)
+        try:
+            frame = with_cuts([cut_of], work).head(most)
+        except NoSuchQuery:
+            return []  # it has not committed anything yet
         if limit is None and frame.rows > self._most:
             raise TooManyRows(self._most)
-        columns = [frame.columns[f"{_T}.{column.name}"] for column in writer.columns]
-        return writer.all_named(python_rows(columns, frame.rows))
+        columns = [frame.columns[field.slot] for field in shape.fields]
+        return shape.writer.all_named(python_rows(columns, frame.rows))
 
-    def _shape(self, source: Source) -> tuple[frozenset[str], RowWriter]:
+    def _shape(self, source: Source) -> _Shape:
         known = self._shapes.get(source.name)
-        if known is None or known[0] is not source:
+        if known is None or known.source is not source:
             fields = [field for field in source_fields(source, _T, positions=False) if not field.hidden]
             writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
-            known = self._shapes[source.name] = (source, frozenset(field.slot for field in fields), writer)
-        return known[1], known[2]
+            slots = frozenset(field.slot for field in fields)
+            known = self._shapes[source.name] = _Shape(source, fields, slots, writer, self._is_near(source))
+        return known
+
+    def _is_near(self, source: Source) -> bool:
+        broker = self._database.broker
+        return isinstance(broker, EmbeddedBroker) and state_of(broker, source.table_of).where.kind == FILE
 
 
 def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:

@@ -26,6 +26,8 @@ KSQL_PREFIX = "ksql.streams."
 
 
 REMEMBERED = 1_000
+LONG = 10_000
+"""Texts of more characters are not remembered, and nobody waits while they are read."""
 
 
 class Work:
@@ -59,7 +61,8 @@ class Work:
     def script(self, text: str, variables: Mapping[str, Any] | None = None) -> tuple[ast.Parsed, ...]:
         """The statements of a text. The same text gives the very same statements: so their plans are found again."""
         named = {str(name): str(value) for name, value in (variables or {}).items()} if "${" in text else {}
-        return self._scripts(text, tuple(sorted(named.items())))
+        read = self._scripts if len(text) <= LONG else self._read_script
+        return read(text, tuple(sorted(named.items())))
 
     def query(self, text: str, variables: Mapping[str, Any] | None = None) -> ast.Parsed:
         """The one SELECT or PRINT of a text; a `;` may be missing."""
@@ -102,7 +105,7 @@ def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
         if isinstance(parsed.statement, ast.RunScript):
             hint = "send the statements of the script; or potok sql -f script.sql --server ..."
             error = Refused("a server reads no files for its clients", hint=hint, place=parsed.statement.at)
-            raise error.in_text(parsed.text)
+            raise error.in_text(parsed.in_script)
         caller.require(scope_of(parsed.statement))
 
 

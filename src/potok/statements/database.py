@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from potok.engine import repair
 from potok.errors import PotokError
@@ -16,9 +15,10 @@ from potok.log.broker import Broker
 from potok.settings import Settings
 from potok.sql.catalog import Catalog, Source
 from potok.sql.syntax import ast
-from potok.statements.books import EMPTY, Books, Wanted, parsed_of
+from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
 from potok.statements.results import Done
+from potok.statements.runner import Runner
 from potok.statements.transient import remove_leftovers
 from potok.statements.wording import command_id_of, done_message, prefix_of
 from potok.views.tables import known_queries
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.2
-FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,7 @@ class Database:
         self._books = EMPTY
         self._applied = 0
         self._changing = threading.RLock()
-        self._shared: SharedQuery | None = None
-        self._topologies: dict[str, Wanted] = {}
-        self._retries: dict[str, tuple[float, float]] = {}
+        self._runner: Runner | None = None
         self._closed = threading.Event()
         self._supervisor: threading.Thread | None = None
         self._generation = 0
@@ -83,25 +80,26 @@ class Database:
     @property
     def shared(self) -> SharedQuery | None:
         """The query that all others are members of, if it runs here."""
-        return self._shared
+        return None if self._runner is None else self._runner.shared
 
     def refresh(self) -> None:
         """Take in what other processes have changed."""
         if self._commands.has_moved:
             with self._changing:
                 self._catch_up()
-                self._settle()
+                if self._runner is not None:
+                    self._runner.settle(self._books.queries)
 
     def start(self) -> None:
         """Run the queries in this process, now and from now on."""
         from potok.engine.shared.shared_query import SharedQuery
 
         with self._changing:
-            if self._shared is not None or not self.runs or self._closed.is_set():
+            if self._runner is not None or not self.runs or self._closed.is_set():
                 return
-            self._shared = SharedQuery(self.broker, self.settings, "sql").start()
+            self._runner = Runner(SharedQuery(self.broker, self.settings, "sql").start())
             remove_leftovers(self.broker)
-            self._settle()
+            self._runner.settle(self._books.queries)
             self._supervisor = threading.Thread(target=self._supervise, name="potok-sql", daemon=True)
             self._supervisor.start()
 
@@ -118,10 +116,10 @@ class Database:
             self._make_topics(parsed.statement, after)
             if command.query_id and self.runs:
                 self.start()
-            self._try_out(before, after, command.query_id)
-            self._commands.append(command)
+            self._write_down(command, before, after)
             self._turn_to(after, sequence + 1)
-            self._settle()
+            if self._runner is not None:
+                self._runner.settle(after.queries)
             self._clean_up(parsed.statement, before)
         message = done_message(parsed.statement, command.query_id)
         return Done(message, command_id_of(parsed.statement), sequence, command.query_id)
@@ -142,20 +140,18 @@ class Database:
         return self._books
 
     def queries(self) -> list[QueryInfo]:
-        shared = self._shared
-        members = {} if shared is None else shared.members()
+        runner = self._runner
+        members = {} if runner is None else runner.shared.members()
         found = []
         for wanted in self._books.queries.values():
+            state, error = ("PAUSED" if wanted.paused else "STOPPED"), ""
+            if runner is not None:
+                state, error = runner.state_of(wanted, members)
             status = members.get(wanted.query_id)
-            state = "PAUSED" if wanted.paused else "STOPPED" if shared is None else "RUNNING"
-            error, lag, rate = "", 0, 0.0
-            if status is not None:
-                state = {"FAILED": "ERROR"}.get(status.state.value, status.state.value)
-                error, lag, rate = status.error, status.lag, status.records_per_second
-            topology = wanted.topology
-            places = tuple(topology.source_topics), tuple(topology.sink_topics)
+            pace = (0, 0.0) if status is None else (status.lag, status.records_per_second)
+            places = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
             found.append(
-                QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, state, error, *places, lag, rate)
+                QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, state, error, *places, *pace)
             )
         return found
 
@@ -165,11 +161,11 @@ class Database:
         if self._supervisor is not None:
             self._supervisor.join(10)
         with self._changing:
-            shared, self._shared = self._shared, None
-        if shared is not None:
-            shared.stop()
+            runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.shared.stop()
             with contextlib.suppress(PotokError):
-                shared.wait(30)
+                runner.shared.wait(30)
 
     def __enter__(self) -> Database:
         return self
@@ -223,19 +219,18 @@ class Database:
             retention_ms=kept if "delete" in policy else None,
         )
 
-    def _try_out(self, before: Books, after: Books, query_id: str) -> None:
-        """Replace a running query before the change is written down: whether its state fits is only known then."""
-        shared = self._shared
-        old, new = before.queries.get(query_id), after.queries.get(query_id)
-        if shared is None or old is None or new is None:
+    def _write_down(self, command: Command, before: Books, after: Books) -> None:
+        """A query that cannot begin is not written down, and one that could not be written down does not run."""
+        old, new = before.queries.get(command.query_id), after.queries.get(command.query_id)
+        if self._runner is None or new is None or old is new:
+            self._commands.append(command)
             return
-        shared.remove(query_id)
+        self._runner.try_out(old, new)
         try:
-            shared.add(new.topology, begin=_begin(new))
-        except PotokError:
-            shared.add(old.topology, begin=_begin(old))
+            self._commands.append(command)
+        except BaseException:
+            self._runner.take_back(old, new)
             raise
-        self._topologies[query_id] = new
 
     def _catch_up(self) -> None:
         """Take in the commands that are new here."""
@@ -246,28 +241,6 @@ class Database:
     def _turn_to(self, books: Books, applied: int) -> None:
         self._books, self._applied = books, applied
         self._generation += 1
-
-    def _settle(self) -> None:
-        """Let those queries run that should, and no others."""
-        shared = self._shared
-        if shared is None:
-            return
-        members = shared.members()
-        for name in [name for name in members if name not in self._books.queries and name in self._topologies]:
-            shared.remove(name)
-            del self._topologies[name]
-        for wanted in self._books.queries.values():
-            known = self._topologies.get(wanted.query_id)
-            if wanted.query_id not in members:
-                self._add(shared, wanted)
-            elif known is not None and known.paused != wanted.paused:
-                (shared.pause if wanted.paused else shared.resume)(wanted.query_id)
-            self._topologies[wanted.query_id] = wanted
-
-    def _add(self, shared: SharedQuery, wanted: Wanted) -> None:
-        shared.add(wanted.topology, begin=_begin(wanted))
-        if wanted.paused:
-            shared.pause(wanted.query_id)
 
     def _clean_up(self, statement: ast.Statement, before: Books) -> None:
         """What a dropped source leaves behind: the state of its query, and its topic if that is asked for."""
@@ -285,26 +258,8 @@ class Database:
         while not self._closed.wait(LOOK_S):
             try:
                 self.refresh()
-                self._retry_failed()
+                with self._changing:
+                    if self._runner is not None:
+                        self._runner.look_after()
             except Exception:
                 log.exception("looking after the queries failed; trying again")
-
-    def _retry_failed(self) -> None:
-        shared = self._shared
-        if shared is None:
-            return
-        now = time.monotonic()
-        failed = {name for name, status in shared.members().items() if status.state.value == "FAILED"}
-        self._retries = {name: when for name, when in self._retries.items() if name in self._books.queries}
-        for name in failed:
-            due, pause = self._retries.get(name, (now + FIRST_RETRY_S, FIRST_RETRY_S))
-            if now >= due:
-                pause = min(pause * 2, LAST_RETRY_S)
-                due = now + pause
-                with contextlib.suppress(PotokError):
-                    shared.retry(name)
-            self._retries[name] = (due, pause)
-
-
-def _begin(wanted: Wanted) -> Literal["earliest", "latest"]:
-    return "latest" if wanted.begin.lower() == "latest" else "earliest"

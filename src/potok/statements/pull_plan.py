@@ -13,6 +13,7 @@ from potok.sql.expressions.check import check, check_table_function
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.lowering.explode import table_calls
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, group
+from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import Item, items_of
 from potok.sql.lowering.scope import PSEUDO, ROWTIME, Field, Rows, RowScope
 from potok.sql.syntax import ast
@@ -72,7 +73,7 @@ class PullPlan:
 
 def plan_pull(catalog: Catalog, query: ast.Select) -> PullPlan:
     """Raises the `SqlError` that says why a query cannot be pulled."""
-    return _Planning(catalog, query).plan()
+    return _Planning(catalog, with_instants(query)).plan()
 
 
 class _Planning:

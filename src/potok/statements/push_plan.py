@@ -14,6 +14,7 @@ from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.lowering.explode import table_calls
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import is_aggregate
+from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import items_of
 from potok.sql.lowering.query import Lowering
 from potok.sql.lowering.scope import WINDOW_BOUNDS, Field, RowScope
@@ -64,6 +65,7 @@ def needs_topology(query: ast.Select) -> bool:
 
 def plan_records(catalog: Catalog, query: ast.Select) -> RecordPlan:
     """A query of one record at a time."""
+    query = with_instants(query)
     relation = query.relation
     if relation.as_of is not None:
         hint = "AS OF is for pull queries on tables that keep versions"

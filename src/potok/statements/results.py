@@ -67,7 +67,8 @@ class Push(ABC):
         """End the query behind it; harmless if it has ended."""
 
     def notify(self, wake: Callable[[], None]) -> bool:
-        """Call `wake`, from any thread, whenever `next` may have something to give, or has ended; whether it will be."""
+        """Call `wake`, from any thread, whenever `next` may have something to give, or has ended; tells whether it
+        will."""
         return False
 
     def __iter__(self) -> Iterator[Row]:

@@ -68,3 +68,12 @@ def test_rows_that_come_later_keep_the_columns() -> None:
     lines = file.getvalue().splitlines()
     assert len({len(line) for line in lines}) == 1
     assert [line.strip("│| ") for line in lines[4:-1]] == ["longe", "r", "than", "short"]
+
+
+def test_where_more_rows_may_come_columns_are_wider_than_the_first_row() -> None:
+    file = io.StringIO()
+    grid = Grid(Console(file=file, width=200), ["A", "N"], [False, True], 60, roomy=True)
+    grid.add([["a", "1"]])
+    grid.add([["longer than the first", "22"]])
+    grid.end()
+    assert [line.strip("│ ").split()[0] for line in file.getvalue().splitlines()[3:6]] == ["a", "longer", "first"]

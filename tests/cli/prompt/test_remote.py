@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -109,6 +112,38 @@ def test_a_token_is_sent_and_without_it_nothing_is_answered(database: Database) 
             run(Remote(server.url, None), "SHOW STREAMS;")
         with pytest.raises(ServerRefused, match="only with a token"):
             run(Remote(server.url, None), "PRINT orders;")
+
+
+@pytest.mark.parametrize(("ending", "is_whole"), [(b"0\r\n\r\n", True), (b"", False), (b"40\r\n[1", False)])
+def test_a_connection_that_breaks_is_not_taken_for_the_end(ending: bytes, is_whole: bool) -> None:
+    header = b'{"queryId": "q", "columnNames": ["N"], "columnTypes": ["INTEGER"]}\n'
+    pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (header, b"[1]\n[", b"2]\n"))
+    with answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + ending) as url:
+        (push,) = run(Remote(url, None), "SELECT n FROM t EMIT CHANGES;")
+        assert isinstance(push, Push)
+        rows: list[object] = []
+        with contextlib.nullcontext() if is_whole else pytest.raises(NoServer):
+            rows.extend(push)
+        assert rows == [(1,), (2,)] or not is_whole
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Somebody who answers one request, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                request = b""
+                while not request.endswith(b"}"):
+                    request += connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1"])

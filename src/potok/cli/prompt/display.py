@@ -58,6 +58,8 @@ class Drawn:
         _warn_all(result.warnings)
 
     def push(self, text: str, result: Push, *, as_lines: bool) -> PushDisplay:
+        if sys.stdout.isatty():
+            note("Ctrl-C ends it")
         return DrawnLines() if as_lines else DrawnPush(result.columns)
 
 
@@ -67,7 +69,8 @@ class DrawnPush:
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         out = console()
         self._cells = CellWriter(columns)
-        self._grid = Grid(out, self._cells.headings, self._cells.is_number, out.width if out.is_terminal else None)
+        width = out.width if out.is_terminal else None
+        self._grid = Grid(out, self._cells.headings, self._cells.is_number, width, roomy=True)
         self._rows = 0
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -79,7 +82,7 @@ class DrawnPush:
         if interrupted and sys.stdout.isatty():
             sys.stdout.write("\r")  # the terminal has written ^C
         self._grid.end()
-        note(f"{counted(self._rows, 'row')}; the query is {'ended' if interrupted else 'complete'}")
+        note(f"{counted(self._rows, 'row')}; the query has ended")
 
 
 class DrawnLines:

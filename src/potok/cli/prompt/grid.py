@@ -13,6 +13,10 @@ from potok.cli.prompt.cells import NULL
 
 Cells = Sequence["str | None"]
 
+ROOM = {True: 10, False: 18}
+"""How wide columns of numbers and of anything else are, where more rows may come."""
+
+NULL_STYLE = "dim italic"
 NARROWEST = 6
 """Columns are folded down to this; if they do not fit even so, each row becomes a list of its columns."""
 
@@ -37,14 +41,25 @@ class Grid:
 
     Args:
         width: How many characters a line may have; None for as many as it takes.
+        roomy: Leave room for rows that are longer than the first.
     """
 
-    def __init__(self, out: Console, headings: Sequence[str], is_number: Sequence[bool], width: int | None) -> None:
+    def __init__(
+        self,
+        out: Console,
+        headings: Sequence[str],
+        is_number: Sequence[bool],
+        width: int | None,
+        *,
+        roomy: bool = False,
+    ) -> None:
         self._out, self._headings, self._is_number, self._width = out, list(headings), is_number, width
+        self._least = [(ROOM[number] if roomy and width is not None else 1) for number in is_number]
         self._lines = UNICODE if out.encoding.lower().startswith("utf") else ASCII
         self._widths: list[int] | None = None
         self._opened = False
         self._rows = 0
+        self._paint: dict[tuple[str, str], str] = {}
 
     def draw(self, rows: Iterable[Cells]) -> None:
         """A whole table."""
@@ -74,9 +89,7 @@ class Grid:
     def _fit(self, rows: Sequence[Cells]) -> list[int] | None:
         """The width of each column; None if there are too many of them for one line."""
         wanted = [
-            max(1, cell_len(heading), *(cell_len(_text(row[at])) for row in rows))
-            if rows
-            else max(1, cell_len(heading))
+            max(self._least[at], cell_len(heading), *(cell_len(_text(row[at])) for row in rows), 1)
             for at, heading in enumerate(self._headings)
         ]
         room = None if self._width is None else self._width - 3 * len(wanted) - 1
@@ -95,45 +108,51 @@ class Grid:
 
     def _rule(self, ends: str) -> None:
         parts = [self._lines.across * (width + 2) for width in self._widths or ()]
-        self._print(Text(ends[0] + ends[1].join(parts) + ends[2], style="dim"))
+        self._write(self._painted(ends[0] + ends[1].join(parts) + ends[2], "dim"))
 
     def _line(self, cells: Cells, style: str = "") -> None:
         """One row: as many lines as its longest cell is folded into."""
         widths = self._widths or []
-        folded = [
-            self._folded(_text(cell), width) if self._width is not None else [_text(cell)]
-            for cell, width in zip(cells, widths, strict=True)
-        ]
-        for number in range(max(map(len, folded), default=1) or 1):
-            line = Text(self._lines.upright, style="dim")
+        folded = [self._folded(_text(cell), width) for cell, width in zip(cells, widths, strict=True)]
+        upright = self._painted(self._lines.upright, "dim")
+        for number in range(max(map(len, folded), default=1)):
+            parts = []
             for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
                 piece = folded[at][number] if number < len(folded[at]) else ""
-                blank = " " * max(0, width - cell_len(piece))
-                shown = blank + piece if self._is_number[at] and not style else piece + blank
-                line.append(" ").append(shown, style=style or ("dim italic" if cell is None else "not dim"))
-                line.append(f" {self._lines.upright}")
-            self._print(line)
+                blank = " " * (width - cell_len(piece))
+                shown = self._painted(piece, style or (NULL_STYLE if cell is None else ""))
+                parts.append(blank + shown if self._is_number[at] and not style else shown + blank)
+            self._write(f"{upright} {f' {upright} '.join(parts)} {upright}")
 
     def _folded(self, text: str, width: int) -> list[str]:
         """Between words if there are any, else anywhere."""
-        if cell_len(text) <= width:
+        if self._width is None or cell_len(text) <= width:
             return [text]
         return [line.plain for line in Text(text).wrap(self._out, width, overflow="fold")]
 
     def _listed(self, row: Cells) -> None:
         """A row as a list of its columns, where a line cannot hold them."""
         longest = max(map(cell_len, self._headings), default=0)
-        self._print(
-            Text(f"{self._lines.across * 2} row {self._rows} ".ljust(self._width or 40, self._lines.across), "dim")
-        )
+        across, upright = self._lines.across, self._painted(self._lines.upright, "dim")
+        self._write(self._painted(f"{across * 2} row {self._rows} ".ljust(self._width or 40, across), "dim"))
         for heading, cell in zip(self._headings, row, strict=True):
-            line = Text(heading + " " * (longest - cell_len(heading)), style="bold")
-            line.append(f" {self._lines.upright} ", style="not bold dim")
-            line.append(_text(cell), style="not bold dim italic" if cell is None else "not bold")
-            self._print(line)
+            name = self._painted(heading, "bold") + " " * (longest - cell_len(heading))
+            self._write(f"{name} {upright} {self._painted(_text(cell), NULL_STYLE if cell is None else '')}")
 
-    def _print(self, line: Text) -> None:
-        self._out.print(line, soft_wrap=True)
+    def _painted(self, text: str, style: str) -> str:
+        """The text with the codes of a style around it, if the console has colours. To have it print each line would
+        take ten times as long."""
+        if not style or not text or self._out.color_system is None:
+            return text
+        known = self._paint.get((text, style))
+        if known is None:
+            with self._out.capture() as capture:
+                self._out.print(Text(text, style=style), end="", soft_wrap=True)
+            known = self._paint[text, style] = capture.get()
+        return known
+
+    def _write(self, line: str) -> None:
+        self._out.file.write(line + "\n")
 
 
 def _text(cell: str | None) -> str:

@@ -22,6 +22,7 @@ from potok.sql.types import DOUBLE, VARCHAR
 from potok.statements.results import Push, ResultColumn, Row
 
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+PORTION = 1 << 16
 WAITING = 1_000
 """So many lines are taken ahead of whoever reads; then the server notices that this client is slow."""
 
@@ -77,11 +78,15 @@ class RemotePush(Push):
     def _read(self) -> None:
         end: PotokError | None = None
         try:
-            while not self._closed.is_set() and (line := self._answer.response.readline()):
-                if line.strip():
-                    self._hand_over(line)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            end = None if self._closed.is_set() else NoServer(self._url, str(error) or "the connection broke")
+            # Not by lines: where a connection breaks, `readline` takes it for the end.
+            rest = b""
+            while not self._closed.is_set() and (data := self._answer.response.read1(PORTION)):
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        self._hand_over(line)
+        except (OSError, http.client.HTTPException, ValueError):
+            end = None if self._closed.is_set() else NoServer(self._url, "the connection broke")
         finally:
             self._answer.close()
         self._hand_over(end)

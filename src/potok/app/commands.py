@@ -1,0 +1,176 @@
+"""The commands of a program in Faust's style: `python shop.py worker -l info`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from potok.app.agent import Agent
+from potok.app.record import Record
+from potok.app.services import Services
+from potok.app.topic import Topic
+from potok.errors import PotokError, QueryError
+from potok.topology.describe import describe
+
+if TYPE_CHECKING:
+    from potok.app.app import App
+
+LEVELS = {
+    "critical": logging.CRITICAL,
+    "error": logging.ERROR,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+}
+
+
+class NoSuchThing(QueryError):
+    """A topic or an agent that the app does not have."""
+
+    def __init__(self, what: str, name: str, known: Sequence[str]) -> None:
+        super().__init__(f'the app has no {what} "{name}"', hint=f"it has: {', '.join(known) or 'none'}")
+
+
+def main(app: App, arguments: Sequence[str] | None = None) -> None:
+    """Carry out what the command line says, and end the process as it ended."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parsed = _parser(app).parse_args(given)
+    try:
+        parsed.command(app, parsed)
+    except PotokError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _parser(app: App) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=f'The app "{app.id}".')
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text)
+        made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        made.set_defaults(command=work)
+        return made
+
+    worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
+    worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
+    worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
+    send = command("send", _send, "Send a record to a topic, or to an @agent.")
+    send.add_argument("entity", metavar="TOPIC|@AGENT")
+    send.add_argument("value", nargs="?", help="JSON, or text")
+    send.add_argument("-k", "--key", help="the key, as text")
+    send.add_argument("--repeat", type=int, default=1)
+    command("agents", _agents, "List the agents.")
+    command("tables", _tables, "List the tables.")
+    command("models", _models, "List the record classes.")
+    command("explain", _explain, "Show the topology: which agents are spread, and why others are not.")
+    command("reset", _reset, "Forget where the app stands and all its tables; its topics stay.")
+    for name, (work, text) in app.commands.items():
+        made = command(name, lambda app_, parsed, work=work: _own(app_, parsed, work), text)  # type: ignore[misc]
+        made.add_argument("arguments", nargs="*")
+    return parser
+
+
+def _worker(app: App, parsed: argparse.Namespace) -> None:
+    from potok.engine.run import start, wait_for
+
+    logging.basicConfig(level=LEVELS[parsed.loglevel])
+    logging.getLogger("potok.app").info("app %s: broker %s", app.id, app.settings().broker)
+    query = start(app, broker=app.broker, until_end=parsed.until_end, state=app.state)
+    with Services(app, app.timed):
+        wait_for(query)
+
+
+def _send(app: App, parsed: argparse.Namespace) -> None:
+    topic = _topic(app, parsed.entity)
+    value: Any = parsed.value
+    if value is not None and topic.serializer == "json":
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            value = parsed.value
+    if isinstance(topic.value_type, type) and issubclass(topic.value_type, Record):
+        value = topic.value_type.from_data(value)
+    for _ in range(parsed.repeat):
+        topic.send_soon(key=parsed.key, value=value)
+
+
+def _topic(app: App, entity: str) -> Topic:
+    if entity.startswith("@"):
+        if entity[1:] not in app.agents:
+            raise NoSuchThing("agent", entity[1:], sorted(app.agents))
+        return app.agents[entity[1:]].topic
+    for topic in app.topics:
+        if entity in topic.names:
+            return topic
+    raise NoSuchThing("topic", entity, sorted({topic.name for topic in app.topics}))
+
+
+def _agents(app: App, parsed: argparse.Namespace) -> None:
+    rows = [
+        {"name": f"@{agent.name}", "topic": ", ".join(agent.topic.names), "help": _doc(agent)}
+        for agent in app.agents.values()
+    ]
+    _show(rows, as_json=parsed.json)
+
+
+def _doc(agent: Agent) -> str:
+    return (agent.fun.__doc__ or "").strip().partition("\n")[0]
+
+
+def _tables(app: App, parsed: argparse.Namespace) -> None:
+    rows = [
+        {"name": table.name, "windows": "" if table.windowed is None else str(table.windowed.window)}
+        for table in app.tables.values()
+    ]
+    _show(rows, as_json=parsed.json)
+
+
+def _models(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001 - as all commands
+    found: list[type[Record]] = []
+    ahead = list(Record.__subclasses__())
+    while ahead:
+        model = ahead.pop(0)
+        found.append(model)
+        ahead += model.__subclasses__()
+    fields = [", ".join(getattr(model, "__record_fields__", ())) for model in found]
+    rows = [{"name": model.__namespace__, "fields": text} for model, text in zip(found, fields, strict=True)]
+    _show(sorted(rows, key=lambda row: row["name"]), as_json=parsed.json)
+
+
+def _explain(app: App, parsed: argparse.Namespace) -> None:
+    print(describe(app.build(), "json" if parsed.json else "text"))
+
+
+def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
+    from potok.engine.repair import forget
+
+    forget(app.log(), app.id)
+    print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics from the first record')
+
+
+def _own(app: App, parsed: argparse.Namespace, work: Callable[..., Any]) -> None:  # noqa: ARG001
+    told = work(*parsed.arguments)
+    if asyncio.iscoroutine(told):
+        asyncio.run(told)
+
+
+def _show(rows: list[dict[str, str]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(rows))
+        return
+    if not rows:
+        print("none")
+        return
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+    for row in ({name: name for name in rows[0]}, *rows):
+        print("  ".join(text.ljust(widths[name]) for name, text in row.items()).rstrip())

@@ -1,0 +1,134 @@
+"""Which queries run: those that should; and what becomes of those that cannot begin, or fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from potok.errors import QueryError
+from potok.statements import runner as runners
+from potok.statements.books import Wanted
+from potok.statements.runner import Runner
+from potok.topology.graph import Topology
+
+
+class Refuses(QueryError):
+    pass
+
+
+class State:
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+class Status:
+    def __init__(self, value: str) -> None:
+        self.state, self.error = State(value), "broken" if value == "FAILED" else ""
+
+
+class Members:
+    """The members of a shared query, and which names it refuses."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, str] = {}
+        self.began: list[tuple[str, str]] = []
+        self.refused: set[str] = set()
+        self.tried = 0
+
+    def add(self, topology: Topology, *, begin: str) -> None:
+        if topology.name in self.refused:
+            raise Refuses(f"{topology.name} does not fit")
+        self.began.append((topology.name, begin))
+        self.states[topology.name] = "RUNNING"
+
+    def remove(self, name: str) -> None:
+        del self.states[name]
+
+    def pause(self, name: str) -> None:
+        self.states[name] = "PAUSED"
+
+    def resume(self, name: str) -> None:
+        self.states[name] = "RUNNING"
+
+    def retry(self, name: str) -> None:
+        self.tried += 1
+        self.states[name] = "RUNNING"
+
+    def members(self) -> dict[str, Any]:
+        return {name: Status(state) for name, state in self.states.items()}
+
+
+def wanted(name: str, text: str = "", **changes: Any) -> Wanted:
+    return replace(Wanted(name, text or name, "CTAS", name, Topology(name, ())), **changes)
+
+
+@pytest.fixture
+def members() -> Members:
+    return Members()
+
+
+@pytest.fixture
+def runner(members: Members) -> Runner:
+    return Runner(members)  # type: ignore[arg-type]
+
+
+def test_members_follow_what_is_wanted(runner: Runner, members: Members) -> None:
+    runner.settle({"a": wanted("a"), "b": wanted("b", begin="latest", paused=True)})
+    assert members.states == {"a": "RUNNING", "b": "PAUSED"}
+    assert members.began == [("a", "earliest"), ("b", "latest")]
+    runner.settle({"b": wanted("b", begin="latest")})
+    assert members.states == {"b": "RUNNING"}
+    runner.settle({"b": wanted("b", "another text")})
+    assert members.began[-1] == ("b", "earliest")
+
+
+def test_one_that_cannot_begin_is_told_and_tried_again(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
+    members.refused.add("a")
+    queries = {"a": wanted("a"), "b": wanted("b")}
+    runner.settle(queries)
+    assert members.states == {"b": "RUNNING"}
+    assert runner.state_of(queries["a"], members.members()) == ("ERROR", "a does not fit")
+    members.refused.clear()
+    runner.look_after()
+    assert members.states == {"a": "RUNNING", "b": "RUNNING"}
+    assert runner.state_of(queries["a"], members.members()) == ("RUNNING", "")
+
+
+def test_one_that_failed_is_tried_again_after_a_while(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(runners.time, "monotonic", lambda: now)
+    runner.settle({"a": wanted("a")})
+    for pause in (1.0, 2.0, 4.0):
+        members.states["a"] = "FAILED"
+        before = members.tried
+        runner.look_after()
+        assert (members.tried, runner.state_of(wanted("a"), members.members())) == (before, ("ERROR", "broken"))
+        now += pause
+        runner.look_after()
+        assert members.tried == before + 1
+
+
+def test_a_replacement_that_does_not_fit_leaves_the_old_one_running(runner: Runner, members: Members) -> None:
+    old = wanted("a", "old")
+    runner.settle({"a": old})
+    new = wanted("a", "new")
+    real = members.add
+
+    def refuse_once(topology: Topology, *, begin: str) -> None:
+        members.add = real  # type: ignore[method-assign]
+        raise Refuses("the state does not fit")
+
+    members.add = refuse_once  # type: ignore[method-assign,assignment]
+    with pytest.raises(Refuses):
+        runner.try_out(old, new)
+    assert members.states == {"a": "RUNNING"}
+    runner.try_out(old, new)
+    runner.take_back(old, new)
+    assert members.states == {"a": "RUNNING"}

@@ -20,15 +20,15 @@ class Click(faust.Record):
 
 
 def clicks_app(table: Any, work: Any) -> faust.App:
-    """An app whose one agent does `work(windows, click)` for each click."""
+    """An app whose one agent does `work(windows, click)` for each click, and keeps what that returns as "seen"."""
     app = faust.App("app")
     topic = app.topic("clicks", value_type=Click)
-    windows = table(app)
+    windows, seen = table(app), app.Table("seen", default=list)
 
     @app.agent(topic)
     async def count(clicks: Any) -> None:
         async for click in clicks:
-            work(windows, click)
+            seen["all"].append(work(windows, click))
 
     return app
 
@@ -118,12 +118,10 @@ def test_windows_relative_to_a_field_are_those_of_the_field() -> None:
 
 
 def test_value_current_and_delta_look_at_different_windows() -> None:
-    seen: list[Any] = []
-
-    def look(windows: Any, click: Any) -> None:
+    def look(windows: Any, click: Any) -> Any:
         windows[click.user] += 1
         each = windows[click.user]
-        seen.append((each.value(), each.current(), each.delta(timedelta(minutes=1)), each == each.value()))
+        return each.value(), each.current(), each.delta(timedelta(minutes=1)), each == each.value()
 
     def table(app: faust.App) -> Any:
         return app.Table("clicks_of", default=int).tumbling(60).relative_to_stream()
@@ -132,7 +130,7 @@ def test_value_current_and_delta_look_at_different_windows() -> None:
         for minute in (0, 0, 1):
             driver.send("clicks", {"user": "u"}, timestamp=minute * MINUTE)
         driver.run()
-    assert seen == [(1, 1, 0, True), (2, 2, 0, True), (1, 1, 2, True)]
+        assert driver.table("seen").get("all") == [(1, 1, 0, True), (2, 2, 0, True), (1, 1, 2, True)]
 
 
 def test_windows_relative_to_now_live_by_the_clock_on_the_wall() -> None:

@@ -98,7 +98,8 @@ def test_a_query_that_nobody_has_cannot_be_closed(client: httpx.Client) -> None:
 def test_a_client_that_goes_takes_its_query_with_it(client: httpx.Client, server: Server) -> None:
     pushes = server.app.state.site.pushes
     with client.stream("POST", "/query-stream", json={"sql": f"{PUSH};"}) as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()
+        next(lines)
         assert len(pushes.ids) == 1
     _until(lambda: not pushes.ids)
 
@@ -167,7 +168,8 @@ def test_an_answer_with_too_many_rows_is_refused_and_not_cut(narrow: httpx.Clien
 
 def test_more_push_queries_than_allowed_are_refused(narrow: httpx.Client) -> None:
     with narrow.stream("POST", "/query-stream", json={"sql": f"{PUSH};"}) as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()
+        next(lines)
         refused = query(narrow, f"{PUSH};")
         assert refused.status_code == 429
         assert narrow.get("/streams/orders").status_code == 429

@@ -10,6 +10,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
+from potok.errors import PotokError
+
 Convert = Callable[[Any], Any]
 """From what JSON gives to what the field holds; raises ValueError for what does not fit."""
 
@@ -139,7 +141,7 @@ def _union(choices: list[Convert]) -> Convert:
         for convert in choices[:-1]:
             try:
                 return convert(value)
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, PotokError):
                 continue
         return choices[-1](value)
 

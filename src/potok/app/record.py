@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -20,7 +22,7 @@ class ValidationError(SchemaError):
     """A value that a field cannot have."""
 
     def __init__(self, model: type, reasons: dict[str, str]) -> None:
-        told = "; ".join(f'field "{name}": {why}' for name, why in reasons.items())
+        told = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
         super().__init__(f"no {model.__name__}: {told}", hint="send what the annotations of the record say")
 
 
@@ -44,12 +46,16 @@ class Record(records.Record):
     __coerces__: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
+        for name in vars(cls).get("__annotations__", {}):
+            if isinstance(default := vars(cls).get(name), list | dict | set):
+                # Each record has its own, where a dataclass would refuse.
+                setattr(cls, name, dataclasses.field(default_factory=partial(deepcopy, default)))
+        if options.get("validation"):
+            cls.__post_init__ = _validate  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
         cls.__namespace__ = options.get("namespace") or f"{cls.__module__}.{cls.__qualname__}"
         cls.__serializer__ = options.get("serializer") or cls.__serializer__
         cls.__coerces__ = options.get("coerce", cls.__coerces__)
-        if options.get("validation"):
-            cls.__post_init__ = _validate  # type: ignore[attr-defined]
         annotations = _annotations(cls)
         for name in annotations:
             setattr(cls, name, FieldDescriptor(name, cls, annotations[name]))
@@ -71,8 +77,8 @@ class Record(records.Record):
             value = data.get(name, dataclasses.MISSING)
             try:
                 found[name] = default() if value is dataclasses.MISSING else convert(value)
-            except (ValueError, TypeError) as error:
-                reasons[name] = str(error)
+            except (ValueError, TypeError, ValidationError) as error:
+                reasons[name] = _said(error)
         if reasons:
             raise ValidationError(cls, reasons)
         made = cls.__new__(cls)
@@ -186,10 +192,14 @@ def _validate(record: Record) -> None:
     for name, convert, _ in _plan(type(record)):
         try:
             convert(getattr(record, name))
-        except (ValueError, TypeError) as error:
-            reasons[name] = str(error)
+        except (ValueError, TypeError, ValidationError) as error:
+            reasons[name] = _said(error)
     if reasons:
         raise ValidationError(type(record), reasons)
+
+
+def _said(error: Exception) -> str:
+    return error.message if isinstance(error, ValidationError) else str(error)
 
 
 def plain(value: Any) -> Any:

@@ -20,6 +20,9 @@ from potok.records.schema import Schema
 
 JSON = "json"
 
+PLAIN = "dict"
+"""The namespace of what is of no record class, where one was declared."""
+
 
 def schema_of(value_type: Any) -> Schema | None:
     """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values
@@ -99,6 +102,8 @@ class Freeze:
             return value
         if type(value) is self._model:
             return {name: _frozen(item) for name, item in vars(value).items()}
+        if self._model is not None and type(value) is dict:
+            return {**_frozen(value), NAMESPACE: {"ns": PLAIN}}
         return _frozen(value)
 
 
@@ -137,7 +142,7 @@ def thawed(data: Any) -> Any:
         note = data.get(NAMESPACE)
         fields = {key: thawed(item) for key, item in data.items() if key != NAMESPACE}
         model = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
-        if note is not None and model is None:
+        if note is not None and model is None and note != {"ns": PLAIN}:
             raise SchemaError(f"no record class is called {note!r}", hint="import the module that defines it")
         return fields if model is None else _made(model, fields)
     if type(data) in (list, tuple, set):

@@ -6,7 +6,7 @@ import re
 
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
-from potok.topology.nodes import AgentSends, Deliver, Foreach, Node, Sink, StreamSource, TableSource
+from potok.topology.nodes import Agents, AgentSends, Deliver, Foreach, Node, Sink, StreamSource, TableSource
 from potok.topology.waiting import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
@@ -79,11 +79,19 @@ def validate(topology: Topology) -> None:
     if topology.dead_letter_topic in read:
         raise ReadsItsOwnOutput(topology.dead_letter_topic, topology.sources[0].at)
     for sink in topology.of_type(Sink):
-        # What agents send to their own app comes with a later batch.
-        if sink.topic in read and not isinstance(sink.upstream, AgentSends):
+        if sink.topic in read and not _comes_back(topology, sink):
             raise ReadsItsOwnOutput(sink.topic, sink.at)
     _check_serdes(topology)
     waiting_topics(topology)
+
+
+def _comes_back(topology: Topology, sink: Sink) -> bool:
+    """Whether records may be read again by the topology that writes them, with a later batch: what agents send to each
+    other, and what goes through a topic on its way to one."""
+    takers = [node for agents in topology.of_type(Agents) for node in agents.sources]
+    taken = set[str]().union(*(topology.upstream_topics(node) for node in takers))
+    on_the_way = isinstance(sink.upstream, StreamSource) and sink.topic not in topology.upstream_topics(sink)
+    return sink.topic in taken and (on_the_way or isinstance(sink.upstream, AgentSends))
 
 
 def _check_names(topology: Topology) -> None:

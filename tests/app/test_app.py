@@ -147,3 +147,11 @@ def test_timers_are_called_again_also_after_they_raised() -> None:
     with Services(None, [every(tick, 0.001)]):
         assert ended.wait(30)
     assert len(calls) >= 3
+
+
+def test_options_of_faust_that_do_nothing_are_said_and_others_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "potok.app"):
+        faust.App("app", topic_partitions=8)
+    assert 'app "app": topic_partitions= not used here' in caplog.text
+    with pytest.raises(PotokError, match="no option topic_partition="):
+        faust.App("app", topic_partition=8)

@@ -138,3 +138,14 @@ def test_values_are_written(serializer: str, value: Any, data: bytes | None) -> 
 def test_what_json_cannot_hold_is_refused_by_the_call_that_would_send_it() -> None:
     with pytest.raises(TypeError):
         value_encoder("json", None)(object())
+
+
+class Tree(faust.Record):
+    name: str
+    children: list[Tree] = []
+
+
+def test_a_record_may_hold_others_of_its_class() -> None:
+    tree = Tree.from_data({"name": "a", "children": [{"name": "b"}]})
+    assert tree == Tree("a", [Tree("b")])
+    assert Revive(Tree)([{"name": "a", "children": 3}])[0].why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import potok.app as faust
@@ -142,8 +143,6 @@ def test_through_writes_records_to_a_topic_and_goes_on_from_there() -> None:
 
 
 def test_an_agent_may_wait_for_the_outside_world_and_not_for_ever() -> None:
-    import asyncio
-
     async def body(stream: Any, out: Any) -> None:
         async for number in stream:
             await asyncio.sleep(0)
@@ -166,3 +165,52 @@ def test_an_agent_may_wait_for_the_outside_world_and_not_for_ever() -> None:
         assert [letter.error.partition(":")[0].partition(",")[0] for letter in driver.dead_letters()] == [
             "TimeoutError"
         ]
+
+
+def test_a_channel_takes_values_to_an_agent_before_the_next_record_and_falls_with_its_record() -> None:
+    app = faust.App("app")
+    topic, out, trail = app.topic("numbers"), app.topic("out"), app.Table("trail", default=list)
+    large = app.channel()
+
+    @app.agent(topic)
+    async def split(stream: Any) -> None:
+        async for number in stream:
+            trail["all"].append(number)
+            if number > 10:
+                await large.put(number)
+            if number == 13:
+                raise ValueError(number)
+
+    @app.agent(large)
+    async def take(stream: Any) -> None:
+        async for number in stream:
+            trail["all"].append(-number)
+            await out.send(value=100 / (number - 20))
+
+    for batch in (None, 1):
+        with InProcess(app) as driver:
+            for number in (1, 12, 13, 20, 30):
+                driver.send("numbers", number)
+            driver.run(batch)
+            assert driver.table("trail").get("all") == [1, 12, -12, 20, 30, -30]
+            assert outputs(driver) == [-12.5, 10.0]
+            assert driver.reasons() == [("split", "error"), ("take", "error")]
+
+
+def test_who_asks_an_agent_gets_what_it_yields(tmp_path: Any) -> None:
+    app = faust.App("app", broker=f"file:{tmp_path}")
+
+    @app.agent()
+    async def double(stream: Any) -> Any:
+        async for number in stream:
+            yield number * 2
+
+    async def both(driver: InProcess) -> Any:
+        asked = asyncio.ensure_future(double.ask(21, timeout=30))
+        while not driver.broker.has_topic("app-double") or not sum(driver.broker.end_offsets("app-double").values()):
+            await asyncio.sleep(0)
+        driver.run()
+        return await asked
+
+    with InProcess(app, directory=tmp_path) as driver:
+        assert asyncio.run(both(driver)) == 42

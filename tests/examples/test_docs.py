@@ -27,7 +27,7 @@ def examples() -> list[Any]:
 def test_an_example_prints_what_the_page_says(spark: Any, code: str, printed: str) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code, "<docs>", "exec"), {"__name__": "__docs__"})
+        exec(compile(code, "<docs>", "exec", dont_inherit=True), {"__name__": "__docs__"})
     assert out.getvalue() == printed
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from potok.app.channel import Channel
 from potok.app.discover import mentions
+from potok.app.replies import ask, reply
 from potok.app.stream import Stream
 from potok.app.topic import Topic
 from potok.errors import Location, TopologyError
@@ -42,7 +45,7 @@ class Agent:
         self,
         app: App,
         function: AgentFunction,
-        topic: Topic,
+        topic: Topic | Channel,
         *,
         name: str = "",
         sink: Sequence[Any] = (),
@@ -67,7 +70,7 @@ class Agent:
         return self.fun(stream)
 
     @property
-    def channel(self) -> Topic:
+    def channel(self) -> Topic | Channel:
         return self.topic
 
     def add_sink(self, sink: Any) -> None:
@@ -82,7 +85,7 @@ class Agent:
         if not mentions(self.fun, "group_by", "through"):
             return []
         stream = Stream(Inlet())
-        coroutine = begin(self.fun, (), stream)
+        coroutine = begin(self.app.id, self.fun, (), stream)
         try:
             coroutine.send(None)
         except StopIteration:
@@ -90,6 +93,24 @@ class Agent:
         finally:
             coroutine.close()
         return stream.moves
+
+    async def ask(self, value: Any = None, *, key: Any = None, timeout: float = 30.0) -> Any:
+        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents."""
+        assert isinstance(self.topic, Topic)
+        return await ask(self.app, self.name, self.topic, value, key, timeout)
+
+    async def map(self, values: Any, *, key: Any = None, timeout: float = 30.0) -> AsyncIterator[Any]:
+        """Ask for one value after the other."""
+        for value in values:
+            yield await self.ask(value, key=key, timeout=timeout)
+
+    async def join(self, values: Any, *, key: Any = None, timeout: float = 30.0) -> list[Any]:
+        """Ask for several values at once, and wait for all that it yields, in their order."""
+        return list(await asyncio.gather(*(self.ask(value, key=key, timeout=timeout) for value in values)))
+
+    @property
+    def yields(self) -> bool:
+        return inspect.isasyncgenfunction(self.fun)
 
     async def cast(self, value: Any = None, *, key: Any = None, **options: Any) -> None:
         """Send a value to the agent, and do not wait for what becomes of it."""
@@ -102,25 +123,26 @@ class Agent:
 class Begin:
     """Begins an agent over an inlet; it travels to where agents run."""
 
-    def __init__(self, function: AgentFunction, sinks: Sequence[Any]) -> None:
-        self._function, self._sinks = function, tuple(sinks)
+    def __init__(self, app: str, function: AgentFunction, sinks: Sequence[Any]) -> None:
+        self._app, self._function, self._sinks = app, function, tuple(sinks)
 
     def __call__(self, inlet: Inlet) -> Coroutine[Any, Any, Any]:
-        return begin(self._function, self._sinks, Stream(inlet))
+        return begin(self._app, self._function, self._sinks, Stream(inlet))
 
 
-def begin(function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
+def begin(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
     """The coroutine of an agent; what it yields goes to its sinks."""
     made = function(stream)
     if isinstance(made, AsyncIterator):
-        return _deliver(made, sinks)
+        return _deliver(app, made, sinks)
     return made  # type: ignore[no-any-return]
 
 
-async def _deliver(results: AsyncIterator[Any], sinks: Sequence[Any]) -> None:
+async def _deliver(app: str, results: AsyncIterator[Any], sinks: Sequence[Any]) -> None:
     async for result in results:
+        reply(app, result)
         for sink in sinks:
-            if isinstance(sink, Topic | Agent):
+            if isinstance(sink, Topic | Channel | Agent):
                 await sink.send(value=result)
             else:
                 told = sink(result)

@@ -10,6 +10,8 @@ from typing import Any
 from potok.app import tables as kinds
 from potok.app.agent import Agent, AgentFunction
 from potok.app.build import Build
+from potok.app.channel import Channel
+from potok.app.options import AGENT, APP, TABLE, TIMED, TOPIC, left_out
 from potok.app.services import Timed, by_cron, every, once
 from potok.app.topic import Topic
 from potok.app.urls import broker_url, state_url
@@ -56,6 +58,7 @@ class App:
     """
 
     def __init__(self, id: str, *, broker: Any = None, store: Any = None, **options: Any) -> None:
+        left_out(f'app "{id}"', options, APP)
         self.id, self.options = id, options
         self.broker, self.state = broker_url(broker), state_url(store)
         self.topics: list[Topic] = []
@@ -64,6 +67,7 @@ class App:
         self.timed: list[Timed] = []
         self.commands: dict[str, tuple[Callable[..., Any], str]] = {}
         self._routes: list[Route] = []
+        self._channels = 0
         self._builder = StreamsBuilder(id)
         self._lock = threading.Lock()
         self._producer: Producer | None = None
@@ -104,7 +108,7 @@ class App:
         partitions: int | None = None,
         retention: Any = None,
         compacting: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> Topic:
         """A topic, or several that are taken together.
 
@@ -119,6 +123,7 @@ class App:
         """
         if not names:
             raise TopologyError("a topic needs a name", hint='app.topic("orders")', at=Location.of_caller())
+        left_out(f'topic "{names[0]}"', options, TOPIC)
         made = Topic(
             self,
             names,
@@ -142,7 +147,7 @@ class App:
         key_type: Any = None,
         value_type: Any = None,
         on_window_close: Callable[[Any, Any], Any] | None = None,
-        **_: Any,
+        **options: Any,
     ) -> kinds.Table:
         """A table that agents write, and anybody reads.
 
@@ -152,6 +157,7 @@ class App:
             value_type: A record class, if its values are records; that of the default if left out.
             on_window_close: Called with ((key, (start, end)), value) when a window has come to its end.
         """
+        left_out(f'table "{name}"', options, TABLE)
         return self._keep(
             kinds.Table(
                 self,
@@ -167,8 +173,9 @@ class App:
     GlobalTable = Table
     """Every table can be read under any key, by agents that are not spread."""
 
-    def SetTable(self, name: str, *, key_type: Any = None, **_: Any) -> kinds.Table:  # noqa: N802
+    def SetTable(self, name: str, *, key_type: Any = None, **options: Any) -> kinds.Table:  # noqa: N802
         """A table of sets."""
+        left_out(f'table "{name}"', options, TABLE)
         return self._keep(kinds.SetTable(self, name, key_type=key_type, at=Location.of_caller()))
 
     SetGlobalTable = SetTable
@@ -181,7 +188,7 @@ class App:
 
     def agent(
         self,
-        channel: Topic | str | None = None,
+        channel: Topic | Channel | str | None = None,
         *,
         name: str = "",
         sink: Sequence[Any] = (),
@@ -190,7 +197,7 @@ class App:
         sends: Sequence[Topic | str] = (),
         tables: Sequence[kinds.Table] = (),
         timeout: float | None = 30.0,
-        **_: Any,
+        **options: Any,
     ) -> Callable[[AgentFunction], Agent]:
         """Make an agent of an async function.
 
@@ -206,12 +213,14 @@ class App:
             timeout: For how many seconds it may wait for something outside, while it has one record.
         """
         at = Location.of_caller()
+        left_out(f'agent "{name}"' if name else "an agent", options, AGENT)
 
         def decorate(function: AgentFunction) -> Agent:
             called = name or getattr(function, "__name__", type(function).__name__)
             if called in self.agents:
                 raise DefinedTwice("agent", called)
-            topic = self.topic(channel or f"{self.id}-{called}") if not isinstance(channel, Topic) else channel
+            given = f"{self.id}-{called}" if channel is None else channel
+            topic = self.topic(given) if isinstance(given, str) else given
             made = Agent(
                 self,
                 function,
@@ -229,6 +238,11 @@ class App:
             return made
 
         return decorate
+
+    def channel(self, *, name: str = "") -> Channel:
+        """Takes values from agents to an agent, in memory, within the record at hand."""
+        self._channels += 1
+        return Channel(self, name or f"channel-{self._channels}")
 
     def stream(self, topic: Topic | str, **options: Any) -> Stream:
         """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
@@ -256,17 +270,20 @@ class App:
         """The pages, for a server to host."""
         return list(self._routes)
 
-    def timer(self, interval: Any, **_: Any) -> Callable[[Any], Any]:
+    def timer(self, interval: Any, **options: Any) -> Callable[[Any], Any]:
         """Call a function every so many seconds, in the process of the worker."""
+        left_out("a timer", options, TIMED)
         seconds = interval.total_seconds() if hasattr(interval, "total_seconds") else float(interval)
         return self._time(lambda work: every(work, seconds))
 
-    def crontab(self, cron_format: str, *, timezone: Any = None, **_: Any) -> Callable[[Any], Any]:
+    def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:
         """Call a function by the clock: `"0 9 * * mon"`; UTC unless a zone is given."""
+        left_out("a time by cron", options, TIMED)
         return self._time(lambda work: by_cron(work, cron_format, timezone))
 
-    def task(self, function: Any = None, **_: Any) -> Any:
+    def task(self, function: Any = None, **options: Any) -> Any:
         """Call a function once, when the worker has started."""
+        left_out("a task", options, TIMED)
         decorate = self._time(once)
         return decorate if function is None else decorate(function)
 
@@ -277,7 +294,7 @@ class App:
 
         return decorate
 
-    def command(self, *_: Any, name: str = "", **__: Any) -> Callable[[Any], Any]:
+    def command(self, *, name: str = "") -> Callable[[Any], Any]:
         """Make a command of a function: `python shop.py NAME ARGUMENTS`."""
 
         def decorate(function: Any) -> Any:

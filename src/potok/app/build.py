@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from potok.app.agent import Agent, Begin
+from potok.app.channel import Channel
 from potok.app.discover import used_objects
 from potok.app.fields import FieldDescriptor
+from potok.app.replies import replies_topic
 from potok.app.tables import Table
 from potok.app.topic import Topic
 from potok.app.values import Revive
@@ -45,6 +47,7 @@ class Plan:
     agent: Agent
     key: Any
     tables: list[Table]
+    channels: list[Channel]
     topics: list[Topic]
     through: list[Topic] = field(default_factory=list)
     note: str = ""
@@ -55,15 +58,29 @@ class Plan:
 
     @property
     def source(self) -> Topic:
-        return self.through[-1] if self.through else self.agent.topic
+        found = self.through[-1] if self.through else self.agent.topic
+        assert isinstance(found, Topic)
+        return found
+
+    @property
+    def taken(self) -> set[str]:
+        """The topics whose records it takes, and those on the way."""
+        return set() if isinstance(self.agent.topic, Channel) else {*self.agent.topic.names, *self.source.names}
+
+    @property
+    def shared(self) -> list[Table | Channel]:
+        """What ties it to other agents that use the same."""
+        return [*self.tables, *self.channels]
 
 
 def plan_of(agent: Agent) -> Plan:
-    found = used_objects(agent.fun, (Table, WindowedTable, Topic, Agent))
+    found = used_objects(agent.fun, (Table, WindowedTable, Topic, Channel, Agent))
     tables = [item.table if isinstance(item, WindowedTable) else item for item in (*agent.tables, *found)]
     topics = [*agent.sinks, *agent.sends, *found]
-    plan = Plan(agent, agent.key, _once(item for item in tables if isinstance(item, Table)), [])
-    plan.topics = _once(_topic(agent, item) for item in topics if isinstance(item, Topic | Agent | str))
+    channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]
+    plan = Plan(agent, agent.key, _once(item for item in tables if isinstance(item, Table)), _once(channels), [])
+    named = [item for item in topics if isinstance(item, Topic | Agent | str)]
+    plan.topics = _once(topic for item in named if isinstance(topic := _topic(agent, item), Topic))
     for verb, chosen in agent.moves():
         if verb == "group_by":
             plan.key = chosen
@@ -72,10 +89,12 @@ def plan_of(agent: Agent) -> Plan:
     return plan
 
 
-def _topic(agent: Agent, given: Any) -> Topic:
+def _topic(agent: Agent, given: Any) -> Any:
     if isinstance(given, Agent):
         return given.topic
-    return agent.app.topic(given, value_type=agent.topic.value_type) if isinstance(given, str) else given
+    return (
+        agent.app.topic(given, value_type=getattr(agent.topic, "value_type", None)) if isinstance(given, str) else given
+    )
 
 
 def _once(items: Any) -> list[Any]:
@@ -87,14 +106,20 @@ def keep_together(plans: list[Plan]) -> None:
     changed = True
     while changed:
         changed = False
-        fixed = {id(table): plan.agent.name for plan in plans if not plan.spread for table in plan.tables}
+        fixed = {id(item): plan.agent.name for plan in plans if not plan.spread for item in plan.shared}
         for plan in plans:
-            shared = [table for table in plan.tables if id(table) in fixed]
+            shared = [item for item in plan.shared if id(item) in fixed]
             if plan.spread and shared:
                 other = fixed[id(shared[0])]
                 plan.key = None
-                plan.note = f'{plan.agent.name} is not spread: it shares table "{shared[0].name}" with {other}'
+                plan.note = (
+                    f'{plan.agent.name} is not spread: it shares {_kind(shared[0])} "{shared[0].name}" with {other}'
+                )
                 changed = True
+
+
+def _kind(item: Table | Channel) -> str:
+    return "table" if isinstance(item, Table) else "channel"
 
 
 class Build:
@@ -132,7 +157,7 @@ class Build:
 
     def _forward(self, plan: Plan) -> None:
         """Records that come through another topic are first written to it."""
-        topic = plan.agent.topic
+        topic: Any = plan.agent.topic
         for step in plan.through:
             for name in topic.names:
                 sink = f"{plan.agent.name}.through.{step.name}.{name}"
@@ -180,7 +205,10 @@ class Build:
         )
 
     def _agent(self, plan: Plan, sources: list[Node]) -> AgentPart:
-        inputs: list[tuple[int, Any]] = []
+        agent, inputs = plan.agent, list[tuple[int, Any]]()
+        begin = Begin(self._app.id, agent.fun, agent.sinks)
+        if isinstance(agent.topic, Channel):
+            return AgentPart(agent.name, begin, (), agent.on_error, agent.timeout_s, agent.topic.name)
         for name in plan.source.names:
             node: Node = self._source(plan.source, name)
             if plan.key is not None:
@@ -188,8 +216,7 @@ class Build:
             if node not in sources:
                 sources.append(node)
             inputs.append((sources.index(node), Revive(plan.source.value_type)))
-        agent = plan.agent
-        return AgentPart(agent.name, Begin(agent.fun, agent.sinks), tuple(inputs), agent.on_error, agent.timeout_s)
+        return AgentPart(agent.name, begin, tuple(inputs), agent.on_error, agent.timeout_s)
 
     def _keyed(self, source: Node, plan: Plan, name: str) -> Node:
         """The records of a topic under the key of an agent, which others may be spread by too."""
@@ -205,9 +232,11 @@ class Build:
 
     def _topics(self, plans: list[Plan], all_: list[Plan]) -> list[Topic]:
         """Where a crew may send: what its agents are seen to use, and all topics that nobody takes."""
-        taken = {name for plan in all_ for name in (*plan.agent.topic.names, *plan.source.names)}
+        taken = set[str]().union(*(plan.taken for plan in all_))
         seen = [topic for plan in plans for topic in plan.topics]
         free = [topic for topic in self._app.topics if topic.name not in taken]
+        if any(plan.agent.yields for plan in plans):
+            free.append(Topic(self._app, (replies_topic(self._app.id),)))
         sends = [topic for topic in (*seen, *free) if topic.name not in taken or _sends(topic, plans)]
         return list({topic.name: topic for topic in sends}.values())
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from potok.app.agent import Agent
+from potok.app.channel import OnlyAgentsPut
 from potok.app.record import Record
 from potok.app.services import Services
 from potok.app.topic import Topic
@@ -108,7 +109,10 @@ def _topic(app: App, entity: str) -> Topic:
     if entity.startswith("@"):
         if entity[1:] not in app.agents:
             raise NoSuchThing("agent", entity[1:], sorted(app.agents))
-        return app.agents[entity[1:]].topic
+        found = app.agents[entity[1:]].topic
+        if not isinstance(found, Topic):
+            raise OnlyAgentsPut(found.name)
+        return found
     for topic in app.topics:
         if entity in topic.names:
             return topic

@@ -50,6 +50,7 @@ def converter(annotation: Any, *, coerce: bool = False) -> Convert:
     if origin is dict and len(arguments) == 2:
         return _values(converter(arguments[1], coerce=coerce))
     if isinstance(annotation, type) and hasattr(annotation, "from_data"):
+        annotation.prepare()  # type: ignore[attr-defined]
         return lambda value: value if isinstance(value, annotation) else annotation.from_data(value)
     kind = origin or annotation
     if coerce and kind in (int, float, str):

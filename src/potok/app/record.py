@@ -85,6 +85,12 @@ class Record(records.Record):
         made.__dict__.update(found)
         return made
 
+    @classmethod
+    def prepare(cls) -> None:
+        """Work out how values are read, where the names in the annotations mean something."""
+        _plan(cls)
+        _quick(cls)
+
     def asdict(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in vars(self).items()}
 
@@ -123,11 +129,13 @@ Plan = list[tuple[str, Convert, Any]]
 
 
 def _plan(cls: type[Record]) -> Plan:
-    """How each field is read, worked out with the first value."""
-    known = vars(cls).get("__plan__")
+    """How each field is read, worked out with the first value; a class that travels takes it along."""
+    known: Plan | None = vars(cls).get("__plan__")
     if known is None:
-        known = list(_planned(cls))
-        cls.__plan__ = known  # type: ignore[attr-defined]
+        # There before it is full, for a record may hold others of its class.
+        known = []
+        setattr(cls, "__plan__", known)  # noqa: B010
+        known += _planned(cls)
     return known
 
 

@@ -179,16 +179,17 @@ class Table:
     def as_dict(self) -> dict[Any, Any]:
         return dict(self.items())
 
-    def tumbling(self, size: Any, expires: Any = None, **_: Any) -> WindowedTable:
+    def tumbling(self, size: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
         """The same table with a row for each key and window of `size`.
 
         Args:
             size: How long a window is: a timedelta, or seconds.
             expires: How long after its end a window lives, by the clock of the stream; for ever if left out.
+            key_index: Not needed: `items()` finds all windows anyway.
         """
         return self._in_windows(size, size, expires)
 
-    def hopping(self, size: Any, step: Any, expires: Any = None, **_: Any) -> WindowedTable:
+    def hopping(self, size: Any, step: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
         """The same with windows that begin every `step`, so that a record belongs to several."""
         return self._in_windows(size, step, expires)
 

@@ -92,7 +92,6 @@ class Topic:
         partition: int | None = None,
         timestamp: float | datetime | None = None,
         headers: HeadersInput | None = None,
-        **_: Any,
     ) -> Awaitable[None]:
         """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably.
 

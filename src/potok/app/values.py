@@ -14,6 +14,7 @@ from potok.app.record import NAMESPACE, Record, model_named
 from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
+from potok.kernels.call import describe_error
 from potok.records.formats.format import format_named
 from potok.records.rows import rows_of
 from potok.records.schema import Schema
@@ -35,13 +36,19 @@ def schema_of(value_type: Any) -> Schema | None:
         raise
 
 
+def model_in(value_type: Any) -> type[Record] | None:
+    """A declared type, if it is a record class; it is made ready to travel."""
+    if not (isinstance(value_type, type) and issubclass(value_type, Record)):
+        return None
+    value_type.prepare()
+    return value_type
+
+
 class Revive:
     """Makes of a column of a topic what agents see: records, if the topic has a record class for a type."""
 
     def __init__(self, value_type: Any) -> None:
-        self._model: type[Record] | None = None
-        if isinstance(value_type, type) and issubclass(value_type, Record):
-            self._model = value_type
+        self._model = model_in(value_type)
 
     def __call__(self, column: Any) -> list[Any]:
         if isinstance(column, list):
@@ -59,6 +66,8 @@ class Revive:
             return model_of(item, self._model).from_data(item)
         except PotokError as error:
             return Unfit(error.message)
+        except Exception as error:  # noqa: BLE001 - a record class may do anything with what it is given
+            return Unfit(describe_error(error))
 
     def _structs(self, column: pa.StructArray, model: type[Record]) -> list[Any]:
         names = [field.name for field in column.type]
@@ -95,7 +104,7 @@ class Freeze:
     """A value as the data of a cell; a record of the declared class says nothing of its class."""
 
     def __init__(self, value_type: Any) -> None:
-        self._model = value_type if isinstance(value_type, type) and issubclass(value_type, Record) else None
+        self._model = model_in(value_type)
 
     def __call__(self, value: Any) -> Any:
         if type(value) in IMMUTABLE:
@@ -124,7 +133,7 @@ class Thaw:
     """The way back."""
 
     def __init__(self, value_type: Any) -> None:
-        self._model = value_type if isinstance(value_type, type) and issubclass(value_type, Record) else None
+        self._model = model_in(value_type)
 
     def __call__(self, data: Any) -> Any:
         if type(data) in IMMUTABLE:

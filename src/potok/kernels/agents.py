@@ -195,6 +195,7 @@ class _Batch:
         for agent in self.driven:
             if agent.hand:
                 await self._turns.take(agent, agent.hand[-1], END)
+                await self._channels(self.running.record)
 
     async def _record(self, number: int) -> None:
         port, row = self.places[number]
@@ -211,6 +212,21 @@ class _Batch:
                 else:
                     running.value = item
                     await self._turns.take(agent, number, item)
+                    if running.posted:
+                        await self._channels(number)
+
+    async def _channels(self, number: int) -> None:
+        """Give what was put into channels to who takes it, until nothing is left."""
+        running = self.running
+        while running.posted:
+            posted, running.posted = running.posted, []
+            for channel, item in posted:
+                for agent in self.driven:
+                    if agent.part.channel == channel:
+                        running.value = item
+                        before, running.posted = running.posted, []
+                        await self._turns.take(agent, number, item)
+                        running.posted = [*before, *running.posted]
 
     def _ahead_inputs(self) -> dict[int, AheadInput]:
         found: dict[int, AheadInput] = {}

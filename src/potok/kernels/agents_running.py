@@ -55,6 +55,8 @@ class Running:
         self.elsewhere: dict[str, str] = {}
         self.sent: list[Sent] = []
         self.undo: list[Undo] = []
+        self.posted: list[tuple[str, Any]] = []
+        """What was put into channels in this turn."""
         self.turn = NO_RECORD
         self.record = NO_RECORD
         self.timestamp = self.stream_time = 0
@@ -96,6 +98,7 @@ class Running:
     def take_back(self, sent: int) -> None:
         """Undo what was done since the last turn began; `sent` is how much had been sent by then."""
         del self.sent[sent:]
+        self.posted = []
         for entry, value, time, changed in reversed(self.undo):
             entry.value, entry.time, entry.changed = value, time, changed
         self.undo = []

@@ -17,12 +17,15 @@ from potok.records.formats.json_objects import plain
 _OPTIONS = (
     orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_NON_STR_KEYS
 )
+_TYPED_OPTIONS = (
+    orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATETIME
+)
 _PLAIN = (str, int, bool)
 
 
 def dump_typed_key(key: Any) -> bytes:
     """A key whose type is declared, and needed to read it back."""
-    return _canonical(key, plain, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
+    return _canonical(key, plain, _TYPED_OPTIONS)
 
 
 def dump_key(key: Any) -> bytes:

@@ -18,7 +18,7 @@ from potok.statements.results import ResultColumn, Row
 Writer = Callable[[Any], Any]
 
 _AS_IT_IS = (BOOLEAN, INT, BIGINT, VARCHAR, pa.null())
-_OPTIONS = orjson.OPT_NON_STR_KEYS
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 class RowWriter:

@@ -57,6 +57,8 @@ class AgentPart:
     inputs: tuple[tuple[int, Callable[[Any], list[Any]]], ...]
     on_error: Callable[[Any, BaseException], Any] | None = None
     timeout_s: float | None = 30.0
+    channel: str = ""
+    """In place of inputs, the channel whose values it takes."""
 
 
 @dataclass(frozen=True, slots=True)

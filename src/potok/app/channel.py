@@ -1,0 +1,50 @@
+"""Channels: what agents hand to each other in memory, within the record at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from potok.app.topic import DONE
+from potok.errors import QueryError
+from potok.kernels import agents_running
+from potok.kernels.agents_values import copied
+
+if TYPE_CHECKING:
+    from potok.app.app import App
+
+
+class OnlyAgentsPut(QueryError):
+    """A channel that was used from outside."""
+
+    def __init__(self, channel: str) -> None:
+        super().__init__(
+            f'channel "{channel}" is in the memory of agents, and lasts for one record',
+            hint="send to a topic instead: app.topic(...)",
+        )
+
+
+class Channel:
+    """Takes values from agents to an agent, in memory. What is put is dealt with before the next record is taken, and
+    stands or falls with that record.
+
+    >>> alerts = app.channel()
+    >>> await alerts.put(order)
+    """
+
+    def __init__(self, app: App, name: str) -> None:
+        self.app, self.name, self.names = app, name, (name,)
+
+    def __repr__(self) -> str:
+        return f'<Channel "{self.name}">'
+
+    def put(self, value: Any) -> Awaitable[None]:
+        running = agents_running.current
+        if running is None:
+            raise OnlyAgentsPut(self.name)
+        running.posted.append((self.name, copied(value)))
+        return DONE
+
+    def send(self, *, value: Any = None, **_: Any) -> Awaitable[None]:
+        """The same, as topics have it."""
+        return self.put(value)

@@ -79,10 +79,11 @@ def test_a_record_that_does_not_fit_its_class_is_a_dead_letter_of_its_topic() ->
     with InProcess(shop()) as driver:
         driver.send("orders", {"order_id": "o1"})
         driver.send("orders", b"{broken")
+        driver.send("orders", 3)
         driver.send("orders", order(1, "u1", 10.0))
         driver.run()
         assert driver.table("order_counts").all() == {"u1": 1}
-        assert driver.reasons() == [("orders", "decode"), ("orders", "decode")]
+        assert driver.reasons() == [("orders", "decode")] * 3
 
 
 def test_agents_that_share_a_table_take_turns_record_by_record_whatever_the_batches() -> None:
@@ -164,3 +165,110 @@ def test_an_app_goes_on_after_a_restart_with_what_it_kept() -> None:
         driver.send("orders", order(2, "u1", 10.0))
         driver.run()
         assert driver.table("order_counts").all() == {"u1": 2}
+
+
+def test_an_agent_and_a_stream_of_the_dsl_read_one_topic_in_one_query() -> None:
+    class Paid(faust.Record):
+        user: str
+        amount: float
+
+    app = faust.App("app")
+    topic, counts = app.topic("paid", key_type=str, value_type=Paid), app.Table("counts", default=int)
+    app.stream(topic).group_by(lambda k, v: v["user"]).sum("amount", name="sums")
+
+    @app.agent(topic)
+    async def count(stream: Any) -> None:
+        async for paid in stream:
+            counts[paid.user] += 1
+
+    with InProcess(app) as driver:
+        for amount in (1.5, 2.5):
+            driver.send("paid", {"user": "u", "amount": amount}, key="k")
+        driver.run()
+        assert (driver.table("sums").all(), driver.table("counts").all()) == ({"u": 4.0}, {"u": 2})
+
+
+def test_one_agent_takes_several_topics() -> None:
+    app = faust.App("app")
+    both, counts = app.topic("left", "right"), app.Table("counts", default=int)
+
+    @app.agent(both)
+    async def count(stream: Any) -> None:
+        async for event in stream.events():
+            counts[event.message.topic] += event.value
+
+    with InProcess(app) as driver:
+        driver.send("left", 1)
+        driver.send("right", 2)
+        driver.run()
+        assert driver.table("counts").all() == {"left": 1, "right": 2}
+
+
+def test_a_table_that_the_build_did_not_see_says_what_to_type() -> None:
+    app = faust.App("app")
+    topic, keyed = app.topic("numbers"), app.Table("keyed", default=int)
+    app.Table("hidden", default=int)
+
+    @app.agent(topic, key=lambda number: number)
+    async def count(stream: Any) -> None:
+        async for number in stream:
+            keyed[number] += 1
+            faust.Table(app, "hidden", default=int)[number] += 1
+
+    with InProcess(app) as driver:
+        driver.send("numbers", 1)
+        driver.run()
+        assert driver.table("keyed").all() == {}
+        assert "tables=[hidden]" in driver.dead_letters()[0].error
+
+
+def test_rows_can_be_iterated_deleted_and_looked_for_inside_an_agent() -> None:
+    app = faust.App("app")
+    topic, kept, out = app.topic("numbers"), app.Table("kept"), app.topic("out")
+
+    @app.agent(topic)
+    async def work(stream: Any) -> None:
+        async for number in stream:
+            if number < 0:
+                kept.pop(str(-number), None)
+            else:
+                kept[str(number)] = number
+            await out.send(value=[sorted(kept), sum(kept.values()), "1" in kept, kept.get("9", "no"), len(kept)])
+
+    for batch in (None, 1):
+        with InProcess(app) as driver:
+            for number in (1, 2, -1, -5):
+                driver.send("numbers", number)
+            driver.run(batch)
+            assert [record.value for record in driver.read("out")] == [
+                [["1"], 1, True, "no", 1],
+                [["1", "2"], 3, True, "no", 2],
+                [["2"], 2, False, "no", 1],
+                [["2"], 2, False, "no", 1],
+            ]
+
+
+@pytest.mark.parametrize("value_type", [None, Order])
+def test_what_an_agent_does_to_a_value_no_other_agent_sees(value_type: Any) -> None:
+    app = faust.App("app")
+    topic, out, kept = app.topic("orders", value_type=value_type), app.topic("out"), app.Table("kept", default=list)
+
+    def items_of(one: Any) -> Any:
+        return one["items"] if isinstance(one, dict) else one.items
+
+    @app.agent(topic)
+    async def first(stream: Any) -> None:
+        async for one in stream:
+            items_of(one).append("more")
+            kept["all"].append(print)
+
+    @app.agent(topic)
+    async def second(stream: Any) -> None:
+        async for one in stream:
+            await out.send(value=items_of(one))
+
+    with InProcess(app) as driver:
+        driver.send("orders", order(1, "u", 1.0))
+        driver.run()
+        assert [record.value for record in driver.read("out")] == [["book"]]
+        assert driver.reasons() == [("first", "error")]

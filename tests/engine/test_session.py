@@ -83,3 +83,7 @@ def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
     assert "TieredStopAtLevel=1" in options(Settings())
     assert "Tiered" not in options(Settings(spark={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}))
     assert "Tiered" not in options(Settings(master="spark://cluster:7077"))
+
+
+def test_kafka_is_not_read_by_the_older_reader() -> None:
+    assert "kafka" not in spark_conf(Settings())["spark.sql.sources.useV1SourceList"].split(",")

@@ -74,7 +74,7 @@ class Plan:
 
 
 def plan_of(agent: Agent) -> Plan:
-    found = used_objects(agent.fun, (Table, WindowedTable, Topic, Channel, Agent))
+    found = used_objects(agent.fun, (Table, WindowedTable, Topic, Channel, Agent), type(agent.app))
     tables = [item.table if isinstance(item, WindowedTable) else item for item in (*agent.tables, *found)]
     topics = [*agent.sinks, *agent.sends, *found]
     channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]

@@ -11,14 +11,15 @@ DEPTH = 4
 """How far calls and attributes are followed."""
 
 
-def used_objects(function: Any, kinds: tuple[type, ...]) -> list[Any]:
-    """The objects of some kinds that a function can reach, each once, in the order in which they are found."""
+def used_objects(function: Any, kinds: tuple[type, ...], apart: type) -> list[Any]:
+    """The objects of some kinds that a function can reach, each once, in the order in which they are found; not those
+    that it could only reach by something of the kind `apart`, which has them all."""
     found: list[Any] = []
     seen: set[int] = set()
     ahead: list[tuple[Any, int]] = [(function, 0)]
     while ahead:
         item, depth = ahead.pop(0)
-        if id(item) in seen:
+        if id(item) in seen or isinstance(item, apart):
             continue
         seen.add(id(item))
         if isinstance(item, kinds):

@@ -135,7 +135,11 @@ def _plan(cls: type[Record]) -> Plan:
         # There before it is full, for a record may hold others of its class.
         known = []
         setattr(cls, "__plan__", known)  # noqa: B010
-        known += _planned(cls)
+        try:
+            known += _planned(cls)
+        except BaseException:
+            delattr(cls, "__plan__")
+            raise
     return known
 
 

@@ -63,7 +63,12 @@ class Revive:
         if self._model is None:
             return copied(item) if type(item) is not dict or NAMESPACE not in item else thawed(item)
         try:
-            return model_of(item, self._model).from_data(item)
+            model = model_of(item, self._model) if type(item) is dict and NAMESPACE in item else self._model
+            fields = (made := model.from_data(item)).__dict__
+            for name, value in fields.items():
+                if type(value) not in IMMUTABLE:
+                    fields[name] = copied(value)
+            return made
         except PotokError as error:
             return Unfit(error.message)
         except Exception as error:  # noqa: BLE001 - a record class may do anything with what it is given

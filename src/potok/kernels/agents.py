@@ -164,10 +164,11 @@ class _Batch:
         self.driven = [Driven(part) for part in operator.agents]
         self.unfit: Errors = {}
         self.places = list(_in_order(records))
-        self._values = [
-            {port: revive(found.chunk.value) for port, revive in agent.part.inputs if (found := records[port])}
-            for agent in self.driven
-        ]
+        self._takers: dict[int, list[tuple[Driven, list[Any]]]] = {}
+        for agent in self.driven:
+            for port, revive in agent.part.inputs:
+                if (found := records[port]) is not None:
+                    self._takers.setdefault(port, []).append((agent, revive(found.chunk.value)))
         self._turns = Turns(self.running, careful=careful)
         agents_running.current = self.running
         try:
@@ -203,17 +204,15 @@ class _Batch:
         assert found is not None
         running.record, running.chunk, running.row = number, found.chunk, row
         running.timestamp, running.stream_time, running.key = found.times[row], found.stream_times[row], found.keys[row]
-        for agent, values in zip(self.driven, self._values, strict=True):
-            mine = values.get(port)
-            if mine is not None:
-                item = mine[row]
-                if type(item) is Unfit:
-                    self.unfit[number] = item.why
-                else:
-                    running.value = item
-                    await self._turns.take(agent, number, item)
-                    if running.posted:
-                        await self._channels(number)
+        for agent, values in self._takers[port]:
+            item = values[row]
+            if type(item) is Unfit:
+                self.unfit[number] = item.why
+                continue
+            running.value = item
+            await self._turns.take(agent, number, item)
+            if running.posted:
+                await self._channels(number)
 
     async def _channels(self, number: int) -> None:
         """Give what was put into channels to who takes it, until nothing is left."""
@@ -230,11 +229,10 @@ class _Batch:
 
     def _ahead_inputs(self) -> dict[int, AheadInput]:
         found: dict[int, AheadInput] = {}
-        for values in self._values:
-            for port, mine in values.items():
-                records = self.records[port]
-                assert records is not None
-                found.setdefault(port, AheadInput(records.keys, records.times, mine))
+        for port, takers in self._takers.items():
+            records = self.records[port]
+            assert records is not None
+            found[port] = AheadInput(records.keys, records.times, takers[0][1])
         return found
 
 

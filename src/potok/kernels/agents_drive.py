@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,27 +61,26 @@ class Driven:
     hand: list[int] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
 
-    async def give(self, item: Any) -> None:
-        """Hand over a record, and go on until the agent asks for another or ends; one that ended begins again."""
-        if self.coroutine is None:
-            self.inlet = Inlet()
-            self.coroutine = self.part.begin(self.inlet)
-            if await self._resume(None):
-                raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record')
-        await self._resume(item)
-
-    async def _resume(self, item: Any) -> bool:
-        """Whether the agent ended."""
-        assert self.coroutine is not None
+    async def begin(self) -> None:
+        """Begin the function of the agent, and go on until it asks for a record."""
+        self.inlet = Inlet()
+        self.coroutine = self.part.begin(self.inlet)
         try:
-            waits_for = self.coroutine.send(item)
-            if waits_for is not WAITING:
-                async with asyncio.timeout(self.part.timeout_s):
-                    await _until_waiting(self.coroutine, waits_for)
-        except StopIteration:
+            waits_for = self.coroutine.send(None)
+        except StopIteration as ended:
             self.coroutine = None
-            return True
-        return False
+            raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record') from ended
+        if waits_for is not WAITING:
+            await self.wait(waits_for)
+        if self.coroutine is None:
+            raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record')
+
+    async def wait(self, waits_for: Any) -> None:
+        """Wait for what the agent waits for, until it asks for a record or ends."""
+        assert self.coroutine is not None
+        async with asyncio.timeout(self.part.timeout_s):
+            if await _until_waiting(self.coroutine, waits_for):
+                self.coroutine = None
 
     def drop(self) -> None:
         """Forget the coroutine; what it does on the way out counts no more."""
@@ -92,23 +91,18 @@ class Driven:
 
 
 @types.coroutine
-def _until_waiting(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, None]:
-    """Hand what an agent waits for on to the event loop, until it waits for a record."""
+def _until_waiting(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, bool]:
+    """Hand what an agent waits for on to the event loop, until it asks for a record; whether it ended instead."""
     while waits_for is not WAITING:
         try:
-            got = yield waits_for
+            got, failed = (yield waits_for), None
         except BaseException as error:  # noqa: BLE001 - a future that failed, or a timeout: the agent hears of it
-            waits_for = _ended(lambda error=error: coroutine.throw(error))  # type: ignore[misc]
-        else:
-            waits_for = _ended(lambda got=got: coroutine.send(got))  # type: ignore[misc]
-
-
-def _ended(resume: Callable[[], Any]) -> Any:
-    """A generator may not raise StopIteration; an agent that ended begins again with the next record anyway."""
-    try:
-        return resume()
-    except StopIteration:
-        return WAITING
+            got, failed = None, error
+        try:
+            waits_for = coroutine.send(got) if failed is None else coroutine.throw(failed)
+        except StopIteration:
+            return True
+    return False
 
 
 class Turns:
@@ -127,9 +121,20 @@ class Turns:
         if item is not END:
             agent.hand.append(number)
         try:
-            await agent.give(item)
+            coroutine = agent.coroutine
+            if coroutine is None:
+                await agent.begin()
+                coroutine = agent.coroutine
+                assert coroutine is not None
+            waits_for = coroutine.send(item)
+            if waits_for is not WAITING:
+                await agent.wait(waits_for)
             if self._careful:
                 self._check()
+        except StopIteration:
+            # It ended, and begins again with the next record.
+            agent.coroutine = None
+            agent.hand.clear()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
             await self._fail(agent, error, sent)
         else:

@@ -7,13 +7,11 @@ import pyarrow as pa
 from potok.topology.nodes import Agents, AgentSends, AgentTable
 from potok.topology.step import Step, infer_step, windowed_key
 
-REASON = "an agent runs as Python"
-
 
 @infer_step.register
-def _agents(node: Agents, ups: list[Step]) -> Step:  # noqa: ARG001
+def _agents(node: Agents, ups: list[Step]) -> Step:
     topics = frozenset[str]().union(*(up.topics for up in ups))
-    return Step(None, None, (None,), REASON, rekeyed=True, topics=topics)
+    return Step(None, None, (None,), f"agents run as Python; {node.detail}", rekeyed=True, topics=topics)
 
 
 @infer_step.register

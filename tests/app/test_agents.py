@@ -272,3 +272,26 @@ def test_what_an_agent_does_to_a_value_no_other_agent_sees(value_type: Any) -> N
         driver.run()
         assert [record.value for record in driver.read("out")] == [["book"]]
         assert driver.reasons() == [("first", "error")]
+
+
+def test_what_an_agent_does_on_its_way_out_counts_no_more() -> None:
+    app = faust.App("app")
+    topic, out, counts = app.topic("numbers"), app.topic("out"), app.Table("counts", default=int)
+
+    @app.agent(topic)
+    async def work(stream: Any) -> None:
+        try:
+            async for number in stream:
+                counts["seen"] += 12 // number
+        finally:
+            counts["closed"] += 1
+            await out.send(value="closed")
+
+    for batch in (None, 1):
+        with InProcess(app) as driver:
+            for number in (12, 0, 6):
+                driver.send("numbers", number)
+            driver.run(batch)
+            assert driver.table("counts").all() == {"seen": 3}
+            assert driver.read("out") == []
+            assert driver.reasons() == [("work", "error")]

@@ -77,7 +77,7 @@ def test_a_window_goes_when_the_clock_has_passed_its_life_and_its_value_is_told(
         assert [(r.key, r.value) for r in driver.read("closed")] == [("u", {"start": 0.0, "end": 60.0, "clicks": 2})]
         driver.advance_to(10 * MINUTE)
         assert starts(driver) == []
-        assert len(driver.read("closed")) == 2
+        assert [record.timestamp_ms for record in driver.read("closed")] == [MINUTE - 1, 2 * MINUTE - 1]
 
 
 def test_a_record_whose_window_is_over_is_a_dead_letter() -> None:

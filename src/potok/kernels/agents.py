@@ -115,7 +115,7 @@ class DriveAgents(Operator):
     def _settle(self, batch: _Batch) -> None:
         for table, changes in batch.changes:
             table.write(changes)
-        for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.places, batch.running):
+        for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.places):
             self._push(topic, chunk)
         for number, (table, changes) in enumerate(batch.changes):
             if table.name in self._shown and changes:
@@ -184,7 +184,7 @@ class _Batch:
         finally:
             # Here, for what is left of them belongs to this event loop.
             for agent in self.driven:
-                agent.drop()
+                self._turns.drop(agent)
 
     async def _records(self) -> None:
         ahead = Ahead(self.running.app, self._tables.values(), self._ahead_inputs())
@@ -195,15 +195,22 @@ class _Batch:
             await self._record(number)
         for agent in self.driven:
             if agent.hand:
+                self._look_at(agent.hand[-1])
                 await self._turns.take(agent, agent.hand[-1], END)
                 await self._channels(self.running.record)
 
-    async def _record(self, number: int) -> None:
+    def _look_at(self, number: int) -> tuple[int, int]:
+        """Set what is at hand to a record."""
         port, row = self.places[number]
         found, running = self.records[port], self.running
         assert found is not None
         running.record, running.chunk, running.row = number, found.chunk, row
         running.timestamp, running.stream_time, running.key = found.times[row], found.stream_times[row], found.keys[row]
+        return port, row
+
+    async def _record(self, number: int) -> None:
+        running = self.running
+        port, row = self._look_at(number)
         for agent, values in self._takers[port]:
             item = values[row]
             if type(item) is Unfit:

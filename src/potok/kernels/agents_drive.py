@@ -83,7 +83,7 @@ class Driven:
                 self.coroutine = None
 
     def drop(self) -> None:
-        """Forget the coroutine; what it does on the way out counts no more."""
+        """Close the coroutine."""
         coroutine, self.coroutine = self.coroutine, None
         if coroutine is not None:
             with contextlib.suppress(Exception):
@@ -146,12 +146,20 @@ class Turns:
         text = describe_error(error)
         agent.errors |= dict.fromkeys(agent.hand, text)
         agent.hand.clear()
-        agent.drop()
+        self.drop(agent)
         if agent.part.on_error is not None:
             with contextlib.suppress(Exception):
                 told = agent.part.on_error(agent.part.name, error)
                 if asyncio.iscoroutine(told):
                     await told
+
+    def drop(self, agent: Driven) -> None:
+        """End an agent. What it does on the way out, in a `finally`, counts no more: it is not done for a record."""
+        running = self._running
+        running.turn += 1
+        running.undo, sent = [], len(running.sent)
+        agent.drop()
+        running.take_back(sent)
 
     def _check(self) -> None:
         """Raise if something that the record at hand has touched is no data."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from potok.kernels.agents_running import NO_RECORD, Running, Sent
+from potok.kernels.agents_running import NO_RECORD, Sent
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.agents_windows import OpenWindows
 from potok.kernels.aggregates import change
@@ -29,21 +29,22 @@ class Found(Protocol):
 
 
 def sent_chunks(
-    sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running
+    sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]]
 ) -> Iterator[tuple[int, Chunk]]:
     """What was sent to each topic, in the order of the records that led to it; what no record did comes last."""
     by_topic: dict[int, list[Sent]] = {}
     for item in sent:
         by_topic.setdefault(item[0], []).append(item)
     for topic, mine in sorted(by_topic.items()):
-        yield topic, _chunk(mine, records, places, running)
+        yield topic, _chunk(mine, records, places)
 
 
 def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running) -> Chunk:
     times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
     for number, (_, record, _, _, timestamp, _) in enumerate(sent):
         if record == NO_RECORD:
-            time = stream_time = running.timestamp
+            assert timestamp is not None
+            time = stream_time = timestamp
             lanes[number], offsets[number] = NO_LANE, number
         else:
             port, row = places[record]

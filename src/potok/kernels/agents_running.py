@@ -78,6 +78,8 @@ class Running:
         number = self._topics.get(topic)
         if number is None:
             raise NotSentFromHere(topic)
+        if timestamp is None and self.record == NO_RECORD:
+            timestamp = self.timestamp
         self.sent.append((number, self.record, key, value, timestamp, headers))
 
     @property

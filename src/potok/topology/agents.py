@@ -49,8 +49,9 @@ class AgentPart:
     """One agent.
 
     `begin` calls its function with a stream over an inlet, and returns the coroutine to be driven. `inputs` are the
-    numbers of the upstreams whose records it takes, each with what makes of a column what the agent sees: objects of its own, to change as it
-    likes.
+    numbers of the upstreams whose records it takes, each with what makes of a column what the agent sees: objects
+    of
+    its own, to change as it likes.
     """
 
     name: str

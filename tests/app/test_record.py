@@ -101,6 +101,21 @@ def test_a_value_comes_back_from_a_cell_as_it_was(value: Any) -> None:
     assert Thaw(None)(Freeze(None)(value)) == value
 
 
+class Home(Address):
+    street: str = ""
+
+
+def test_records_in_records_are_told_by_their_place_unless_they_are_of_another_class() -> None:
+    user = User("Ann", Address("Riga"), [Home("Oslo", None, "Main")])
+    data = Freeze(User)(user)
+    assert data["home"] == {"city": "Riga", "zip": None}
+    assert data["others"][0][NAMESPACE] == {"ns": "Home"}
+    assert Thaw(User)(data) == user
+    assert User.from_data(
+        {**DATA, "home": {"city": "X", "street": "Y", NAMESPACE: {"ns": "shop.Home"}}}
+    ).home == Address("X")
+
+
 def test_a_record_of_the_declared_class_says_nothing_of_its_class_and_another_does() -> None:
     assert NAMESPACE not in Freeze(Address)(Address("Riga"))
     assert Freeze(None)(Address("Riga"))[NAMESPACE] == {"ns": Address.__namespace__}

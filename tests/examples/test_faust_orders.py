@@ -22,7 +22,7 @@ def test_the_program_counts_sends_and_answers(spark: Any, tmp_path: Path) -> Non
         for number, amount in enumerate((50.0, 150.0, 200.0)):
             value = {"order_id": f"o{number}", "user_id": "ann", "amount": amount, "items": ["book"]}
             driver.send("orders", value, timestamp=number * HOUR // 2, partition=0)
-        driver.send("orders", {"order_id": "o9"})
+        driver.send("orders", {"order_id": "o9"}, timestamp=HOUR, partition=0)
         driver.run()
         windows = driver.table("hourly_stats").windows("ann")
         assert [(value["total"], value["count"]) for _, value in windows] == [(200.0, 2), (200.0, 1)]

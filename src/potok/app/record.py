@@ -53,7 +53,8 @@ class Record(records.Record):
         if options.get("validation"):
             cls.__post_init__ = _validate  # type: ignore[attr-defined]
         super().__init_subclass__(**options)
-        cls.__namespace__ = options.get("namespace") or f"{cls.__module__}.{cls.__qualname__}"
+        # Without the module, which has another name when the program is run than when it is imported.
+        cls.__namespace__ = options.get("namespace") or cls.__qualname__
         cls.__serializer__ = options.get("serializer") or cls.__serializer__
         cls.__coerces__ = options.get("coerce", cls.__coerces__)
         annotations = _annotations(cls)
@@ -68,6 +69,8 @@ class Record(records.Record):
             return data
         if not isinstance(data, dict):
             raise ValidationError(cls, {"": f"{data!r} is no object"[:200]})
+        if NAMESPACE in data and (model := _told_model(cls, data[NAMESPACE])) is not cls:
+            return model.from_data({name: value for name, value in data.items() if name != NAMESPACE})  # type: ignore[return-value]
         quick = _quick(cls)
         if quick is not None and (made := quick(data)) is not None:
             return made  # type: ignore[no-any-return]
@@ -88,8 +91,10 @@ class Record(records.Record):
     @classmethod
     def prepare(cls) -> None:
         """Work out how values are read, where the names in the annotations mean something."""
-        _plan(cls)
-        _quick(cls)
+        if len(_plan(cls)) == len(dataclasses.fields(cls)):
+            # Otherwise that is what somebody further up is doing, of a class that holds others of its kind.
+            _quick(cls)
+            nested_fields(cls)
 
     def asdict(self) -> dict[str, Any]:
         return {name: plain(value) for name, value in vars(self).items()}
@@ -152,6 +157,26 @@ def _planned(cls: type[Record]) -> Iterator[tuple[str, Convert, Any]]:
         optional = type(None) in typing.get_args(annotation) or field.default is None
         read = converter(annotation, coerce=cls.__coerces__)
         yield field.name, read if not optional else _or_none(read), missing if not optional else _optional(missing)
+
+
+def nested_fields(cls: type[Record]) -> dict[str, tuple[frozenset[type], Convert]]:
+    """The fields whose types name record classes: which, and how they are read."""
+    known: dict[str, tuple[frozenset[type], Convert]] | None = vars(cls).get("__nested__")
+    if known is None:
+        hints = typing.get_type_hints(cls)
+        named = {name: frozenset(record_types(hints[name])) for name in getattr(cls, "__record_fields__", ())}
+        readers = {name: read for name, read, _ in _plan(cls)}
+        known = {name: (kinds, readers[name]) for name, kinds in named.items() if kinds}
+        setattr(cls, "__nested__", known)  # noqa: B010
+    return known
+
+
+def record_types(annotation: Any) -> Iterator[type[Record]]:
+    """The record classes that an annotation names."""
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        yield annotation
+    for argument in typing.get_args(annotation):
+        yield from record_types(argument)
 
 
 _EXACT = (str, int, float, bool, list, dict)
@@ -225,12 +250,18 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _told_model(declared: type[Record], note: Any) -> type[Record]:
+    """The class that plain data says it is of, if that is one of the declared kind."""
+    found = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
+    return found if found is not None and issubclass(found, declared) else declared
+
+
 def model_named(namespace: str) -> type[Record] | None:
-    """The record class of a namespace, wherever it was defined."""
+    """The record class of a namespace, wherever it was defined; Faust puts the module before it."""
     ahead: list[type[Record]] = [Record]
     while ahead:
         found = ahead.pop()
-        if found.__namespace__ == namespace:
+        if namespace in (found.__namespace__, f"{found.__module__}.{found.__qualname__}"):
             return found
         ahead += found.__subclasses__()
     return None

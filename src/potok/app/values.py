@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.app.record import NAMESPACE, Record, model_named
+from potok.app.record import NAMESPACE, Record, model_named, nested_fields
 from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
@@ -20,6 +20,8 @@ from potok.records.rows import rows_of
 from potok.records.schema import Schema
 
 JSON = "json"
+
+NONE: frozenset[type] = frozenset()
 
 PLAIN = "dict"
 """The namespace of what is of no record class, where one was declared."""
@@ -63,8 +65,7 @@ class Revive:
         if self._model is None:
             return copied(item) if type(item) is not dict or NAMESPACE not in item else thawed(item)
         try:
-            model = model_of(item, self._model) if type(item) is dict and NAMESPACE in item else self._model
-            fields = (made := model.from_data(item)).__dict__
+            fields = (made := self._model.from_data(item)).__dict__
             for name, value in fields.items():
                 if type(value) not in IMMUTABLE:
                     fields[name] = copied(value)
@@ -96,15 +97,6 @@ def _plain_dict(row: Any) -> Any:
     return dict(row) if isinstance(row, dict) else row
 
 
-def model_of(data: Any, declared: type[Record]) -> type[Record]:
-    """The class that data says it is of, if that is one of the declared kind."""
-    note = data.get(NAMESPACE) if isinstance(data, dict) else None
-    if not isinstance(note, dict):
-        return declared
-    found = model_named(str(note.get("ns")))
-    return found if found is not None and issubclass(found, declared) else declared
-
-
 class Freeze:
     """A value as the data of a cell; a record of the declared class says nothing of its class."""
 
@@ -115,22 +107,30 @@ class Freeze:
         if type(value) in IMMUTABLE:
             return value
         if type(value) is self._model:
-            return {name: _frozen(item) for name, item in vars(value).items()}
+            return _fields(value)
         if self._model is not None and type(value) is dict:
             return {**_frozen(value), NAMESPACE: {"ns": PLAIN}}
         return _frozen(value)
 
 
-def _frozen(value: Any) -> Any:
+def _fields(record: Record) -> dict[str, Any]:
+    nested = nested_fields(type(record))
+    if not nested:
+        return {name: _frozen(item) for name, item in vars(record).items()}
+    return {name: _frozen(item, nested[name][0] if name in nested else NONE) for name, item in vars(record).items()}
+
+
+def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
+    """A value as data; records of the classes that are `told` by their place say nothing of their class."""
     if type(value) in IMMUTABLE:
         return value
     if isinstance(value, Record):
-        fields = {name: _frozen(item) for name, item in vars(value).items()}
-        return {**fields, NAMESPACE: {"ns": value.__namespace__}}
+        fields = _fields(value)
+        return fields if type(value) in told else {**fields, NAMESPACE: {"ns": value.__namespace__}}
     if type(value) is dict:
-        return {key: _frozen(item) for key, item in value.items()}
+        return {key: _frozen(item, told) for key, item in value.items()}
     if type(value) in (list, tuple, set):
-        return type(value)(map(_frozen, value))
+        return type(value)(_frozen(item, told) for item in value)
     return value
 
 
@@ -144,8 +144,14 @@ class Thaw:
         if type(data) in IMMUTABLE:
             return data
         if self._model is not None and type(data) is dict and NAMESPACE not in data:
-            return _made(self._model, {name: thawed(item) for name, item in data.items()})
+            return _thawed_record(self._model, data)
         return thawed(data)
+
+
+def _thawed_record(model: type[Record], data: dict[str, Any]) -> Record:
+    nested = nested_fields(model)
+    fields = {name: nested[name][1](item) if name in nested else thawed(item) for name, item in data.items()}
+    return _made(model, fields)
 
 
 def thawed(data: Any) -> Any:
@@ -154,11 +160,13 @@ def thawed(data: Any) -> Any:
         return data
     if type(data) is dict:
         note = data.get(NAMESPACE)
-        fields = {key: thawed(item) for key, item in data.items() if key != NAMESPACE}
         model = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
         if note is not None and model is None and note != {"ns": PLAIN}:
             raise SchemaError(f"no record class is called {note!r}", hint="import the module that defines it")
-        return fields if model is None else _made(model, fields)
+        fields = {key: item for key, item in data.items() if key != NAMESPACE}
+        if model is not None:
+            return _thawed_record(model, fields)
+        return {key: thawed(item) for key, item in fields.items()}
     if type(data) in (list, tuple, set):
         return type(data)(map(thawed, data))
     return data

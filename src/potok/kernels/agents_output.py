@@ -39,7 +39,7 @@ def sent_chunks(
         yield topic, _chunk(mine, records, places)
 
 
-def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]], running: Running) -> Chunk:
+def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]]) -> Chunk:
     times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
     for number, (_, record, _, _, timestamp, _) in enumerate(sent):
         if record == NO_RECORD:

@@ -72,3 +72,12 @@ def test_the_fields_that_are_looked_up_are_told(function: Any, fields: set[str])
 )
 def test_a_function_that_may_see_more_than_some_fields_is_given_all(function: Any) -> None:
     assert fields_read(function, 0) is None
+
+
+def test_what_is_called_may_be_an_object_that_cannot_be_remembered() -> None:
+    class Remembers(dict[str, int]):
+        def __call__(self, value: object) -> bool:
+            return value in self
+
+    found = Remembers()
+    assert (asks_no_attributes(found), only_looks_up(found), fields_read(found, 0)) == (False, False, None)

@@ -17,11 +17,16 @@ _ALL_NAMES = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "c
 _HARMLESS = (str, int, float, bool, len, abs, round, min, max, sum, sorted, repr, ord, chr)
 
 
-@lru_cache(maxsize=1024)
 def asks_no_attributes(function: Callable[..., Any]) -> bool:
     """Whether a plain dict does as well as one with attributes: only items, operators and harmless builtins are
     used."""
-    if type(function) is not FunctionType or function.__closure__ or function.__defaults__ or function.__kwdefaults__:
+    # What is called may be any object, and not all objects can be remembered.
+    return type(function) is FunctionType and _asks_no_attributes(function)
+
+
+@lru_cache(maxsize=1024)
+def _asks_no_attributes(function: FunctionType) -> bool:
+    if function.__closure__ or function.__defaults__ or function.__kwdefaults__:
         return False
     code = function.__code__
     if any(isinstance(constant, CodeType) for constant in code.co_consts):
@@ -29,22 +34,28 @@ def asks_no_attributes(function: Callable[..., Any]) -> bool:
     return all(_harmless(step, function.__globals__) for step in dis.get_instructions(code))
 
 
-@lru_cache(maxsize=1024)
 def only_looks_up(function: Callable[..., Any]) -> bool:
     """Whether, besides, it cannot change the dict that it is given."""
-    if not asks_no_attributes(function):
+    return type(function) is FunctionType and _only_looks_up(function)
+
+
+@lru_cache(maxsize=1024)
+def _only_looks_up(function: FunctionType) -> bool:
+    if not _asks_no_attributes(function):
         return False
     return not any(step.opname in _CHANGES for step in dis.get_instructions(function))
 
 
-@lru_cache(maxsize=1024)
 def fields_read(function: Callable[..., Any], position: int) -> frozenset[str] | None:
     """The names that a function looks up in one of its arguments, or None if it does anything else with it.
 
     `lambda k, v, total: total + v["amount"]` reads `amount` of its argument 1, so nothing else of `v` needs to travel.
     """
-    if type(function) is not FunctionType:
-        return None
+    return _fields_read(function, position) if type(function) is FunctionType else None
+
+
+@lru_cache(maxsize=1024)
+def _fields_read(function: FunctionType, position: int) -> frozenset[str] | None:
     code = function.__code__
     if position >= code.co_argcount or code.co_varnames[position] in code.co_cellvars or _ALL_NAMES & {*code.co_names}:
         return None

@@ -16,8 +16,8 @@ from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 from tests.kill.answer import same
 
-OF_KEYS = {"windowed", "session"}
-"""Formats that no value has."""
+NOT_OF_VALUES = {"windowed", "session", "none"}
+"""Formats that no value has, or that read none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ SAMPLES = {
     "float32": Sample(float, lambda n: struct.pack(">f", n), (b"\x00", bytes(8))),
     "float64": Sample(float, lambda n: struct.pack(">d", n), (b"\x00", bytes(4))),
     "raw": Sample(bytes, lambda n: b"%d" % n, ()),
+    "sql_json": Sample("N bigint", lambda n: b'{"n": %d}' % n, (b"{", b'{"N": "x"}', b"\xff", b"[]")),
+    "sql_delimited": Sample("N bigint, M bigint", lambda n: b"%d,%d" % (n, n), (b"x,1", b"1", b"1,2,3")),
+    "kafka": Sample(int, lambda n: struct.pack(">q", n), (b"\x00", bytes(4), bytes(9))),
+    "avro": Sample("N bigint", lambda n: bytes((2, 2 * n)), (b"\x02", b"\x06\x00", b"\x02\x80")),
+    "protobuf": Sample("N bigint", lambda n: bytes((8, n)), (b"\x08", b"\xff", b"\x0a\x05x")),
 }
 
 
@@ -52,7 +57,7 @@ def build(prefix: str) -> StreamsBuilder:
 
 @row("poison", "records that do not decode, in each format")
 def poison(scene: Scene) -> Proof:
-    missing = set(formats._FORMATS) - OF_KEYS - set(SAMPLES)
+    missing = set(formats._FORMATS) - NOT_OF_VALUES - set(SAMPLES)
     assert not missing, f"no poison for {missing}"
     prefix, url = f"{scene.name}-", f"file:{scene.directory / 'data'}"
     good: dict[str, Counter[bytes]] = {}

@@ -125,12 +125,13 @@ def stream_join(name: str) -> StreamsBuilder:
         within="5 minutes",
         grace="1 minute",
     )
-    joined.foreach(nothing)
+    joined.foreach(look)
     return builder
 
 
-def nothing(value: Any) -> None:
-    """What the hand-written query does with its output: it forgets it."""
+def look(value: Any) -> None:
+    """What the hand-written query does with its output: it looks at the fields of each row, and forgets them."""
+    _ = value["user_id"], value["amount"]
 
 
 @dataclass
@@ -145,7 +146,7 @@ def table_join(name: str) -> StreamsBuilder:
     users = builder.table("users", value=User)
     orders = builder.stream("orders", value=Order).select_key("user_id")
     joined = orders.join(users, lambda o, u: {"user_id": o["user_id"], "amount": o["amount"], "city": u["city"]})
-    joined.foreach(nothing)
+    joined.foreach(look)
     return builder
 
 

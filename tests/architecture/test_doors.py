@@ -25,7 +25,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     "uvicorn": WEB,
     "typer": TERMINAL,
     "rich": TERMINAL,
-    "sqlglot": ("sql/",),
     "pytest": ("testing/",),
     "hypothesis": (),
     "playwright": (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -142,8 +143,9 @@ class TailPush(Push):
         self._left -= len(taken)
         return taken
 
+    @abstractmethod
     def rows_of(self, block: Block) -> list[Row]:
-        raise NotImplementedError
+        """What a block of records comes to."""
 
     def close(self) -> None:
         self._subscription.close()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, NotRequired, Optional, TypedDict
 
+import cloudpickle
 import pyarrow as pa
 import pytest
 
@@ -154,3 +155,15 @@ def test_a_default_of_the_wrong_type_is_found_when_the_schema_is_made() -> None:
 
     with pytest.raises(SchemaError, match='default of field "n" is not of its type: expected bigint, got string "x"'):
         Schema.of(Wrong)
+
+
+def test_a_class_that_was_pickled_by_value_and_read_back_keeps_its_fields() -> None:
+    @dataclass
+    class Order:
+        user: str
+        tags: list[str] = field(default_factory=list)
+        retries: int = 3
+
+    before = Schema.of(Order)
+    assert cloudpickle.loads(cloudpickle.dumps(Order)) is Order  # and its fields are set anew
+    assert Schema.of(Order) == before

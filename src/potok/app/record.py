@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from potok.app.fields import Convert, FieldDescriptor, converter
 from potok.errors import SchemaError
 from potok.records import record as records
+from potok.records.annotations import NotGiven
 
 NAMESPACE = "__faust"
 """Where plain data says of which class it is, if that does not follow from its place."""
@@ -151,8 +152,8 @@ def _plan(cls: type[Record]) -> Plan:
 def _planned(cls: type[Record]) -> Iterator[tuple[str, Convert, Any]]:
     hints = typing.get_type_hints(cls, include_extras=True)
     for field in dataclasses.fields(cls):
-        default = field.default_factory if field.default is dataclasses.MISSING else _constant(field.default)
-        missing = default if default is not dataclasses.MISSING else _missing
+        default = field.default_factory if isinstance(field.default, NotGiven) else _constant(field.default)
+        missing = default if not isinstance(default, NotGiven) else _missing
         annotation = hints[field.name]
         optional = type(None) in typing.get_args(annotation) or field.default is None
         read = converter(annotation, coerce=cls.__coerces__)

@@ -33,6 +33,9 @@ _LISTS = {list, set, frozenset, tuple, collections.abc.Sequence, collections.abc
 _MAPS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 _UNTYPED = _LISTS | _MAPS | {Any, object, typing.List, typing.Dict}  # noqa: UP006 - the old spellings, unparametrised
 
+# A class that was pickled by value and read back in its own process has a copy of `MISSING` in its fields.
+NotGiven = type(dataclasses.MISSING)
+
 
 def schema_of_annotation(declared: object) -> Schema:
     """The schema of a Python type; `T | None` at the top means `T`, since any value may be null."""
@@ -133,10 +136,11 @@ def _defaults(model: Any) -> dict[str, Any]:
     for field in dataclasses.fields(model):
         if not field.init:
             continue
-        if field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory()
+        factory: Any = field.default_factory
+        if not isinstance(factory, NotGiven):
+            found[field.name] = factory()
         else:
-            found[field.name] = NO_DEFAULT if field.default is dataclasses.MISSING else field.default
+            found[field.name] = NO_DEFAULT if isinstance(field.default, NotGiven) else field.default
     return found
 
 

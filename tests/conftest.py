@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from potok.engine.connector import CHOICE
 from potok.log.kafka.errors import JarsNotFound
 from potok.log.kafka.jars import connector_jars
 from potok.settings import Settings
@@ -45,7 +46,7 @@ def spark() -> Iterator[SparkSession]:
 def connector() -> dict[str, str]:
     """Spark's connector to Kafka must be there when Spark starts."""
     try:
-        return {"spark.jars": ",".join(map(str, connector_jars(Settings.load().cache_path)))}
+        return {"spark.jars": ",".join(map(str, connector_jars(Settings.load().cache_path))), CHOICE: "connector"}
     except JarsNotFound:
         if os.environ.get("CI"):
             raise

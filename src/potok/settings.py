@@ -53,9 +53,16 @@ class Settings:
     idle_after_ms: int = 30_000
     """A partition read to its end for this long no longer holds the clock back."""
 
+    connect_timeout_ms: int = 2_000
+    """How long Kafka is waited for where nobody seems to be there; one that has answered before is waited for longer."""
+
     on_lost: str = "stop"
     """When the next records of a query were deleted before it came to them: `stop`, `jump` over them, or read the
     `archive`."""
+
+    reader: str = "client"
+    """Who fetches records from Kafka: the `client` inside the Python workers, or Spark's own `connector` in the JVM,
+    for logins that Java alone has."""
 
     spark_ui: bool = False
     """Serve Spark's own web page."""
@@ -113,7 +120,7 @@ _OTHER_VARIABLES = (
 )
 """Start like a setting, but belong to the tests, or are no business of a file."""
 
-_CHOICES = {"on_lost": ("stop", "jump", "archive")}
+_CHOICES = {"on_lost": ("stop", "jump", "archive"), "reader": ("client", "connector")}
 
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 

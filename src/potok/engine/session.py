@@ -116,7 +116,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     }
     if settings.master.startswith("local"):
         conf |= _LOCAL_CONF
-    if settings.broker.startswith("kafka:"):
+    if settings.broker.startswith("kafka:") and settings.reader == "connector":
         conf |= _connector_conf(settings)
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
@@ -126,16 +126,12 @@ def spark_conf(settings: Settings) -> dict[str, str]:
 
 
 def _connector_conf(settings: Settings) -> dict[str, str]:
-    """Spark's connector to Kafka, fetched on first use. Without it batches are read by the client in Python."""
-    from potok.log.kafka.errors import JarsNotFound
+    """Spark's connector to Kafka, fetched on first use."""
+    from potok.engine.connector import CHOICE
     from potok.log.kafka.jars import connector_jars
 
-    try:
-        jars = connector_jars(settings.cache_path)
-    except JarsNotFound as error:
-        log.warning("reading Kafka in Python, which is slower: %s", error)
-        return {}
-    return {"spark.jars": ",".join(map(str, jars)), "spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
+    jars = ",".join(map(str, connector_jars(settings.cache_path)))
+    return {"spark.jars": jars, CHOICE: "connector", "spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 
 
 def _lean_options(master: str, given: str) -> list[str]:

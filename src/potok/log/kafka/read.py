@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -105,7 +107,10 @@ class Reader:
             # The end of a partition is told by an empty answer, and that should not keep us waiting. It costs nothing:
             # a consumer at rest asks for nothing.
             fetch_wait_max_ms=0,
-            queued_max_messages_kbytes=16 << 10,
+            # What was fetched beyond the end of a range is thrown away, so little is fetched ahead. Whoever has that
+            # much looks soon again whether there is room: by default it would look once a second.
+            queued_max_messages_kbytes=4 << 10,
+            fetch_queue_backoff_ms=1,
         )
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -134,10 +139,12 @@ class Reader:
             # Asked for many, the client waits until it has them all: so first for those at hand, then for a single one.
             wanted = min(_PIECE, end - position)
             messages = self._consumer.consume(wanted, 0) or self._consumer.consume(1, _WAIT_S)
-            records = [message for message in messages if message.error() is None]
-            for message in messages:
-                if (error := message.error()) is not None:
-                    position = max(position, self._at_end(error, message, topic, partition, end))
+            records = messages
+            if any(map(Message.error, messages)):
+                records = [message for message in messages if message.error() is None]
+                for message in messages:
+                    if (error := message.error()) is not None:
+                        position = max(position, self._at_end(error, message, topic, partition, end))
             if records:
                 position = max(position, _offset(records[-1]) + 1)
                 if position > end:
@@ -166,17 +173,26 @@ class Reader:
 
 def read_batch(messages: list[Message]) -> pa.RecordBatch:
     """Records as a batch of READ_SCHEMA. Kafka keeps one time for each; that is when it came, as far as can be told."""
-    times = pa.array([message.timestamp()[1] for message in messages], pa.int64())
-    headers = [message.headers() for message in messages]
+    count = len(messages)
+    times = pa.array(np.fromiter((message.timestamp()[1] for message in messages), np.int64, count))
+    headers = list(map(Message.headers, messages))
+    headers_type = READ_SCHEMA.field("headers").type
     columns = [
-        pa.array([message.key() for message in messages], pa.binary()),
-        pa.array([message.value() for message in messages], pa.binary()),
+        pa.array(list(map(Message.key, messages)), pa.binary()),
+        pa.array(list(map(Message.value, messages)), pa.binary()),
         times,
         times,
-        pa.array(_listed(headers), READ_SCHEMA.field("headers").type),
-        pa.array([message.offset() for message in messages], pa.int64()),
+        pa.array(_listed(headers), headers_type) if any(headers) else pa.nulls(count, headers_type),
+        pa.array(_offsets(messages)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=READ_SCHEMA)
+
+
+def _offsets(messages: list[Message]) -> npt.NDArray[np.int64]:
+    first, last = _offset(messages[0]), _offset(messages[-1])
+    if last - first + 1 == len(messages):
+        return np.arange(first, last + 1, dtype=np.int64)
+    return np.fromiter(map(_offset, messages), np.int64, len(messages))
 
 
 def _listed(headers: Sequence[object]) -> list[list[dict[str, object]] | None]:

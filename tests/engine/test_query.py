@@ -10,8 +10,8 @@ import pytest
 
 import potok
 from potok import StreamsBuilder, session
+from potok.engine.batch_loop import QueryFailed
 from potok.engine.lock import QueryAlreadyRuns
-from potok.engine.query import QueryFailed
 from potok.log.open import open_broker
 from potok.views.progress import read_progress
 

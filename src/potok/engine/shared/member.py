@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from potok.engine.batch import BatchRunner
+from potok.engine.batch_loop import QueryFailed
 from potok.engine.beginning import Places, protect
 from potok.engine.cause import cause_of
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
 from potok.engine.prepare import Prepared, prepare
-from potok.engine.query import PROTECT_EVERY_S, QueryFailed
+from potok.engine.query import PROTECT_EVERY_S
 from potok.engine.reach import check_reach, on_one_machine
 from potok.engine.shared.fairness import FIRST, SharedPace
 from potok.engine.shared.roll import Listed

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import Places
 from potok.engine.checkpoint import check_checkpoint, drop_unbegun
 from potok.engine.lock import QueryLock
 from potok.engine.prepare import Buildable, topology_of
 from potok.engine.session import spark_session
-from potok.engine.shared.batch_loop import BatchLoop
 from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotFailed, NotMember, NotRunning
 from potok.engine.shared.joint_batch import Committed, JointBatch
 from potok.engine.shared.member import Member, MemberState, MemberStatus

@@ -6,12 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from potok.engine.cause import cause_of
-from potok.engine.query import START_PATIENCE_S, QueryFailed, StopAtBoundary
 from potok.engine.signals import held_signals
-from potok.errors import PotokError
+from potok.errors import PotokError, QueryError
 from potok.log.failpoint import failpoint
 
 if TYPE_CHECKING:
@@ -21,10 +20,28 @@ if TYPE_CHECKING:
     from potok.engine.source import Decides
 
 LOOK_S = 0.02
+START_PATIENCE_S = 30.0
+
+
+class StopAtBoundary(Exception):
+    """Ends Spark's query before a batch begins; the batch is begun again at the next start."""
+
+
+class QueryFailed(QueryError):
+    """A batch that Spark could not finish."""
+
+    def __init__(self, query: str, cause: str) -> None:
+        super().__init__(
+            f'query "{query}" failed: {cause}',
+            hint="nothing of the batch is visible; start the query again to retry it",
+        )
 
 
 class BatchLoop:
-    """Calls `work` with the number of each batch, under `boundary`, `after` without it, and `close` at the end."""
+    """Calls `work` with the number of each batch, under `boundary`, `after` without it, and `close` at the end.
+
+    The end comes when it is stopped, when Spark's query fails, or when there is `finished`, between two batches.
+    """
 
     def __init__(
         self,
@@ -32,13 +49,14 @@ class BatchLoop:
         directory: Path,
         *,
         work: Callable[[int], None],
-        after: Callable[[], None],
         close: Callable[[PotokError | None], None],
+        after: Callable[[], None] = lambda: None,
+        finished: Callable[[], bool] | None = None,
     ) -> None:
         self.name, self.directory = name, directory
         self.boundary = threading.Lock()
         """Whoever holds it is between two batches."""
-        self._work, self._after, self._close = work, after, close
+        self._work, self._close, self._after, self._finished = work, close, after, finished
         self._stopping = False
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -85,11 +103,20 @@ class BatchLoop:
 
     def _wait_for_end(self) -> None:
         assert self._query is not None
-        while self._query.isActive and not self._stopping:
+        while self._query.isActive and not self._stopping and not self._is_finished():
             time.sleep(LOOK_S)
 
+    def _is_finished(self) -> bool:
+        if self._finished is None:
+            return False
+        with self.boundary:
+            return self._finished()
+
     def _halt(self) -> None:
-        """As `Query` does: not in the middle of a job, and not before the source is polled."""
+        """Stop Spark's query between two batches: to interrupt one in the middle of a job ends badly.
+
+        Nor is it stopped before it has begun to poll: the process of its source would miss its peer, and say so.
+        """
         assert self._query is not None
         with self.boundary:
             self._stopping = True
@@ -108,6 +135,10 @@ class BatchLoop:
         if spark_error is None or StopAtBoundary.__name__ in str(spark_error):
             return None
         return QueryFailed(self.name, cause_of(spark_error))
+
+    def progress(self) -> list[Any]:
+        """Spark's own reports of the latest batches."""
+        return [] if self._query is None else list(self._query.recentProgress)
 
     def stop(self) -> None:
         """Stop at the next boundary, and wait for it."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.engine.query import QueryFailed, StopAtBoundary
-from potok.engine.shared.batch_loop import BatchLoop
+from potok.engine.batch_loop import BatchLoop, QueryFailed, StopAtBoundary
 from potok.errors import LogError, PotokError
 
 
@@ -99,3 +98,33 @@ def test_books_that_cannot_be_closed_are_told_too(tmp_path: Path) -> None:
     loop._watch()
     with pytest.raises(LogError, match="the home is away"):
         loop.wait(0)
+
+
+def test_it_ends_when_it_is_finished_and_closes_between_two_batches(tmp_path: Path) -> None:
+    held: list[bool] = []
+
+    def finished() -> bool:
+        held.append(loop.boundary.locked())
+        return True
+
+    query = SparkQuery()
+    loop = BatchLoop("orders", tmp_path, work=lambda _: None, close=lambda _: None, finished=finished)
+    found: Any = loop
+    found._query = query
+    loop._watch()
+    assert loop.wait(0)
+    assert (held, query.isActive) == ([True], False)
+
+
+def test_an_error_while_it_is_watched_stops_the_query_and_is_raised_by_wait(tmp_path: Path) -> None:
+    def finished() -> bool:
+        raise LogError("the home is away", hint="")
+
+    query = SparkQuery()
+    loop = BatchLoop("orders", tmp_path, work=lambda _: None, close=lambda _: None, finished=finished)
+    found: Any = loop
+    found._query = query
+    loop._watch()
+    with pytest.raises(LogError, match="the home is away"):
+        loop.wait(0)
+    assert not query.isActive

@@ -18,7 +18,20 @@ from pathlib import Path
 
 from rich.table import Table
 
-from benchmarks import algebra, foundation, guarantees, kafka, latency, log, serving, shared, sql
+from benchmarks import (
+    algebra,
+    app_page,
+    faust_kill,
+    faust_rate,
+    foundation,
+    guarantees,
+    kafka,
+    latency,
+    log,
+    serving,
+    shared,
+    sql,
+)
 from benchmarks.bench import Bench, Row, console
 
 ROWS: dict[str, Callable[[Bench], Row]] = {
@@ -46,12 +59,17 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "latency_p50": latency.median,
     "latency_p99": latency.slowest,
     "sql_ctas": sql.ctas,
+    "sql_plan": sql.plan,
     "shared": shared.together,
     "shared_idle": shared.idle,
     "pull_p50": serving.median,
     "pull_p99": serving.slowest,
     "pull_rate": serving.rate,
     "push_p99": serving.push,
+    "app_page": app_page.slowest,
+    "faust_one": faust_rate.one,
+    "faust_spread": faust_rate.spread,
+    "faust_kill": faust_kill.kill,
 }
 
 

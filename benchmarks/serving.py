@@ -5,8 +5,6 @@ Server, feeder and clients are processes of their own, as they would be elsewher
 
 from __future__ import annotations
 
-import asyncio
-import json
 import random
 import socket
 import subprocess
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.bench import Bench, Row, console
 from benchmarks.measure import wait_for_quiet
+from benchmarks.row_client import ask, rows_of
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
 from potok.records.log_record import LogRecord
@@ -26,8 +25,9 @@ from potok.views.ledger_view import read_entry
 
 USERS = 50_000
 BLOCK, MOST_WAITING = 10_000, 400_000
-WARM_UP, REQUESTS = 300, 3_000
-CLIENTS, EACH = 16, 1_000
+WARM_UP, REQUESTS = 300, 20_000
+CLIENTS, EACH = 16, 3_000
+"""For several seconds, so that batches begin and end meanwhile."""
 CHANGES = 200
 P50_MS, P99_MS, RATE, PUSH_MS = 3.0, 20.0, 2_000.0, 50.0
 PATIENCE_S = 180.0
@@ -39,22 +39,26 @@ QUERY = "CTAS_TOTALS_1"
 
 
 def median(bench: Bench) -> Row:
-    with _served(bench, load=True) as (port, _):
-        times = asyncio.run(_ask(port, 1, WARM_UP + REQUESTS))[WARM_UP:]
+    times = _alone(bench)
     return _row("a row by key over HTTP under load, p50", _at(times, 0.50), P50_MS)
 
 
 def slowest(bench: Bench) -> Row:
-    with _served(bench, load=True) as (port, _):
-        times = asyncio.run(_ask(port, 1, WARM_UP + REQUESTS))[WARM_UP:]
+    times = _alone(bench)
     return _row("a row by key over HTTP under load, p99", _at(times, 0.99), P99_MS)
 
 
+def _alone(bench: Bench) -> list[float]:
+    """The times of one client's requests."""
+    with _served(bench, load=True) as (port, broker), _at_work(broker):
+        return _ask(port, 1, WARM_UP + REQUESTS)[WARM_UP:]
+
+
 def rate(bench: Bench) -> Row:
-    with _served(bench, load=True) as (port, _):
-        asyncio.run(_ask(port, CLIENTS, WARM_UP // CLIENTS))
+    with _served(bench, load=True) as (port, broker), _at_work(broker):
+        _ask(port, CLIENTS, WARM_UP // CLIENTS)
         began = time.perf_counter()
-        times = asyncio.run(_ask(port, CLIENTS, EACH))
+        times = _ask(port, CLIENTS, EACH)
         found = len(times) / (time.perf_counter() - began)
     what = f"rows by key over HTTP under load, {CLIENTS} clients"
     return Row(what, found, RATE, "requests/s", 1.0, smaller_is_better=False, tries=[found / RATE])
@@ -120,26 +124,18 @@ def _wait(broker: EmbeddedBroker) -> None:
         time.sleep(0.05)
 
 
-async def _ask(port: int, clients: int, each: int) -> list[float]:
-    """The times of all requests, in milliseconds. Plain sockets: a client library would be most of what is measured."""
-    times: list[float] = []
-    await asyncio.gather(*(_client(port, each, times) for _ in range(clients)))
-    return times
+@contextmanager
+def _at_work(broker: EmbeddedBroker) -> Iterator[None]:
+    """Raises unless batches are committed meanwhile, and more waits in the end: else there was no load."""
+    before = read_entry(broker, QUERY)
+    yield
+    after = read_entry(broker, QUERY)
+    if before is None or after is None or after.batch == before.batch or not _waiting(broker):
+        raise RuntimeError("the query had nothing to do while it was asked")
 
 
-async def _client(port: int, count: int, times: list[float]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for _ in range(count):
-        user = f"u{random.randrange(USERS)}"
-        began = time.perf_counter()
-        writer.write(f"GET /tables/totals/{user} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        body = await reader.readexactly(length)
-        times.append((time.perf_counter() - began) * 1000)
-        if b" 200 " not in head[:20] or json.loads(body)["USER_ID"] != user:
-            raise RuntimeError(f"a wrong answer: {body!r}")
-    writer.close()
+def _ask(port: int, clients: int, each: int) -> list[float]:
+    return ask(port, clients, each, rows_of("totals", "USER_ID", "u", USERS))
 
 
 def _changes(port: int, broker: EmbeddedBroker) -> list[float]:

@@ -1,9 +1,29 @@
-"""SQL against the same written in PySpark by hand."""
+"""SQL against the same written in PySpark by hand; and how long a statement takes before anything runs."""
 
 from __future__ import annotations
 
+import statistics
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
 from benchmarks.bench import Bench, Row, speed
 from benchmarks.foundation import inputs
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.sql.errors import SqlError
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.statements.books import EMPTY, Books
+from potok.statements.command_log import Command
+from potok.statements.pull import check_pull
+from potok.statements.push import check_push
+from potok.statements.session import CHANGES
+
+CASES = Path(__file__).parents[1] / "tests" / "sql" / "cases"
+PLAN_MS = 50.0
+TRIES = 3
 
 
 def ctas(bench: Bench) -> Row:
@@ -14,3 +34,46 @@ def ctas(bench: Bench) -> Row:
         lambda: speed(bench.handwritten("ctas", files)),
         2.0,
     )
+
+
+def plan(bench: Bench) -> Row:
+    """The statement of all scripts in the tests that takes longest to parse and to plan, in CPU time."""
+    slowest, text = max(planned())
+    what = f"SQL: parse and plan a statement, the slowest of all: {' '.join(text.split())[:40]}"
+    return Row(what, slowest, PLAN_MS, "ms", 1.0, smaller_is_better=True)
+
+
+def planned() -> Iterator[tuple[float, str]]:
+    """Milliseconds for each statement, the middle of a few tries; a script ends where one is refused."""
+    with tempfile.TemporaryDirectory() as directory:
+        broker = EmbeddedBroker.shared(Path(directory))
+        for script in _scripts():
+            books = EMPTY
+            try:
+                for parsed in parse_script(script):
+                    tries = [_one(parsed.text, books, broker) for _ in range(TRIES)]
+                    books = tries[-1][1]
+                    yield statistics.median(took for took, _ in tries), parsed.text
+            except SqlError:
+                continue
+        broker.close()
+
+
+def _scripts() -> Iterator[str]:
+    for file in sorted(CASES.glob("*.toml")):
+        told = tomllib.loads(file.read_text())
+        for case in told["case"]:
+            given = "".join(told["sources"][name] for name in case.get("given", []))
+            asked = "".join(query["sql"] for query in case.get("queries", []))
+            yield given + case["sql"] + asked
+
+
+def _one(text: str, books: Books, broker: EmbeddedBroker) -> tuple[float, Books]:
+    began = time.process_time()
+    (parsed,) = parse_script(text)
+    after, statement = books, parsed.statement
+    if isinstance(statement, CHANGES):
+        after = books.after(parsed, Command(len(books.queries), text, f"Q_{len(books.queries)}", {}), broker)
+    elif isinstance(statement, ast.Query):
+        (check_pull if statement.query.emit is None else check_push)(books.catalog, statement.query)
+    return (time.process_time() - began) * 1_000, after

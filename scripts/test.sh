@@ -10,7 +10,8 @@ fi
 ./scripts/check.sh
 printf '\n== tests\n'
 if [ $# -eq 0 ]; then
-  set -- -n 2 --dist loadgroup
+  .venv/bin/python tests/class_archive.py
+  set -- -n 2 --dist loadgroup --no-loadscope-reorder
 fi
 .venv/bin/python -m pytest "$@"
 printf '\nformat, lint, types and tests: all passed\n'

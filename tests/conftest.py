@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+import class_archive
 from potok.engine.connector import CHOICE
 from potok.log.kafka.errors import JarsNotFound
 from potok.log.kafka.jars import connector_jars
@@ -25,12 +26,17 @@ if TYPE_CHECKING:
 SLOW = ("kafka", "spark", "kill", "browser")
 """Marks, in the order in which their tests run, after all the others."""
 
+LONGEST = ("spark", "kill", "kafka", "browser")
+"""The order among several workers, before all the others: those are small, and let the workers end at one time."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 # A loaded machine is no reason to fail.
 hypothesis.settings.register_profile("potok", deadline=None)
 hypothesis.settings.load_profile("potok")
+
+class_archive.use()
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +73,7 @@ def find_browser() -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for needed in ("kafka", "spark"):
             if needed in getattr(item, "fixturenames", ()):
@@ -78,7 +84,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # kill have processes of their own.
             group = f"kill {item.path.name}" if slow[-1] == "kill" else slow[-1]
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: max((n for n, mark in enumerate(SLOW, 1) if item.get_closest_marker(mark)), default=0))
+    items.sort(key=_turn_of_many if getattr(config.option, "loadgroup", False) else _turn)
+
+
+def _slowest(item: pytest.Item) -> str:
+    """The last of the marks for slow tests that a test has."""
+    return next((mark for mark in reversed(SLOW) if item.get_closest_marker(mark)), "")
+
+
+def _turn(item: pytest.Item) -> int:
+    return ("", *SLOW).index(_slowest(item))
+
+
+def _turn_of_many(item: pytest.Item) -> int:
+    return (*LONGEST, "").index(_slowest(item))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

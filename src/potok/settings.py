@@ -54,7 +54,7 @@ class Settings:
     """A partition read to its end for this long no longer holds the clock back."""
 
     connect_timeout_ms: int = 2_000
-    """How long Kafka is waited for where nobody seems to be there; one that has answered before is waited for longer."""
+    """How long Kafka is waited for where nobody seems to be there; one that has answered is waited for longer."""
 
     on_lost: str = "stop"
     """When the next records of a query were deleted before it came to them: `stop`, `jump` over them, or read the

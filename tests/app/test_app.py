@@ -151,7 +151,9 @@ def test_timers_are_called_again_also_after_they_raised() -> None:
 
 def test_options_of_faust_that_do_nothing_are_said_and_others_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "potok.app"):
-        faust.App("app", topic_partitions=8)
-    assert 'app "app": topic_partitions= not used here' in caplog.text
+        faust.App("app", topic_replication_factor=8)
+    assert 'app "app": topic_replication_factor= not used here' in caplog.text
     with pytest.raises(PotokError, match="no option topic_partition="):
         faust.App("app", topic_partition=8)
+    with pytest.raises(PotokError, match="broker_credentials= is not taken"):
+        faust.App("app", broker_credentials="secret")

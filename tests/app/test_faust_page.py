@@ -1,44 +1,57 @@
-"""The page for those who come from Faust: each name in its table is there."""
+"""The page for those who come from Faust: its table is made from the code, and each name in it means what it says."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import potok.app as faust
-from potok.app.channel import Channel
-from potok.app.windowed import WindowedTable, WindowSet
+from potok.app.coming_from_faust import DIFFERS, NAMES, holders, is_there, rows, table
+from potok.app.refused import REFUSED
+from potok.errors import PotokError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "faust.md").read_text()
 
-HOLDERS: dict[str, Any] = {
-    "app": faust.App,
-    "Agent": faust.Agent,
-    "Channel": Channel,
-    "Event": faust.Event,
-    "Record": faust.Record,
-    "Stream": faust.Stream,
-    "Table": faust.Table,
-    "Topic": faust.Topic,
-    "WindowSet": WindowSet,
-}
+
+def test_the_table_of_the_page_is_that_of_the_code() -> None:
+    assert table() in PAGE, "run python -m potok.app.coming_from_faust, and put it under Every name"
 
 
-def names() -> list[str]:
-    rows = PAGE.partition("## Every name")[2].splitlines()
-    firsts = [row.split("|")[1] for row in rows if row.startswith("| `")]
-    return [name for first in firsts for name in re.findall(r"`([A-Za-z_.]+)`", first)]
+def test_there_are_hundreds_of_names_and_each_is_there_or_says_what_to_do_instead() -> None:
+    found = list(rows())
+    assert len(found) > 400
+    assert len({row.name for row in found}) == len(found)
+    assert all(row.differs for row in found if row.here == "refused")
 
 
-def test_the_table_has_names() -> None:
-    assert len(names()) > 40
+def test_nothing_is_said_of_a_name_that_is_not_in_the_table() -> None:
+    known = {f"{group}.{name}" for group, names in NAMES.items() for name in names}
+    assert sorted(set(DIFFERS) - known) == []
+    groups = {"WindowedTable": "WindowWrapper"}
+    refused = {f"{groups.get(group, group)}.{name}" for group, names in REFUSED.items() for name in names}
+    assert sorted(refused - known) == ["WindowWrapper.join", "WindowWrapper.left_join"]
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_name_of_the_table_is_there(name: str) -> None:
-    holder, dot, member = name.partition(".")
-    found = hasattr(HOLDERS[holder], member) if dot else hasattr(faust, name) or hasattr(WindowedTable, name)
-    assert found, name
+def test_what_differs_is_said_of_names_that_are_there() -> None:
+    found = holders()
+    assert [name for name in DIFFERS if not is_there(found[name.rpartition(".")[0]], name.rpartition(".")[2])] == []
+
+
+@pytest.mark.parametrize("group", ["App", "Topic", "Channel", "Agent", "Table", "WindowWrapper", "Service"])
+def test_a_name_that_is_refused_raises_with_what_to_do_instead(group: str) -> None:
+    holder: Any = holders()[group]
+    refused = REFUSED["WindowedTable" if group == "WindowWrapper" else group]
+    names = [name for name in refused if not is_there(holder, name)]
+    assert names
+    for name in names:
+        with pytest.raises(PotokError, match="is not here") as caught:
+            getattr(holder, name)
+        assert caught.value.hint == refused[name]
+
+
+def test_a_name_of_the_package_that_is_refused_cannot_be_imported_and_says_why() -> None:
+    for name in REFUSED["faust"]:
+        with pytest.raises(ImportError, match="is not here"):
+            getattr(faust, name)

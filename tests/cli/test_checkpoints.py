@@ -9,6 +9,7 @@ import pytest
 from kernels.in_process import InProcess
 from potok import StreamsBuilder, tumbling
 from potok.engine.ledger import Ledger
+from potok.engine.lock import QueryLock
 from potok.state.offsets import Offsets
 
 
@@ -55,6 +56,21 @@ def test_every_query_is_listed_with_its_last_batch(potok, data: Path) -> None:
     assert heading.split()[:4] == ["query", "state", "start", "batch"]
     assert line.split()[0] == "shop"
     assert "batch 3, 1 record" in line
+
+
+def test_a_query_runs_as_long_as_somebody_holds_its_lock(potok, data: Path) -> None:
+    def state() -> str:
+        (row,) = potok("--broker", str(data), "checkpoints", "list", "--json").objects
+        return str(row["state"])
+
+    assert state() == "died"
+    lock = QueryLock(data / "queries" / "shop", "shop")
+    assert state() == "starting"
+    left = (data / "queries" / "shop" / "lock").read_text()
+    lock.release()
+    # What a killed process leaves behind, after its number has become somebody else's.
+    (data / "queries" / "shop" / "lock").write_text(left)
+    assert state() == "died"
 
 
 def test_one_is_shown_with_all_that_the_ledger_says(potok, data: Path) -> None:

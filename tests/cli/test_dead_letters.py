@@ -60,6 +60,14 @@ def test_a_list_is_narrowed(letters, words: tuple[str, ...], reasons: list[str])
     assert sorted(letter["reason"] for letter in letters("list", *words, "--json").objects) == reasons
 
 
+@pytest.mark.parametrize("command", ["list", "replay", "purge"])
+def test_a_reason_that_does_not_exist_is_refused_with_those_that_do(letters, command: str) -> None:
+    refused = letters(command, "--reason", "lte")
+    assert refused.code == 1
+    assert '"lte" is no reason for a dead letter' in refused.err
+    assert "decode, timestamp, error, late, no key, encode, refused" in refused.err
+
+
 def test_one_is_shown_with_its_bytes(letters) -> None:
     place = next(row["letter"] for row in letters("list", "--json", "--reason", "decode").objects)
     shown = dict(line.split(":", 1) for line in letters("show", place).out.splitlines())

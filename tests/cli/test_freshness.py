@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,8 @@ def test_a_lock_is_held_as_long_as_its_process_says_so(log: Broker, query: Prepa
     query.release()
     assert not is_held(query.directory)
     assert not is_held(query.directory / "nowhere")
+    (query.directory / "lock").write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    assert not is_held(query.directory), "a killed process left it behind, and its number is taken again"
     (query.directory / "lock").write_text("process 1 on another.machine\n")
     assert is_held(query.directory)
 

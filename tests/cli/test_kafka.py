@@ -69,7 +69,7 @@ def test_topics_of_a_cluster_are_made_filled_read_and_described(
 
 
 def test_a_cluster_that_is_not_there_is_told_with_a_hint(potok, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("potok.log.kafka.clients.FIRST_PATIENCE_S", 0.1)
+    monkeypatch.setenv("POTOK_CONNECT_TIMEOUT", "100 ms")
     monkeypatch.setattr("potok.log.kafka.clients._SLICE_S", 0.1)
     result = potok("topics", "list", "--broker", "kafka://127.0.0.1:1")
     assert result.code == 1

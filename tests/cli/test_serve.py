@@ -74,6 +74,8 @@ def test_a_server_runs_its_script_once_answers_and_stops_in_order(potok, tmp_pat
         assert done.objects[-1]["rows"] == [{"USER_ID": "anna", "TOTAL": 1.5}]
         # Beside the server, statements on the same log are handed over to it, and tables can be read.
         assert potok("sql", "--json", "-e", "SELECT total FROM totals").objects[0]["rows"] == [{"TOTAL": 1.5}]
+        beside = potok("sql", "--json", "-e", "SHOW QUERIES").objects[0]["rows"]
+        assert [row["Status"] for row in beside] == ["RUNNING"]
         process.send_signal(signal.SIGTERM)
         heard(process, "stopped")
         assert process.wait(60) == 0

@@ -125,3 +125,13 @@ def test_a_server_that_is_not_there_is_an_error_with_a_hint(potok) -> None:
     assert done.code == 1
     assert "no answer from http://127.0.0.1:1" in done.err
     assert "potok serve" in done.err
+
+
+def test_functions_of_a_file_are_known_to_statements(potok, tmp_path: Path) -> None:
+    code = "import potok\n\n\n@potok.function\ndef squared_up(n: int) -> int:\n    return n * n\n"
+    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "a.sql").write_text(f"{ORDERS} CREATE STREAM s AS SELECT id, SQUARED_UP(n) AS m FROM orders;")
+    assert "there is no function SQUARED_UP" in potok("sql", "--check", "a.sql").err
+    assert potok("sql", "--functions", "mine.py", "--check", "a.sql").code == 0
+    refused = potok("sql", "--functions", "mine.py", "--server", "http://localhost:1", "-e", "SHOW STREAMS")
+    assert (refused.code, "potok serve --functions" in refused.err) == (2, True)

@@ -12,7 +12,7 @@ from potok.engine import repair
 from potok.engine.batch import BatchRunner
 from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
-from potok.engine.shadow import _name_cells, shadow_of, swap
+from potok.engine.shadow import _begin, shadow_of, swap
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
@@ -50,7 +50,7 @@ def promoted(directory: Path) -> InProcess:
 
 
 def build_shadow(driver: InProcess) -> None:
-    _name_cells(driver.broker, "words", Settings(broker=str(driver._directory)))
+    _begin(driver.broker, "words", Settings(broker=str(driver._directory)))
     shadow = InProcess(shadow_of(counting(100).build()), directory=driver._directory)
     shadow.run(1)
     stopped(shadow)

@@ -71,14 +71,13 @@ def test_offsets_move_with_the_tables_built_anew_or_kept(tmp_path: Path) -> None
     assert [(move.before, move.after) for move in moves] == [(3, 1)]
 
     with pytest.raises(repair.StateInTheWay, match="counts"):
-        repair.reset(broker, "words", moves, drop_state=False, keep_state=False)
-    repair.reset(broker, "words", moves, drop_state=True, keep_state=False)
+        repair.reset(broker, "words", lambda: {"texts": {0: 1}}, drop_state=False, keep_state=False)
+    done = repair.reset(broker, "words", lambda: {"texts": {0: 1}}, drop_state=True, keep_state=False)
+    assert done == moves
     potok.run(counting(), broker=tmp_path, until_end=True)
     assert counts(broker, "words") == {"b": 1, "a": 1}
 
-    repair.reset(
-        broker, "words", repair.plan_moves(broker, "words", {"texts": {0: 0}}), drop_state=False, keep_state=True
-    )
+    repair.reset(broker, "words", lambda: {"texts": {0: 0}}, drop_state=False, keep_state=True)
     potok.run(counting(), broker=tmp_path, until_end=True)
     assert counts(broker, "words") == {"b": 2, "a": 3}
 
@@ -104,13 +103,30 @@ def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offs
             with pytest.raises(Died):
                 driver.run()
         driver._prepared.release()
-        moves = repair.plan_moves(driver.broker, "words", {"texts": {0: 2}})
-        repair.reset(driver.broker, "words", moves, drop_state=False, keep_state=True)
+        repair.reset(driver.broker, "words", lambda: {"texts": {0: 2}}, drop_state=False, keep_state=True)
         assert driver.table("counts").all() == {"a": 1}
         driver._begin()
         driver.send("texts", b"b")
         driver.run()
         assert driver.table("counts").all() == {"a": 1, "b": 1}
+
+
+def test_a_reset_is_planned_when_nobody_can_start_the_query_any_more() -> None:
+    with InProcess(counting()) as driver:
+        driver.send("texts", b"a")
+        driver.run()
+        driver._prepared.release()
+        asked: list[bool] = []
+
+        def wanted() -> dict[str, dict[int, int]]:
+            with pytest.raises(potok.PotokError, match="already runs"):
+                driver._begin()
+            asked.append(True)
+            return {"texts": {0: 0}}
+
+        (move,) = repair.reset(driver.broker, "words", wanted, drop_state=True, keep_state=False)
+        assert asked == [True]
+        assert (move.before, move.after) == (1, 0)
 
 
 def test_a_query_that_is_forgotten_starts_over(tmp_path: Path) -> None:

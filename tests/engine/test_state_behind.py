@@ -59,8 +59,7 @@ def test_state_that_was_dropped_on_purpose_is_built_anew(tmp_path: Path) -> None
         sell(shop, "a", "b", "a")
     with driver(tmp_path) as shop:
         shop._prepared.release()
-        moves = repair.plan_moves(shop.broker, "shop", {"orders": {0: 0}})
-        repair.reset(shop.broker, "shop", moves, drop_state=True, keep_state=False)
+        repair.reset(shop.broker, "shop", lambda: {"orders": {0: 0}}, drop_state=True, keep_state=False)
         shop.restart()
         shop.run()
         assert shop.table("counts").all() == {"a": 2, "b": 1}

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
 
-PREFIX = "killed-"
-
-FAILPOINTS = [
+WITHOUT_SPARK = [
     "state.written",
     "log.publish.before:2",
     "log.publish.written:2",
-    "log.publish.sent:2",
-    "log.publish.committed:2",
+    "log.publish.sent",
+    "log.publish.committed",
 ]
+WITH_SPARK = ["log.publish.written:2", "log.publish.sent:2", "log.publish.committed:2"]
 """Before, inside and after the transaction: after `sent` Kafka has the output and the ledger does not know it."""
 
 
@@ -58,26 +57,30 @@ def committed(bootstrap: str, topic: str) -> Counter[bytes]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("program", "failpoints", "prefix"),
+    [("without_spark", WITHOUT_SPARK, "killed-alone-"), ("orders_program", WITH_SPARK, "killed-")],
+)
 def test_a_query_on_kafka_killed_around_its_transactions_writes_each_result_once(
-    kafka: ServerStatus, tmp_path: Path
+    kafka: ServerStatus, tmp_path: Path, program: str, failpoints: list[str], prefix: str
 ) -> None:
     broker = open_broker(f"{kafka.url}?home={tmp_path}")
-    broker.create_topic(f"{PREFIX}orders", PARTITIONS)
-    broker.append(f"{PREFIX}orders", [LogRecord(*orders_program.record(number)) for number in range(RECORDS)])
-    answer = Answer(broker, broker.end_offsets(f"{PREFIX}orders"), f"{PREFIX}orders")
+    broker.create_topic(f"{prefix}orders", PARTITIONS)
+    broker.append(f"{prefix}orders", [LogRecord(*orders_program.record(number)) for number in range(RECORDS)])
+    answer = Answer(broker, broker.end_offsets(f"{prefix}orders"), f"{prefix}orders")
     seen: list[int] = []
-    for failpoint in FAILPOINTS:
-        assert run(broker.url, failpoint, PREFIX) != 0, f"{failpoint} was never reached"
-        if broker.has_topic(f"{PREFIX}large"):
-            visible = committed(kafka.bootstrap, f"{PREFIX}large")
+    for failpoint in failpoints:
+        assert run(broker.url, failpoint, prefix, program) != 0, f"{failpoint} was never reached"
+        if broker.has_topic(f"{prefix}large"):
+            visible = committed(kafka.bootstrap, f"{prefix}large")
             assert visible <= answer.large, "something came twice"
             seen.append(visible.total())
     assert seen == sorted(seen)
     assert 0 < seen[-1] < answer.large.total(), "the kills proved nothing"
 
-    assert run(broker.url, prefix=PREFIX) == 0
-    check(broker, PREFIX)
-    assert committed(kafka.bootstrap, f"{PREFIX}large") == answer.large
-    entry = read_entry(broker, f"{PREFIX}orders-query")
+    assert run(broker.url, "", prefix, program) == 0
+    check(broker, prefix)
+    assert committed(kafka.bootstrap, f"{prefix}large") == answer.large
+    entry = read_entry(broker, f"{prefix}orders-query")
     assert entry is not None
-    assert broker.committed(f"{PREFIX}orders-query", f"{PREFIX}orders") == entry.offsets.topics[f"{PREFIX}orders"]
+    assert broker.committed(f"{prefix}orders-query", f"{prefix}orders") == entry.offsets.topics[f"{prefix}orders"]

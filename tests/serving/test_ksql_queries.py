@@ -30,6 +30,7 @@ def test_a_pull_query_gives_a_header_and_a_line_for_each_row(client: httpx.Clien
         "queryId": None,
         "columnNames": ["USER_ID", "N", "TOTAL"],
         "columnTypes": ["STRING", "BIGINT", "DOUBLE"],
+        "keyColumns": ["USER_ID"],
     }
     assert rows == [["ann", 2, 3.5], ["bob", 1, 4.0]]
 

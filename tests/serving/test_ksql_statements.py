@@ -145,3 +145,13 @@ def test_a_server_says_how_it_is(client: httpx.Client) -> None:
     assert host["hostAlive"] is True
     assert host["activeStandbyPerQuery"]["CTAS_TOTALS_1"]["activeStores"] == ["TOTALS"]
     assert client.get("/status/stream/NOBODY/create").status_code == 404
+
+
+def test_a_function_is_described_with_its_arguments(client: httpx.Client) -> None:
+    (entity,) = ksql(client, "DESCRIBE FUNCTION REGEXP_EXTRACT;")
+    (variation,) = entity["functions"]
+    assert [(one["name"], one["type"], one["isVariadic"]) for one in variation["arguments"]] == [
+        ("pattern", "VARCHAR", False),
+        ("text", "VARCHAR", False),
+        ("group", "INT", False),
+    ]

@@ -39,6 +39,11 @@ class Play:
                 self._drivers[query_id] = InProcess(wanted.topology, directory=self._directory)
             self._drivers[query_id].run(more_to_come=True)
 
+    def leave(self, prefix: str) -> None:
+        """Let go of the queries whose names begin so: one that somebody runs cannot be dropped."""
+        for query_id in [name for name in self._drivers if name.startswith(prefix)]:
+            self._drivers.pop(query_id).leave()
+
     def close(self) -> None:
         for driver in self._drivers.values():
             driver.leave()

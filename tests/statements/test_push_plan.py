@@ -8,12 +8,12 @@ import pytest
 
 from kernels.in_process import InProcess
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_statement
 from potok.statements.inserts import insert_rows
 from potok.statements.push import RecordPush
 from potok.statements.push_plan import plan_transient
 from potok.statements.results import Row
 from potok.statements.tail import tail_of
+from sql.syntax.one_statement import parse_statement
 from statements.playing import Play
 
 ORDERS: list[dict[str, Any]] = [

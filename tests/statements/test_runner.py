@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from potok.engine.shared.errors import NotRunning
 from potok.errors import QueryError
 from potok.statements import runner as runners
 from potok.statements.books import Wanted
@@ -37,20 +38,25 @@ class Members:
         self.refused: set[str] = set()
         self.tried = 0
 
-    def add(self, topology: Topology, *, begin: str) -> None:
+    def add(self, topology: Topology, *, begin: str, paused: bool) -> None:
         if topology.name in self.refused:
             raise Refuses(f"{topology.name} does not fit")
         self.began.append((topology.name, begin))
-        self.states[topology.name] = "RUNNING"
+        self.states[topology.name] = "PAUSED" if paused else "RUNNING"
 
     def remove(self, name: str) -> None:
         del self.states[name]
 
     def pause(self, name: str) -> None:
-        self.states[name] = "PAUSED"
+        self._turn(name, "PAUSED")
 
     def resume(self, name: str) -> None:
-        self.states[name] = "RUNNING"
+        self._turn(name, "RUNNING")
+
+    def _turn(self, name: str, state: str) -> None:
+        if self.states[name] == "FAILED":
+            raise NotRunning(name, "broken")
+        self.states[name] = state
 
     def retry(self, name: str) -> None:
         self.tried += 1
@@ -80,8 +86,73 @@ def test_members_follow_what_is_wanted(runner: Runner, members: Members) -> None
     assert members.began == [("a", "earliest"), ("b", "latest")]
     runner.settle({"b": wanted("b", begin="latest")})
     assert members.states == {"b": "RUNNING"}
-    runner.settle({"b": wanted("b", "another text")})
+    runner.settle({"b": wanted("b", sequence=7)})
     assert members.began[-1] == ("b", "earliest")
+
+
+def test_one_that_is_defined_again_with_the_same_text_begins_again(runner: Runner, members: Members) -> None:
+    runner.settle({"a": wanted("a", sequence=3)})
+    runner.settle({"a": wanted("a", sequence=3)})
+    assert len(members.began) == 1
+    runner.settle({"a": wanted("a", sequence=5)})
+    assert len(members.began) == 2
+
+
+def test_one_that_failed_can_be_paused_and_is_tried_again_when_it_is_resumed(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
+    runner.settle({"a": wanted("a"), "b": wanted("b")})
+    members.states["a"] = "FAILED"
+    paused = wanted("a", paused=True)
+    runner.settle({"a": paused, "b": wanted("b"), "c": wanted("c")})
+    runner.look_after()
+    assert (members.states, members.tried) == ({"a": "FAILED", "b": "RUNNING", "c": "RUNNING"}, 0)
+    assert runner.state_of(paused, members.members()) == ("PAUSED", "broken")
+    runner.settle({"a": wanted("a"), "b": wanted("b")})
+    assert (members.states, members.tried) == ({"a": "RUNNING", "b": "RUNNING"}, 1)
+
+
+def test_one_that_cannot_begin_rests_as_well_while_it_is_paused(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
+    members.refused.add("a")
+    runner.settle({"a": wanted("a")})
+    runner.settle({"a": wanted("a", paused=True)})
+    members.refused.clear()
+    runner.look_after()
+    assert members.states == {}
+    runner.settle({"a": wanted("a")})
+    assert members.states == {"a": "RUNNING"}
+
+
+def test_one_that_cannot_be_ended_in_order_is_ended_all_the_same(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner.settle({"a": wanted("a")})
+    remove = members.remove
+
+    def badly(name: str) -> None:
+        remove(name)
+        raise Refuses("the log is full")
+
+    monkeypatch.setattr(members, "remove", badly)
+    runner.settle({"b": wanted("b")})
+    assert members.states == {"b": "RUNNING"}
+
+
+def test_one_whose_statement_cannot_be_read_here_is_told_and_begins_once_it_can(
+    runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
+    broken = wanted("a", broken="there is no function ZZ")
+    runner.settle({"a": broken})
+    runner.look_after()
+    assert members.states == {}
+    assert runner.state_of(broken, {}) == ("ERROR", "there is no function ZZ")
+    runner.settle({"a": wanted("a")})
+    assert members.states == {"a": "RUNNING"}
 
 
 def test_one_that_cannot_begin_is_told_and_tried_again(
@@ -113,22 +184,3 @@ def test_one_that_failed_is_tried_again_after_a_while(
         now += pause
         runner.look_after()
         assert members.tried == before + 1
-
-
-def test_a_replacement_that_does_not_fit_leaves_the_old_one_running(runner: Runner, members: Members) -> None:
-    old = wanted("a", "old")
-    runner.settle({"a": old})
-    new = wanted("a", "new")
-    real = members.add
-
-    def refuse_once(topology: Topology, *, begin: str) -> None:
-        members.add = real  # type: ignore[method-assign]
-        raise Refuses("the state does not fit")
-
-    members.add = refuse_once  # type: ignore[method-assign,assignment]
-    with pytest.raises(Refuses):
-        runner.try_out(old, new)
-    assert members.states == {"a": "RUNNING"}
-    runner.try_out(old, new)
-    runner.take_back(old, new)
-    assert members.states == {"a": "RUNNING"}

@@ -9,9 +9,12 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.app.channel import Channel
-from potok.app.discover import mentions
+from potok.app.discover import has_ampersand, mentions
+from potok.app.refused import refuse
 from potok.app.replies import ask, reply
+from potok.app.service import seconds_of
 from potok.app.stream import Stream
+from potok.app.testing import AgentTest
 from potok.app.topic import Topic
 from potok.errors import Location, TopologyError
 from potok.kernels.agents_drive import Inlet
@@ -54,12 +57,17 @@ class Agent:
         sends: Sequence[Topic | str] = (),
         tables: Sequence[Table] = (),
         timeout_s: float | None = 30.0,
+        concurrency: int = 1,
         at: Location | None = None,
     ) -> None:
         self.app, self.fun, self.topic, self.at = app, function, topic, at
         self.name = name or getattr(function, "__name__", type(function).__name__)
         self.sinks, self.on_error, self.key = list(sink), on_error, key
         self.sends, self.tables, self.timeout_s = list(sends), list(tables), timeout_s
+        self.concurrency = concurrency
+        if concurrency < 1:
+            said = f'agent "{self.name}" takes {concurrency} records at once'
+            raise TopologyError(said, hint="concurrency=10", at=at)
         if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
             raise NoAgent(self.name, at)
 
@@ -78,11 +86,12 @@ class Agent:
         self.sinks.append(sink)
 
     def moves(self) -> list[tuple[str, Any]]:
-        """What the agent asks of its stream before the first record: to be grouped, or to come through a topic.
+        """What the agent asks of its stream before the first record: to be grouped, to come through a topic, to come
+        with another one, or to be sent on.
 
         The code before its loop is run for that, if it mentions one of these.
         """
-        if not mentions(self.fun, "group_by", "through"):
+        if not (mentions(self.fun, "group_by", "through", "combine", "echo") or has_ampersand(self.fun)):
             return []
         stream = Stream(Inlet())
         coroutine = begin(self.app.id, self.fun, (), stream)
@@ -94,19 +103,50 @@ class Agent:
             coroutine.close()
         return stream.moves
 
-    async def ask(self, value: Any = None, *, key: Any = None, timeout: float = 30.0) -> Any:
-        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents."""
+    async def ask(self, value: Any = None, *, key: Any = None, timeout: float | None = None) -> Any:
+        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents. It is
+        waited for as long as `reply_expires` of the app says, or 30 s."""
         assert isinstance(self.topic, Topic)
-        return await ask(self.app, self.name, self.topic, value, key, timeout)
+        seconds = seconds_of(timeout or self.app.options.get("reply_expires") or 30.0)
+        return await ask(self.app, self.name, self.topic, value, key, seconds)
 
-    async def map(self, values: Any, *, key: Any = None, timeout: float = 30.0) -> AsyncIterator[Any]:
+    async def ask_nowait(
+        self, value: Any = None, *, key: Any = None, timeout: float | None = None
+    ) -> asyncio.Task[Any]:
+        """The same for who waits later: `await reply`."""
+        return asyncio.ensure_future(self.ask(value, key=key, timeout=timeout))
+
+    async def map(self, values: Any, key: Any = None, *, timeout: float | None = None) -> AsyncIterator[Any]:
         """Ask for one value after the other."""
-        for value in values:
+        async for value in _each(values):
             yield await self.ask(value, key=key, timeout=timeout)
 
-    async def join(self, values: Any, *, key: Any = None, timeout: float = 30.0) -> list[Any]:
+    async def kvmap(self, items: Any, *, timeout: float | None = None) -> AsyncIterator[Any]:
+        """The same with pairs of key and value."""
+        async for key, value in _each(items):
+            yield await self.ask(value, key=key, timeout=timeout)
+
+    async def join(self, values: Any, key: Any = None, *, timeout: float | None = None) -> list[Any]:
         """Ask for several values at once, and wait for all that it yields, in their order."""
-        return list(await asyncio.gather(*(self.ask(value, key=key, timeout=timeout) for value in values)))
+        return await self.kvjoin([(key, value) async for value in _each(values)], timeout=timeout)
+
+    async def kvjoin(self, items: Any, *, timeout: float | None = None) -> list[Any]:
+        """The same with pairs of key and value."""
+        asked = [self.ask(value, key=key, timeout=timeout) async for key, value in _each(items)]
+        return list(await asyncio.gather(*asked))
+
+    def test_context(self, channel: Any = None, supervisor_strategy: Any = None, on_error: Any = None) -> AgentTest:
+        """The agent by itself, for a test: `async with agent.test_context() as t: await t.put(order)`."""
+        return AgentTest(self, on_error)
+
+    def get_topic_names(self) -> list[str]:
+        return list(self.topic.names)
+
+    def info(self) -> dict[str, Any]:
+        return {"app": self.app, "fun": self.fun, "name": self.name, "channel": self.topic}
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Agent", name)
 
     @property
     def yields(self) -> bool:
@@ -118,6 +158,15 @@ class Agent:
 
     async def send(self, *, key: Any = None, value: Any = None, **options: Any) -> None:
         await self.topic.send(key=key, value=value, **options)
+
+
+async def _each(items: Any) -> AsyncIterator[Any]:
+    if hasattr(items, "__aiter__"):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
 
 
 class Begin:

@@ -12,10 +12,10 @@ from potok.app.agent import Agent, Begin
 from potok.app.channel import Channel
 from potok.app.discover import used_objects
 from potok.app.fields import FieldDescriptor
+from potok.app.kept_by_agents import put_in_place, waiting_for
 from potok.app.replies import replies_topic
 from potok.app.tables import Table
 from potok.app.topic import Topic
-from potok.app.values import Revive
 from potok.app.windowed import WindowedTable
 from potok.dsl.serdes import field_function
 from potok.errors import TopologyError
@@ -31,7 +31,9 @@ from potok.topology.nodes import (
     SelectKey,
     Sink,
     StreamSource,
+    TableSource,
     Timestamps,
+    ToStream,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Plan:
     channels: list[Channel]
     topics: list[Topic]
     through: list[Topic] = field(default_factory=list)
+    beside: list[Topic] = field(default_factory=list)
+    """Those that it takes with its own."""
     note: str = ""
 
     @property
@@ -65,7 +69,9 @@ class Plan:
     @property
     def taken(self) -> set[str]:
         """The topics whose records it takes, and those on the way."""
-        return set() if isinstance(self.agent.topic, Channel) else {*self.agent.topic.names, *self.source.names}
+        beside = {name for topic in self.beside for name in topic.names}
+        own = self.agent.topic
+        return beside if isinstance(own, Channel) else {*own.names, *self.source.names, *beside}
 
     @property
     def shared(self) -> list[Table | Channel]:
@@ -80,12 +86,18 @@ def plan_of(agent: Agent) -> Plan:
     channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]
     plan = Plan(agent, agent.key, _once(item for item in tables if isinstance(item, Table)), _once(channels), [])
     named = [item for item in topics if isinstance(item, Topic | Agent | str)]
+    if isinstance(agent.topic, Topic):
+        plan.beside = list(agent.topic.beside)
     plan.topics = _once(topic for item in named if isinstance(topic := _topic(agent, item), Topic))
     for verb, chosen in agent.moves():
         if verb == "group_by":
             plan.key = chosen
-        else:
+        elif verb == "through":
             plan.through.append(_topic(agent, chosen))
+        elif verb == "combine":
+            plan.beside.append(_topic(agent, chosen))
+        elif isinstance(topic := _topic(agent, chosen), Topic):
+            plan.topics = _once([*plan.topics, topic])
     return plan
 
 
@@ -126,8 +138,10 @@ class Build:
     """Builds the topology of an app once."""
 
     def __init__(self, app: App, nodes: Sequence[Node]) -> None:
-        self._app, self._nodes = app, list(nodes)
+        self._app, self._waiting = app, waiting_for(nodes)
+        self._nodes = [node for node in nodes if node not in self._waiting]
         self._sources = {node.topic: node for node in nodes if isinstance(node, StreamSource)}
+        self._read = {node.topic for node in nodes if isinstance(node, StreamSource | TableSource)}
         self._by_key: list[tuple[Any, SelectKey]] = []
 
     def topology(self) -> Topology:
@@ -143,6 +157,8 @@ class Build:
             self._crew(TOGETHER, together, rest, owned, plans, spread=False)
         if spread:
             self._crew(SPREAD, spread, owned, rest, plans, spread=True)
+        tables = {node.name: node for node in self._nodes if isinstance(node, AgentTable)}
+        self._nodes += put_in_place(self._waiting, tables)
         return Topology(self._app.id, tuple(self._nodes))
 
     def _add(self, node: Any) -> Any:
@@ -152,7 +168,8 @@ class Build:
     def _source(self, topic: Topic, name: str) -> StreamSource:
         if name not in self._sources:
             key, value = topic.serdes()
-            self._sources[name] = self._add(StreamSource(name, topic.at, name, key, value, Timestamps()))
+            made = StreamSource(name, topic.at, name, key, value, Timestamps(), partitions=topic.partitions)
+            self._sources[name] = self._add(made)
         return self._sources[name]
 
     def _forward(self, plan: Plan) -> None:
@@ -183,7 +200,9 @@ class Build:
         functions = tuple(_function(plan.agent) for plan in plans)
         agents = self._add(Agents(name, plans[0].agent.at, tuple(sources), crew, functions))
         for index, table in enumerate(tables):
-            self._add(AgentTable(table.name, table.at, agents, index))
+            kept = self._add(AgentTable(table.name, table.at, agents, index))
+            if table.changelog:
+                self._changes(table, kept)
         for index, topic in enumerate(topics):
             sent = self._add(AgentSends(f"{name}.to.{topic.name}", topic.at, agents, index))
             self._sink(topic, sent, name)
@@ -204,19 +223,32 @@ class Build:
             )
         )
 
+    def _changes(self, table: Table, kept: AgentTable) -> None:
+        """The changes of a table go to its topic; keys are JSON, since they may be anything."""
+        window = kept.window
+        key_format = "json" if window is None else f"windowed;size_ms={window.size_ms};inner=json"
+        policy = "compact" if window is None else "delete"
+        changes = self._add(ToStream(f"{table.name}.changes", table.at, kept))
+        sink = f"{table.name}.changelog"
+        self._add(Sink(sink, table.at, changes, table.changelog, key_format, "json", cleanup_policy=policy))
+
     def _agent(self, plan: Plan, sources: list[Node]) -> AgentPart:
         agent, inputs = plan.agent, list[tuple[int, Any]]()
         begin = Begin(self._app.id, agent.fun, agent.sinks)
         if isinstance(agent.topic, Channel):
-            return AgentPart(agent.name, begin, (), agent.on_error, agent.timeout_s, agent.topic.name)
-        for name in plan.source.names:
-            node: Node = self._source(plan.source, name)
+            taken = agent.topic.name
+            return AgentPart(agent.name, begin, (), agent.on_error, agent.timeout_s, taken, agent.concurrency)
+        taken_topics = [(topic, name) for topic in (plan.source, *plan.beside) for name in topic.names]
+        for topic, name in taken_topics:
+            node: Node = self._source(topic, name)
             if plan.key is not None:
                 node = self._keyed(node, plan, name)
             if node not in sources:
                 sources.append(node)
-            inputs.append((sources.index(node), Revive(plan.source.value_type)))
-        return AgentPart(agent.name, begin, tuple(inputs), agent.on_error, agent.timeout_s)
+            inputs.append((sources.index(node), topic.revive()))
+        return AgentPart(
+            agent.name, begin, tuple(inputs), agent.on_error, agent.timeout_s, concurrency=agent.concurrency
+        )
 
     def _keyed(self, source: Node, plan: Plan, name: str) -> Node:
         """The records of a topic under the key of an agent, which others may be spread by too."""
@@ -234,7 +266,7 @@ class Build:
         """Where a crew may send: what its agents are seen to use, and all topics that nobody takes."""
         taken = set[str]().union(*(plan.taken for plan in all_))
         seen = [topic for plan in plans for topic in plan.topics]
-        free = [topic for topic in self._app.topics if topic.name not in taken]
+        free = [topic for topic in self._app.topics if topic.name not in taken | self._read]
         if any(plan.agent.yields for plan in plans):
             free.append(Topic(self._app, (replies_topic(self._app.id),)))
         sends = [topic for topic in (*seen, *free) if topic.name not in taken or _sends(topic, plans)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+from potok.app.refused import refuse
 from potok.app.topic import DONE
 from potok.errors import QueryError
 from potok.kernels import agents_running
@@ -48,3 +49,9 @@ class Channel:
     def send(self, *, value: Any = None, **_: Any) -> Awaitable[None]:
         """The same, as topics have it."""
         return self.put(value)
+
+    def send_soon(self, *, value: Any = None, **_: Any) -> None:
+        self.put(value)
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Channel", name)

@@ -7,7 +7,10 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -31,6 +34,12 @@ LEVELS = {
     "info": logging.INFO,
     "debug": logging.DEBUG,
 }
+
+
+HOSTED = "potok.cli.hosting:hosted"
+"""What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
+
+_logger = logging.getLogger("potok.app")
 
 
 class NoSuchThing(QueryError):
@@ -65,6 +74,7 @@ def _parser(app: App) -> argparse.ArgumentParser:
     worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
     worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
     worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
+    _web_options(worker)
     send = command("send", _send, "Send a record to a topic, or to an @agent.")
     send.add_argument("entity", metavar="TOPIC|@AGENT")
     send.add_argument("value", nargs="?", help="JSON, or text")
@@ -81,14 +91,43 @@ def _parser(app: App) -> argparse.ArgumentParser:
     return parser
 
 
+def command_names(app: App) -> tuple[str, ...]:
+    """What a program can be told on the command line."""
+    actions = [action for action in _parser(app)._actions if isinstance(action, argparse._SubParsersAction)]
+    return tuple(name for action in actions for name in action.choices)
+
+
+def _web_options(worker: argparse.ArgumentParser) -> None:
+    worker.add_argument("-p", "--web-port", type=int, help="where pages are served; 0 for any port that is free")
+    worker.add_argument("-b", "--web-bind", "--web-host", help="the address to listen on; other machines need tokens")
+    worker.add_argument("--web-tokens", type=Path, metavar="FILE", help="who may do what: a tokens.toml")
+    worker.add_argument("--web-cors", action="append", default=[], metavar="ORIGIN", help="a site that may call pages")
+    worker.add_argument("--without-web", action="store_true", help="serve no pages")
+    worker.add_argument("--with-web", dest="without_web", action="store_false", help=argparse.SUPPRESS)
+
+
 def _worker(app: App, parsed: argparse.Namespace) -> None:
     from potok.engine.run import start, wait_for
 
     logging.basicConfig(level=LEVELS[parsed.loglevel])
-    logging.getLogger("potok.app").info("app %s: broker %s", app.id, app.settings().broker)
-    query = start(app, broker=app.broker, until_end=parsed.until_end, state=app.state)
-    with Services(app, app.timed):
-        wait_for(query)
+    _logger.info("app %s: broker %s", app.id, app.settings().broker)
+    with _served(app, parsed):
+        query = start(app, broker=app.broker, until_end=parsed.until_end, state=app.state)
+        with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
+            wait_for(query)
+
+
+@contextmanager
+def _served(app: App, parsed: argparse.Namespace) -> Iterator[None]:
+    if parsed.without_web or not app.options.get("web_enabled", True):
+        yield
+        return
+    hosted = resolve_name(HOSTED)
+    web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
+    with hosted(app, **web) as server:
+        if server is not None:
+            print(f"pages of {app.id}: {server.url}", file=sys.stderr, flush=True)
+        yield
 
 
 def _send(app: App, parsed: argparse.Namespace) -> None:

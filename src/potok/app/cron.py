@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 from potok.errors import TopologyError
 
@@ -66,6 +69,19 @@ class Cron:
         of_month, of_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
         # As cron does: where both are given, either will do.
         return (of_month and of_week) if self.any_day or self.any_weekday else (of_month or of_week)
+
+
+def wait_for_cron(text: str, zone: Any = None) -> Callable[[], float | None]:
+    """How many seconds are left until the next time; none if there is no such time. UTC unless a zone is given."""
+    cron = Cron.of(text)
+    place = ZoneInfo(zone) if isinstance(zone, str) else zone or UTC
+
+    def wait_s() -> float | None:
+        now = datetime.now(UTC)
+        due = cron.after(now.astimezone(place))
+        return None if due is None else (due - now).total_seconds()
+
+    return wait_s
 
 
 def _field(text: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -68,6 +69,14 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
+
+
+def has_ampersand(function: Any) -> bool:
+    """Whether the code of a function has `a & b`, which may stand for two streams."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and any(
+        step.opname == "BINARY_OP" and step.argrepr in ("&", "&=") for step in dis.get_instructions(code)
+    )
 
 
 def mentions(function: Any, *names: str) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from potok.errors import QueryError
 from potok.kernels import agents_running
 from potok.topology.processor import Position
+
+AS_IT_IS: Any = object()
+"""What a record has already."""
 
 
 class NoEvent(QueryError):
@@ -15,6 +19,13 @@ class NoEvent(QueryError):
 
     def __init__(self) -> None:
         super().__init__("there is no record at hand here", hint="ask for current_event() inside an agent")
+
+
+class TP(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,10 @@ class Message:
     value: Any
     headers: dict[str, bytes]
 
+    @property
+    def tp(self) -> TP:
+        return TP(self.topic, self.partition)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -38,18 +53,56 @@ class Event:
     value: Any
     headers: dict[str, bytes]
     message: Message
+    app: Any = None
 
-    async def forward(self, topic: Any, *, key: Any = None, value: Any = None, **options: Any) -> None:
-        """Send the record on, with another key or value if one is given."""
-        chosen = self.value if value is None else value
-        await topic.send(key=self.key if key is None else key, value=chosen, headers=self.headers, **options)
+    def of(self, value: Any) -> Event:
+        """The same record with what has become of its value."""
+        return replace(self, value=value)
 
-    async def send(self, topic: Any, **options: Any) -> None:
-        await self.forward(topic, **options)
+    async def forward(
+        self,
+        channel: Any,
+        key: Any = AS_IT_IS,
+        value: Any = AS_IT_IS,
+        partition: int | None = None,
+        timestamp: Any = None,
+        headers: Any = AS_IT_IS,
+    ) -> None:
+        """Send the record on, to a topic, a channel, an agent or a topic by name, with another key, value or headers
+        if they are given."""
+        await _sending(channel)(
+            key=self.key if key is AS_IT_IS else key,
+            value=self.value if value is AS_IT_IS else value,
+            partition=partition,
+            timestamp=timestamp,
+            headers=self.headers if headers is AS_IT_IS else headers,
+        )
+
+    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> None:
+        """The same without the headers."""
+        await self.forward(channel, key, value, **{"headers": None, **options})
 
     def ack(self) -> bool:
         """Records are done with when their batch commits."""
         return True
+
+    acked = False
+
+    async def __aenter__(self) -> Event:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+def _sending(channel: Any) -> Any:
+    if not isinstance(channel, str):
+        return channel.send
+    from potok.app.topic import by_name  # a topic is read as events, and an event is sent to topics
+
+    return by_name(channel).send
 
 
 def current_event() -> Event:

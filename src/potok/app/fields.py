@@ -3,24 +3,80 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import types
 import typing
-from collections.abc import Callable
+from collections import abc
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 from uuid import UUID
 
-from potok.errors import PotokError
+from potok.errors import PotokError, SchemaError
 
 Convert = Callable[[Any], Any]
 """From what JSON gives to what the field holds; raises ValueError for what does not fit."""
 
+Coercions = Mapping[type | tuple[type, ...], Convert]
+
+NO_COERCIONS: Coercions = MappingProxyType({})
+
+
+class ValidationError(SchemaError):
+    """A value that a field cannot have."""
+
+    def __init__(self, model: type, reasons: dict[str, str]) -> None:
+        told = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
+        super().__init__(f"no {model.__name__}: {told}", hint="send what the annotations of the record say")
+        self.reasons = reasons
+
 
 class FieldDescriptor:
-    """What `Order.user_id` is: a field to group by, not a value. Of an instance, the value itself is found first."""
+    """What `Order.user_id` is: a field to group by, not a value. Of an instance, the value itself is found first.
 
-    def __init__(self, name: str, model: type, annotation: object) -> None:
-        self.field, self.model, self.type = name, model, annotation
+    One that is given as the default of an annotation says more of the field: whether it is `required`, what its
+    `default` is, whether it is left out when a record is written (`exclude`), and under which names it is read and
+    written. A class of its own says what it may be, by `prepare_value` and `validate`.
+
+    >>> class Choice(FieldDescriptor):
+    ...     def __init__(self, choices, **options):
+    ...         super().__init__(choices=choices, **options)
+    ...     def validate(self, value):
+    ...         if value not in self.options["choices"]:
+    ...             yield self.validation_error("is none of the choices")
+    >>> class Order(Record, validation=True):
+    ...     state: str = Choice(["new", "paid"])
+    """
+
+    def __init__(
+        self,
+        *,
+        field: str = "",
+        type: Any = Any,
+        model: type = object,
+        required: bool = True,
+        default: Any = None,
+        coerce: bool | None = None,
+        exclude: bool = False,
+        input_name: str = "",
+        output_name: str = "",
+        date_parser: Callable[[Any], dt.datetime] | None = None,
+        **options: Any,
+    ) -> None:
+        self.field, self.type, self.model = field, type, model
+        self.required, self.default = required and default is None, default
+        self.coerce, self.exclude, self.date_parser, self.options = coerce, exclude, date_parser, options
+        self.input_name, self.output_name = input_name, output_name
+        for name, value in options.items():
+            setattr(self, name, value)
+
+    def of(self, field: str, model: type, type: Any) -> Self:
+        """The same for a field of a class."""
+        made = copy(self)
+        made.field, made.model, made.type = field, model, type
+        return made
 
     def __get__(self, instance: object, owner: type) -> FieldDescriptor:
         # A class that is being made asks for the defaults of its fields, and a field of its parent is none.
@@ -31,24 +87,55 @@ class FieldDescriptor:
     def __repr__(self) -> str:
         return f"{self.model.__name__}.{self.field}"
 
+    @property
+    def ident(self) -> str:
+        return f"{self.model.__name__}.{self.field}"
+
     def getattr(self, record: Any) -> Any:
         """The value of this field of a record, or of a dict."""
         return record[self.field] if isinstance(record, dict) else getattr(record, self.field)
 
+    def prepare_value(self, value: Any, *, coerce: bool | None = None) -> Any:
+        """What becomes of a value that was read."""
+        return value
 
-def converter(annotation: Any, *, coerce: bool = False) -> Convert:
-    """What reads a field of this type."""
+    to_python = prepare_value
+
+    def validate(self, value: Any) -> Iterable[ValidationError]:
+        """What is wrong with a value."""
+        return ()
+
+    def validate_all(self, value: Any) -> list[ValidationError]:
+        return list(self.validate(value))
+
+    def validation_error(self, reason: str) -> ValidationError:
+        return ValidationError(self.model, {self.field: reason})
+
+    def wrong(self, value: Any) -> str:
+        """The reasons against a value, as one text."""
+        return "; ".join(why for error in self.validate_all(value) for why in error.reasons.values())
+
+
+def converter(annotation: Any, *, coerce: bool = False, coercions: Coercions = NO_COERCIONS) -> Convert:
+    """What reads a field of this type; `coercions` are functions for some types, in place of what is here."""
+    if isinstance(annotation, type) and (own := _own(annotation, coercions)) is not None:
+        return own
     if isinstance(annotation, typing.NewType):
-        return converter(annotation.__supertype__, coerce=coerce)
+        return converter(annotation.__supertype__, coerce=coerce, coercions=coercions)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return converter(arguments[0], coerce=coerce)
+        return converter(arguments[0], coerce=coerce, coercions=coercions)
     if origin in (typing.Union, types.UnionType):
-        return _union([converter(choice, coerce=coerce) for choice in arguments if choice is not types.NoneType])
-    if origin in (list, set, tuple) and arguments:
-        return _items(origin, converter(arguments[0], coerce=coerce))
-    if origin is dict and len(arguments) == 2:
-        return _values(converter(arguments[1], coerce=coerce))
+        choices = [choice for choice in arguments if choice is not types.NoneType]
+        return _union([converter(choice, coerce=coerce, coercions=coercions) for choice in choices])
+    if origin is typing.Literal:
+        return _literal(arguments)
+    if origin is tuple and len(arguments) > 1 and arguments[1] is not Ellipsis:
+        return _places([converter(each, coerce=coerce, coercions=coercions) for each in arguments])
+    if origin in _COLLECTIONS and arguments:
+        return _items(_COLLECTIONS[origin], converter(arguments[0], coerce=coerce, coercions=coercions))
+    if origin in _MAPPINGS and len(arguments) == 2:
+        return _values(converter(arguments[1], coerce=coerce, coercions=coercions))
     if isinstance(annotation, type) and hasattr(annotation, "from_data"):
         annotation.prepare()  # type: ignore[attr-defined]
         return lambda value: value if isinstance(value, annotation) else annotation.from_data(value)
@@ -57,7 +144,31 @@ def converter(annotation: Any, *, coerce: bool = False) -> Convert:
         return lambda value: _coerced(kind, value)
     if kind in _READERS:
         return _READERS[kind]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind
     return _kind(kind) if isinstance(kind, type) and kind is not object else _any
+
+
+_COLLECTIONS: dict[Any, Callable[[Any], Any]] = {
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    tuple: tuple,
+    abc.Sequence: list,
+    abc.MutableSequence: list,
+    abc.Collection: list,
+    abc.Iterable: list,
+    abc.Set: set,
+    abc.MutableSet: set,
+}
+_MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
+
+
+def _own(kind: type, coercions: Coercions) -> Convert | None:
+    for kinds, read in coercions.items():
+        if kind is kinds or (isinstance(kinds, tuple) and kind in kinds):
+            return read
+    return None
 
 
 def _any(value: Any) -> Any:
@@ -108,6 +219,16 @@ def _decimal(value: Any) -> Any:
     raise ValueError(f"{value!r} is no decimal"[:200])
 
 
+def _time(value: Any) -> Any:
+    return dt.time.fromisoformat(value) if isinstance(value, str) else _kind(dt.time)(value)
+
+
+def _span(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return dt.timedelta(seconds=value)
+    return _kind(dt.timedelta)(value)
+
+
 def _uuid(value: Any) -> Any:
     return UUID(value) if isinstance(value, str) else _kind(UUID)(value)
 
@@ -124,6 +245,8 @@ _READERS: dict[Any, Convert] = {
     Decimal: _decimal,
     dt.datetime: _instant,
     dt.date: _date,
+    dt.time: _time,
+    dt.timedelta: _span,
     UUID: _uuid,
 }
 
@@ -149,9 +272,27 @@ def _union(choices: list[Convert]) -> Convert:
     return read
 
 
+def _literal(choices: tuple[Any, ...]) -> Convert:
+    def read(value: Any) -> Any:
+        if value in choices:
+            return value
+        raise ValueError(f"{value!r} is none of {', '.join(map(repr, choices))}"[:200])
+
+    return read
+
+
+def _places(converts: list[Convert]) -> Convert:
+    def read(value: Any) -> Any:
+        if not isinstance(value, list | tuple) or len(value) != len(converts):
+            raise ValueError(f"{value!r} has not {len(converts)} places"[:200])
+        return tuple(convert(item) for convert, item in zip(converts, value, strict=True))
+
+    return read
+
+
 def _items(kind: Callable[[Any], Any], convert: Convert) -> Convert:
     def read(value: Any) -> Any:
-        if not isinstance(value, list | tuple | set):
+        if not isinstance(value, list | tuple | set | frozenset):
             raise ValueError(f"{value!r} is no list"[:200])
         return kind(map(convert, value))
 

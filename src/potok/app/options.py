@@ -24,23 +24,71 @@ APP = _names(
     broker_heartbeat_interval broker_api_version broker_client_id broker_check_crcs broker_rebalance_timeout
     consumer_max_fetch_size producer_acks producer_linger_ms producer_linger producer_max_batch_size
     producer_max_request_size producer_compression_type logging_config loghandlers cache agent_supervisor canonical_url
-    worker_redirect_stdouts worker_redirect_stdouts_level loop"""
+    worker_redirect_stdouts worker_redirect_stdouts_level loop
+    aerospike_retries_on_exception aerospike_sleep_seconds_between_retries_on_exception blocking_timeout
+    broker_commit_livelock_soft_timeout broker_consumer broker_credentials broker_max_poll_interval broker_producer
+    config_source consumer_api_version consumer_auto_offset_reset consumer_connections_max_idle_ms
+    consumer_group_instance_id consumer_metadata_max_age_ms crash_app_on_aerospike_exception env_prefix id_format
+    key_serializer producer_api_version producer_connections_max_idle_ms producer_metadata_max_age_ms
+    producer_partitioner producer_request_timeout producer_threaded recovery_consistency_check reply_create_topic
+    reply_expires reply_to reply_to_prefix ssl_context store_check_exists stream_ack_cancelled_tasks
+    stream_ack_exceptions stream_processing_timeout table_cleanup_interval table_key_index_size timezone url
+    value_serializer web web_application_options web_cors_options web_graph_enabled web_in_thread web_metrics_enabled
+    web_router_enabled web_ssl_context web_stats_enabled web_tables_enabled
+    Agent ConsumerScheduler Event GlobalTable HttpClient LeaderAssignor Monitor PartitionAssignor Router Schema
+    Serializers SetGlobalTable SetTable Stream Table TableManager Topic Worker"""
 )
-TOPIC = _names("replicas deleting acks internal config maxsize loop allow_empty")
+TOPIC = _names("replicas deleting acks internal config maxsize loop allow_empty pattern has_prefix")
 TABLE = _names(
     """partitions help standby_buffer_size on_recover use_partitioner recovery_buffer_size extra_topic_configs
     changelog_topic on_changelog_event"""
 )
-AGENT = _names("concurrency supervisor_strategy isolated_partitions use_reply_headers internal")
+CHANNEL = _names("schema key_type value_type maxsize loop")
+AGENT = _names("supervisor_strategy isolated_partitions use_reply_headers internal")
+PAGE = _names("cors_options")
 TIMED = _names("on_leader traced name max_drift_correction")
+USED = _names(
+    """web_enabled web_host web_port web_bind canonical_url changelog_topic autodiscover origin version timezone
+    topic_partitions key_serializer value_serializer reply_expires url"""
+)
+"""Those that do mean something."""
+
+
+_KAFKA = "options of Kafka stand in [kafka] of potok.toml, or in the URL of broker="
+_NOT_TAKEN = {
+    "broker_credentials": _KAFKA,
+    "ssl_context": _KAFKA,
+    "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
+    "has_prefix": "name the topic as it is called in the log",
+}
+"""Those that it would be no help to leave out in silence, with what to do instead."""
 
 
 def left_out(what: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
     """Say which options do nothing; one that Faust has not either is refused."""
+    for name in sorted(_NOT_TAKEN.keys() & {name for name, value in given.items() if value}):
+        raise TopologyError(f"{what}: {name}= is not taken", hint=_NOT_TAKEN[name], at=Location.of_caller())
     unknown = sorted(set(given) - known)
     if unknown:
         close = difflib.get_close_matches(unknown[0], sorted(known), n=1)
         hint = f"did you mean {close[0]}=?" if close else "leave it out"
         raise TopologyError(f"{what} has no option {unknown[0]}=", hint=hint, at=Location.of_caller())
-    if given:
-        _logger.info("%s: %s not used here", what, ", ".join(f"{name}=" for name in sorted(given)))
+    idle = sorted(set(given) - USED)
+    if idle:
+        note(f"{what}: {', '.join(f'{name}=' for name in idle)} not used here")
+
+
+_unheard: list[str] = []
+
+
+def note(text: str) -> None:
+    """Say something that the worker should say: what a program defines before anybody listens is kept until then."""
+    if not _logger.hasHandlers():
+        _unheard.append(text)
+    _logger.info("%s", text)
+
+
+def say_unheard() -> None:
+    """Say what was noted before there was a log."""
+    while _unheard:
+        _logger.info("%s", _unheard.pop(0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import orjson
 
@@ -41,6 +41,11 @@ class AskedInside(QueryError):
         )
 
 
+def uuid() -> str:
+    """A name that nobody else has."""
+    return str(uuid4())
+
+
 def replies_topic(app: str) -> str:
     return f"{app}-replies"
 
@@ -58,7 +63,7 @@ def reply(app: str, result: Any) -> None:
 async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout: float) -> Any:
     if agents_running.current is not None:
         raise AskedInside(agent)
-    number = uuid.uuid4().hex.encode()
+    number = uuid4().hex.encode()
     log = app.log()
     log.create_topic(replies_topic(app.id), 1, exist_ok=True)
     with Consumer(log, replies_topic(app.id)) as consumer:

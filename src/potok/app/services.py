@@ -1,4 +1,5 @@
-"""What an app does beside its agents, in the process of the worker: tasks, timers, and times by cron."""
+"""What an app does beside its agents, in the process of the worker: signals, services, tasks, timers, and times by
+cron."""
 
 from __future__ import annotations
 
@@ -7,13 +8,13 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from inspect import isawaitable, signature
 from types import TracebackType
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from potok.app.cron import Cron
+from potok.app.cron import wait_for_cron
+from potok.app.options import TIMED, left_out
+from potok.app.service import Service, seconds_of
 
 _logger = logging.getLogger("potok.app")
 
@@ -26,22 +27,15 @@ class Timed:
 
     name: str
     work: Work
-    wait_s: Callable[[datetime], float | None] | None = None
+    wait_s: Callable[[], float | None] | None = None
 
 
 def every(work: Work, seconds: float) -> Timed:
-    return Timed(_name(work), work, lambda _: seconds)
+    return Timed(_name(work), work, lambda: seconds)
 
 
 def by_cron(work: Work, text: str, zone: Any = None) -> Timed:
-    cron = Cron.of(text)
-    place = ZoneInfo(zone) if isinstance(zone, str) else zone or UTC
-
-    def wait_s(now: datetime) -> float | None:
-        due = cron.after(now.astimezone(place))
-        return None if due is None else (due - now).total_seconds()
-
-    return Timed(_name(work), work, wait_s)
+    return Timed(_name(work), work, wait_for_cron(text, zone))
 
 
 def once(work: Work) -> Timed:
@@ -52,20 +46,58 @@ def _name(work: Work) -> str:
     return getattr(work, "__name__", type(work).__name__)
 
 
+class WithServices:
+    """What an app has of them."""
+
+    Service = Service
+    timed: list[Timed]
+    services: list[Callable[[], Any]]
+    options: dict[str, Any]
+
+    def service(self, cls: type[Any]) -> type[Any]:
+        """Start and stop a service with the worker."""
+        self.services.append(cls)
+        return cls
+
+    def timer(self, interval: Any, **options: Any) -> Callable[[Any], Any]:
+        """Call a function every so many seconds, in the process of the worker."""
+        left_out("a timer", options, TIMED)
+        seconds = seconds_of(interval)
+        return self._time(lambda work: every(work, seconds))
+
+    def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:
+        """Call a function by the clock: `"0 9 * * mon"`; UTC unless a zone is given."""
+        left_out("a time by cron", options, TIMED)
+        return self._time(lambda work: by_cron(work, cron_format, timezone or self.options.get("timezone")))
+
+    def task(self, function: Any = None, **options: Any) -> Any:
+        """Call a function once, when the worker has started."""
+        left_out("a task", options, TIMED)
+        decorate = self._time(once)
+        return decorate if function is None else decorate(function)
+
+    def _time(self, timed: Callable[[Any], Timed]) -> Callable[[Any], Any]:
+        def decorate(function: Any) -> Any:
+            self.timed.append(timed(function))
+            return function
+
+        return decorate
+
+
 class Services:
-    """Runs timed functions in an event loop of their own, in the background. What one raises is logged, and it is
-    called again when it is due again."""
+    """Runs timed functions and services in an event loop of their own, in the background. What one raises is logged,
+    and it is called again when it is due again."""
 
     def __init__(self, app: Any, timed: list[Timed]) -> None:
         self._app, self._timed = app, timed
+        self._services: list[Service] = [make() for make in getattr(app, "services", ())]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="potok-services", daemon=True)
 
     def __enter__(self) -> Services:
-        if self._timed:
-            self._thread.start()
-            self._ready.wait()
+        self._thread.start()
+        self._ready.wait()
         return self
 
     def __exit__(
@@ -80,19 +112,33 @@ class Services:
 
     async def _all(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        tasks = [asyncio.ensure_future(self._repeat(timed)) for timed in self._timed]
         self._ready.set()
+        begun = [service for service in self._services if await self._begun(service)]
+        if self._app is not None:
+            await self._app.tell_started()
+        tasks = [asyncio.ensure_future(self._repeat(timed)) for timed in self._timed]
         await self._ended.wait()
+        if self._app is not None:
+            await self._app.tell_stopping()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(service.stop() for service in reversed(begun)), return_exceptions=True)
+
+    async def _begun(self, service: Service) -> bool:
+        try:
+            await service.start()
+        except Exception:
+            _logger.exception("service %s does not start", service.label)
+            return False
+        return True
 
     def _stop(self) -> None:
         self._ended.set()
 
     async def _repeat(self, timed: Timed) -> None:
         while timed.wait_s is not None:
-            wait_s = timed.wait_s(datetime.now(UTC))
+            wait_s = timed.wait_s()
             if wait_s is None:
                 return
             await asyncio.sleep(wait_s)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from potok.app.outside import NoRows, view_of
 from potok.app.record import Record
+from potok.app.refused import refuse
 from potok.app.values import Freeze, Thaw
 from potok.errors import Location, StateError, TopologyError
 from potok.kernels import agents_running
-from potok.kernels.agents_tables import ABSENT, OpenTable
+from potok.kernels.agents_tables import OpenTable
+from potok.kernels.agents_values import ABSENT, IMMUTABLE
 from potok.records.schema import Schema
 from potok.topology.agents import TablePart
+from potok.views.spans import span_of_prefix, span_of_range
 from potok.views.table_view import TableView
 
 if TYPE_CHECKING:
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 
     from potok.app.app import App
     from potok.app.windowed import WindowedTable
+    from potok.app.windows import Window
+    from potok.dsl.stream import Stream
+    from potok.dsl.table import Table as DslTable
 
 NOT_GIVEN: Any = object()
 
@@ -70,6 +77,8 @@ class Table:
             value_type = type(made)
         self.value_type = value_type
         self.windowed: WindowedTable | None = None
+        self.changelog = ""
+        """The topic that its changes are written to, if any."""
         self._view: TableView | None = None
 
     def __repr__(self) -> str:
@@ -95,16 +104,26 @@ class Table:
         return found
 
     @property
-    def view(self) -> TableView:
+    def view(self) -> TableView | NoRows:
         """The rows as of the last committed batch."""
         if self._view is None:
-            self._view = self.app.tables_now()[self.name]
+            found = view_of(self.app, self.name)
+            if isinstance(found, NoRows):
+                return found
+            self._view = found
         return self._view
 
     def __getitem__(self, key: Any) -> Any:
         running = agents_running.current
         if running is not None:
-            return (running.tables.get(self.name) or self._writable()).get_or_default(key)
+            found = running.tables.get(self.name)
+            if type(found) is OpenTable and type(key) is str:
+                entry = found.quick.get(key)
+                if entry is None or (found.spread and key != running.key):
+                    return found.get_or_default(key)
+                if type(value := entry.value) in IMMUTABLE:
+                    return value
+            return (self._writable() if found is None else found).get_or_default(key)
         value = self.view.get(key, ABSENT)
         if value is not ABSENT:
             return Thaw(self.value_type)(value)
@@ -115,7 +134,7 @@ class Table:
     def __setitem__(self, key: Any, value: Any) -> None:
         running = agents_running.current
         found = None if running is None else running.tables.get(self.name)
-        (found or self._writable()).set(key, value)
+        (self._writable() if found is None else found).set(key, value)
 
     def __delitem__(self, key: Any) -> None:
         self._writable().delete(key)
@@ -164,6 +183,26 @@ class Table:
         thaw = Thaw(self.value_type)
         return ((key, thaw(value)) for key, value in self.view.items())
 
+    def prefix(self, text: str) -> dict[Any, Any]:
+        """The rows whose keys are texts that begin so. With `key_type=str`, no other rows are looked at."""
+        found = self.open()
+        if found is None:
+            return self._thawed(self.view.prefix(text))
+        rows = found.rows(*span_of_prefix(text, found.part.key_type))
+        return {key: value for key, value in rows if isinstance(key, str) and key.startswith(text)}
+
+    def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
+        """The rows with low <= key < high. With a `key_type=`, no other rows are looked at."""
+        found = self.open()
+        if found is None:
+            return self._thawed(self.view.range(low, high))
+        rows = found.rows(*span_of_range(low, high, found.part.key_type))
+        return {key: value for key, value in rows if (low is None or low <= key) and (high is None or key < high)}
+
+    def _thawed(self, rows: dict[Any, Any]) -> dict[Any, Any]:
+        thaw = Thaw(self.value_type)
+        return {key: thaw(value) for key, value in rows.items()}
+
     def keys(self) -> Iterator[Any]:
         return (key for key, _ in self.items())
 
@@ -178,6 +217,65 @@ class Table:
 
     def as_dict(self) -> dict[Any, Any]:
         return dict(self.items())
+
+    def clear(self) -> None:
+        for key in list(self.keys()):
+            del self[key]
+
+    def popitem(self) -> tuple[Any, Any]:
+        """Take the last row out."""
+        rows = list(self.items())
+        if not rows:
+            raise KeyError(f'table "{self.name}" is empty')
+        del self[rows[-1][0]]
+        return rows[-1]
+
+    def as_ansitable(self, *, key: str = "Key", value: str = "Value", sort: bool = False, **_: Any) -> str:
+        """The rows as a text in columns."""
+        rows = [(str(key), str(value)), *((str(each), str(item)) for each, item in self._shown(sort))]
+        wide = max(len(first) for first, _ in rows)
+        return "\n".join(f"{first.ljust(wide)}  {second}".rstrip() for first, second in rows)
+
+    def _shown(self, sort: bool) -> list[tuple[Any, Any]]:
+        rows = list(self.items())
+        return sorted(rows, key=lambda row: str(row[0])) if sort else rows
+
+    def info(self) -> dict[str, Any]:
+        return {"app": self.app, "name": self.name, "default": self.default}
+
+    @property
+    def changelog_topic(self) -> str | None:
+        """The topic that its changes are written to, if there is one."""
+        return self.changelog or None
+
+    @property
+    def is_global(self) -> bool:
+        """Every key can be read, wherever it is."""
+        return True
+
+    def to_stream(self, *, key: Any = NOT_GIVEN, changes: bool = False, name: str = "") -> Stream:
+        """The changes of the table as a stream of the DSL: the new value, or null for a row that is gone.
+
+        Args:
+            key: The type of the keys; `key_type` of the table if left out, or text.
+            changes: The values are `{"before": ..., "after": ...}` instead.
+            name: Names the step.
+        """
+        stream = self.app.handle_of(self).to_stream(changes=changes, name=name)
+        if self.windowed is not None or self.key_type is not None:
+            return stream
+        return stream.select_key(_same_key, key=str if key is NOT_GIVEN else key)
+
+    def to_table(self, *, key: Any = NOT_GIVEN, name: str = "") -> DslTable:
+        """The table as one of the DSL, to be joined with streams and tables there; its rows are on the shards of their
+        keys. `name` is that of this copy."""
+        return self.to_stream(key=key).to_table(name=name or f"{self.name}-rows")
+
+    def using_window(self, window: Window, **_: Any) -> WindowedTable:
+        return window.of(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Table", name)
 
     def tumbling(self, size: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
         """The same table with a row for each key and window of `size`.
@@ -202,9 +300,19 @@ class Table:
         return self.windowed
 
 
+def _same_key(key: Any, value: Any) -> Any:  # noqa: ARG001
+    return key
+
+
 class SetTable(Table):
     """A set for each key: `table[key].add(item)`."""
 
     def __init__(self, app: App, name: str, **options: Any) -> None:
         options.pop("default", None)
         super().__init__(app, name, default=set, **options)
+
+
+GlobalTable = Table
+"""Every table can be read under any key, by agents that are not spread."""
+
+SetGlobalTable = SetTable

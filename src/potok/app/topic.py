@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from potok.app.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.app.record import Record
-from potok.app.values import JSON, Encode, key_bytes, schema_of, value_encoder
+from potok.app.refused import Refused, refuse
+from potok.app.sending import send_outside
+from potok.app.values import JSON, Encode, Revive, key_bytes, schema_of
 from potok.dsl.serdes import serde_of
 from potok.errors import Location, TopologyError
 from potok.kernels import agents_running
@@ -44,7 +47,7 @@ class Topic:
         key_type: Any = None,
         value_type: Any = None,
         key_serializer: str = "",
-        value_serializer: str = "",
+        value_serializer: str | Codec = "",
         partitions: int | None = None,
         retention_ms: int | None = None,
         compacting: bool = False,
@@ -54,7 +57,10 @@ class Topic:
         self.key_type, self.value_type = key_type, value_type
         self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.partitions, self.retention_ms, self.compacting = partitions, retention_ms, compacting
+        self.beside: list[Topic] = []
+        """Others that an agent takes with it."""
         self._encode: Encode | None = None
+        self._codec: Codec | None = None
 
     @property
     def name(self) -> str:
@@ -67,13 +73,26 @@ class Topic:
         return f"<Topic {', '.join(self.names)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_encode": None}
+        return {**vars(self), "_encode": None, "_codec": self.codec}
+
+    @property
+    def codec(self) -> Codec | None:
+        """What reads and writes values, if that is none of the formats. It travels with the topic, for only the program
+        itself knows the names of its own."""
+        if self._codec is None:
+            given = self.value_serializer
+            if not given and isinstance(self.value_type, type) and issubclass(self.value_type, Record):
+                given = self.value_type.__serializer__
+            self._codec = own_codec(given)
+        return self._codec
 
     @property
     def serializer(self) -> str:
         """The format of values: that of the topic, of the record class, or the one that belongs to the type."""
+        if self.codec is not None:
+            return "raw"
         if self.value_serializer:
-            return self.value_serializer
+            return str(self.value_serializer)
         if isinstance(self.value_type, type) and issubclass(self.value_type, Record):
             return self.value_type.__serializer__ or JSON
         schema = schema_of(self.value_type)
@@ -82,7 +101,12 @@ class Topic:
     def serdes(self) -> tuple[Serde, Serde]:
         """How the keys and values of this topic are read. Keys without a type are bytes."""
         key = serde_of(bytes if self.key_type is None else self.key_type, self.key_serializer, self.at)
-        return key, Serde(self.serializer, schema_of(self.value_type))
+        return key, Serde(self.serializer, schema_of(bytes if self.codec is not None else self.value_type))
+
+    def revive(self) -> Revive | ReviveBy:
+        """What makes of its values what agents see."""
+        codec = self.codec
+        return Revive(self.value_type) if codec is None else ReviveBy(codec, self.value_type)
 
     def send(
         self,
@@ -93,7 +117,7 @@ class Topic:
         timestamp: float | datetime | None = None,
         headers: HeadersInput | None = None,
     ) -> Awaitable[None]:
-        """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably.
+        """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably, once awaited.
 
         Args:
             key: Its key; none if left out.
@@ -109,27 +133,66 @@ class Topic:
         told = None if headers is None else _headers(headers)
         running = agents_running.current
         if running is None:
-            self.app.produce(self.name, key_bytes(key), data, at, told)
-        else:
-            running.send(self.name, key_bytes(key), data, at, told)
+            return send_outside(self.app, self.name, key_bytes(key), data, at, told) or DONE
+        running.send(self.name, key_bytes(key), data, at, told)
         return DONE
 
     def send_soon(self, **options: Any) -> None:
         """The same, for code that is not async."""
         self.send(**options)
 
+    def derive(self, **changes: Any) -> Topic:
+        """A topic like this, with another name, type or serializer."""
+        options = {
+            "key_type": self.key_type,
+            "value_type": self.value_type,
+            "key_serializer": self.key_serializer,
+            "value_serializer": self.value_serializer,
+            "partitions": self.partitions,
+            "compacting": self.compacting,
+        }
+        names = changes.pop("topics", self.names)
+        return self.app.topic(*names, **{**options, **changes})
+
+    clone = derive_topic = derive
+
+    async def declare(self) -> None:
+        """Create the topic, if it does not exist."""
+        for name in self.names:
+            self.app.log().create_topic(name, self.partitions or 1, exist_ok=True)
+
+    maybe_declare = declare
+
+    def stream(self, **_: Any) -> Topic:
+        """What `stream & payments.stream()` takes: the topic itself."""
+        return self
+
+    def __and__(self, other: Topic) -> Topic:
+        """Both topics for one agent, each record as its own topic says."""
+        made = Topic(self.app, self.names, key_type=self.key_type, value_type=self.value_type, at=self.at)
+        vars(made).update(vars(self), beside=[*self.beside, other, *other.beside])
+        return made
+
+    def __aiter__(self) -> Any:
+        raise Refused("Topic.__aiter__", "agents take records: @app.agent(topic); others read with potok.Consumer")
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Topic", name)
+
     def _encoder(self) -> Encode:
-        self._encode = value_encoder(self.serializer, self.value_type)
+        self._encode = encoder_of(self.codec or self.serializer, self.value_type)
         return self._encode
 
 
 class _Done:
     """Something to await that is done already."""
 
-    def __await__(self) -> Generator[None, None, None]:
-        return
-        yield
+    def __await__(self) -> Any:
+        return _NOTHING
 
+
+_NOTHING: Iterator[None] = iter(())
+"""At its end already, and for ever."""
 
 DONE = _Done()
 
@@ -141,3 +204,9 @@ def _milliseconds(timestamp: float | datetime) -> int:
 def _headers(given: HeadersInput) -> tuple[tuple[str, bytes], ...]:
     items = given.items() if isinstance(given, Mapping) else given
     return tuple((name, data.encode() if isinstance(data, str) else data) for name, data in items)
+
+
+def by_name(name: str) -> Topic:
+    """A topic of which nothing but the name is known, for an agent to send to."""
+    nobodys: Any = None
+    return Topic(nobodys, (name,))

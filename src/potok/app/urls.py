@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
-_logger = logging.getLogger("potok.app")
+from potok.app.options import note
 
 _BESIDE_THE_LOG = ("rocksdb:", "memory:", "aerospike:")
 
@@ -27,6 +26,6 @@ def state_url(given: Any) -> str | None:
         return None
     url = str(given)
     if url.startswith(_BESIDE_THE_LOG):
-        _logger.info("store %s: state is kept beside the log, in fenced cells", url)
+        note(f"store {url}: state is kept beside the log, in fenced cells")
         return None
     return url

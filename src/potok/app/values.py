@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.app.record import NAMESPACE, Record, model_named, nested_fields
+from potok.app.read_all import read_all
+from potok.app.record import NAMESPACE, Record, model_named, nested_fields, reads_itself
 from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
@@ -30,6 +31,8 @@ PLAIN = "dict"
 def schema_of(value_type: Any) -> Schema | None:
     """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values
     dynamic."""
+    if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type):
+        return None
     try:
         return None if value_type is None else Schema.of(value_type)
     except SchemaError:
@@ -52,12 +55,25 @@ class Revive:
     def __init__(self, value_type: Any) -> None:
         self._model = model_in(value_type)
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Revive and other._model is self._model
+
+    def __hash__(self) -> int:
+        return hash(self._model)
+
     def __call__(self, column: Any) -> list[Any]:
+        return self.several(column, 1)[0]
+
+    def several(self, column: Any, count: int) -> list[list[Any]]:
+        """The objects, for each of several agents its own."""
         if isinstance(column, list):
-            return [self._dynamic(item) for item in column]
+            together = None if self._model is None else read_all(self._model, column, count)
+            return together or [[self._dynamic(item) for item in column] for _ in range(count)]
         if self._model is not None and pa.types.is_struct(column.type):
-            return self._structs(column, self._model)
-        return [_plain_dict(row) for row in rows_of(column)]
+            first = self._structs(column, self._model)
+        else:
+            first = [_plain_dict(row) for row in rows_of(column)]
+        return [first, *([copied(item) for item in first] for _ in range(count - 1))]
 
     def _dynamic(self, item: Any) -> Any:
         if item is None:
@@ -101,7 +117,8 @@ class Freeze:
     """A value as the data of a cell; a record of the declared class says nothing of its class."""
 
     def __init__(self, value_type: Any) -> None:
-        self._model = model_in(value_type)
+        self._model = self.flat = model_in(value_type)
+        """Whose objects are kept as their fields."""
 
     def __call__(self, value: Any) -> Any:
         if type(value) in IMMUTABLE:
@@ -144,6 +161,8 @@ class Thaw:
         if type(data) in IMMUTABLE:
             return data
         if self._model is not None and type(data) is dict and NAMESPACE not in data:
+            if IMMUTABLE.issuperset(map(type, data.values())):
+                return _made(self._model, data.copy())
             return _thawed_record(self._model, data)
         return thawed(data)
 
@@ -216,14 +235,14 @@ def _json(value: Any) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, Record):
-        value = vars(value)
+        value = value.written() if value.__shaped__ else vars(value)
     # A copy: what orjson returns was cut down from a kilobyte, and to keep many such takes ten times as long.
     return bytes(memoryview(orjson.dumps(value, _other, _OPTIONS)))
 
 
 def _other(value: Any) -> Any:
     if isinstance(value, Record):
-        return vars(value)
+        return value.written()
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, set | frozenset | tuple):

@@ -9,19 +9,23 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from potok.app.fields import FieldDescriptor
+from potok.app.outside import SeenWindows
+from potok.app.record import Record
+from potok.app.refused import refuse
 from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.app.values import Thaw
 from potok.duration import to_ms
 from potok.errors import TopologyError
 from potok.kernels import agents_running
-from potok.kernels.agents_tables import ABSENT
-from potok.kernels.agents_values import IMMUTABLE
-from potok.kernels.agents_windows import OpenWindows
+from potok.kernels.agents_values import ABSENT
+from potok.kernels.agents_windows import OpenWindows, WindowEntry
 from potok.topology.agents import TablePart
 from potok.topology.nodes import FixedWindow, Hopping, Tumbling
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from potok.dsl.stream import Stream
 
 SECOND_MS = 1000
 
@@ -96,15 +100,31 @@ class WindowedTable:
     def open(self) -> OpenWindows:
         running = agents_running.current
         found = None if running is None else running.tables.get(self.name)
-        if type(found) is OpenWindows:
+        if isinstance(found, OpenWindows):
             return found
         self.table.open()
         raise NotHere(self.name, "windows of the record at hand are for agents")
 
-    def __getitem__(self, key: Any) -> WindowSet:
-        return WindowSet(self, key)
+    def __getitem__(self, key: Any) -> Any:
+        running = agents_running.current
+        found = None if running is None else running.tables.get(self.name)
+        if running is None:
+            return SeenWindows(self, key)
+        if type(found) is not OpenWindows:
+            return WindowSet(self, key)
+        entry = found.held(key)
+        if entry is None or not (_holdable.get(type(entry.value)) or _can_be_held(entry.value)):
+            return WindowSet(self, key)
+        made = _new(HeldSet)
+        made._table, made._key, made._entry = self, key, entry
+        made.__dict__ = entry.value.__dict__
+        running.held.append(made._let_go)
+        return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        held = value._entry if type(value) is HeldSet and value._table is self and value._key == key else None
+        if self._kept(key, value, held):
+            return
         if isinstance(value, WindowSet):
             if value.applied and value.table is self and value.key == key:
                 return
@@ -115,6 +135,19 @@ class WindowedTable:
         assert isinstance(found, OpenWindows)
         for start in found.starts(found.instant_ms()):
             found.put(found.window(key, start, change=True), value)
+
+    def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
+        """Put back what was changed in place, where it is from, if that is all that there is to do."""
+        running = agents_running.current
+        found = None if running is None else running.tables.get(self.name)
+        if type(found) is not OpenWindows or not found.tumbling:
+            return False
+        if held is None:
+            held = found.held(key)
+            if held is None or held.value is not value:
+                return False
+        found.keep(held)
+        return True
 
     def __delitem__(self, key: Any) -> None:
         found = self.open()
@@ -136,18 +169,68 @@ class WindowedTable:
         """All windows: of agents, pairs of (key, (start, end)) and value; else as views show them."""
         return self.table.items()
 
+    def keys(self) -> Iterator[Any]:
+        """The keys that have windows, each once."""
+        return iter(dict.fromkeys(window[0] for window, _ in self.items()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.keys()
+
+    def values(self) -> Iterator[Any]:
+        """The values of all windows."""
+        return (value for _, value in self.items())
+
+    def pop(self, key: Any, default: Any = NOT_GIVEN) -> Any:
+        """Take the windows at hand out, and return the value of the newest."""
+        value = self.get(key, ABSENT)
+        if value is ABSENT and default is NOT_GIVEN:
+            raise KeyError(key)
+        if value is not ABSENT:
+            del self[key]
+        return default if value is ABSENT else value
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *others: Any, **named: Any) -> None:
+        for key, value in dict(*others, **named).items():
+            self[key] = value
+
+    def relative_to(self, given: Any) -> WindowedTable:
+        """The windows of a field, of a timestamp in seconds, or of what a function makes of the record at hand."""
+        if isinstance(given, FieldDescriptor):
+            return self.relative_to_field(given)
+        self._wall, self._instant = False, lambda _: _instant_ms(given() if callable(given) else given)
+        return self
+
+    def to_stream(self, **options: Any) -> Stream:
+        """The changes as a stream of the DSL, under key, start and end."""
+        return self.table.to_stream(**options)
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("WindowedTable", name)
+
 
 class WindowSet:
     """The windows of one key, as of the record at hand. It stands for the value of the newest of them: attributes,
     items and arithmetic are those of that value."""
 
-    __slots__ = ("_seen", "key", "table")
+    __slots__ = ("__dict__", "_entry", "_key", "_table")
     applied = False
 
     def __init__(self, table: WindowedTable, key: Any) -> None:
-        _put(self, "table", table)
-        _put(self, "key", key)
-        _put(self, "_seen", None)
+        _put(self, "_table", table)
+        _put(self, "_key", key)
+
+    @property
+    def table(self) -> WindowedTable:
+        return self._table  # type: ignore[no-any-return]
+
+    @property
+    def key(self) -> Any:
+        return self._key
 
     def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
         """The value of the window that the table is relative to."""
@@ -156,14 +239,8 @@ class WindowSet:
         return self._at(self.table.open().instant_ms(), default)
 
     def _whole(self) -> Any:
-        """The same for those who change it in place, who ask many times in one turn."""
-        running, seen = agents_running.current, self._seen
-        if seen is not None and running is not None and seen[0] == running.turn:
-            return seen[1]
-        value = self.table.open().value_now(self.key)
-        if running is not None and type(value) not in IMMUTABLE:
-            _put(self, "_seen", (running.turn, value))
-        return value
+        """The same for those who change it in place."""
+        return self.table.open().value_now(self.key)
 
     def current(self, event: Any = None) -> Any:
         """The value of the window of the record at hand."""
@@ -207,6 +284,8 @@ class WindowSet:
         return self._apply(operator.ior, other)
 
     def __getattr__(self, name: str) -> Any:
+        if name in _OWN:
+            raise AttributeError(name)
         return getattr(self._whole(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -226,6 +305,50 @@ class WindowSet:
 
     def __repr__(self) -> str:
         return f"<WindowSet {self.key!r}: {self.value()!r}>"
+
+
+class HeldSet(WindowSet):
+    """One that has a record in hand until the turn is over: what that is made of is what this is made of, so that
+    nothing stands between its fields and who changes them."""
+
+    __slots__ = ()
+    __setattr__ = object.__setattr__  # type: ignore[assignment]
+
+    def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
+        return self._entry.value if event is None else super().value(event, default=default)
+
+    def _let_go(self) -> None:
+        self.__dict__ = {}
+        self.__class__ = WindowSet  # type: ignore[assignment]
+
+
+_new: Any = object.__new__
+
+
+_OWN = frozenset(dir(WindowSet))
+
+_holdable: dict[type, bool] = {}
+
+
+def _can_be_held(value: Any) -> bool:
+    """Whether a value is a record that is nothing but its fields, none of which is called as something of windows."""
+    kind = type(value)
+    known = _holdable.get(kind)
+    if known is None:
+        known = isinstance(value, Record) and _OWN.isdisjoint(value.__dict__) and _is_plain(kind)
+        _holdable[kind] = known
+    return known
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether to set an attribute of an object is to change its dict and no more."""
+    names = {name for each in kind.__mro__[:-1] for name in vars(each)} - {"__dict__", "__weakref__"}
+    return getattr(kind, "__setattr__", None) is _put and not any(_takes(getattr(kind, name)) for name in names)
+
+
+def _takes(attribute: Any) -> bool:
+    """Whether an attribute of a class does something of its own with what it is set to."""
+    return attribute.fset is not None if isinstance(attribute, property) else hasattr(attribute, "__set__")
 
 
 class Applied(WindowSet):

@@ -75,7 +75,7 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
     ends = log.end_offsets_of(sorted(entry.offsets.topics))
     return {
         "query": checkpoint.query,
-        "state": progress.state if progress else "unknown",
+        "state": _state(log, checkpoint),
         "start": entry.epoch,
         "batch": entry.batch,
         "committed_at_ms": progress.committed_at_ms if progress else None,
@@ -88,6 +88,18 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
         "checkpoint_bytes": checkpoint.bytes,
         "pending": None if pending is None else {"batch": pending.number, "records": pending.records},
     }
+
+
+def _state(log: Log, checkpoint: Checkpoint) -> str:
+    """What a query wrote down of itself, unless it died since: nobody was left to write that down. Where the ledger is
+    on a server, the process may be on any machine, and its word is all there is."""
+    from potok.engine.lock import is_held
+    from potok.engine.prepare import query_directory
+
+    state = checkpoint.progress.state if checkpoint.progress else "unknown"
+    if state not in ("starting", "running") or getattr(log, "home_url", None):
+        return state
+    return state if is_held(query_directory(log, checkpoint.query)) else "died"
 
 
 def _row(row: dict[str, Any]) -> tuple[object, ...]:

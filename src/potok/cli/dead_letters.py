@@ -41,6 +41,10 @@ class NoSuchLetter(QueryError):
     """An offset at which no dead letter lies."""
 
 
+class NoSuchReason(QueryError):
+    """Nothing is ever set aside for such a reason: an empty list would look like good news."""
+
+
 @app.command("list")
 def list_letters(
     context: typer.Context,
@@ -180,8 +184,11 @@ def _wanted(
     since: str | None,
     until: str | None,
 ) -> Wanted:
+    from potok.kernels.dead_letters import Reason
     from potok.views.wanted_letters import Wanted
 
+    if reason is not None and reason not in list(Reason):
+        raise NoSuchReason(f'"{reason}" is no reason for a dead letter', hint=f"there are: {', '.join(Reason)}")
     since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
     return Wanted(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
 

@@ -29,7 +29,8 @@ def up(
     directory: Directory = DEFAULT_DIRECTORY,
     as_json: Json = False,
 ) -> None:
-    """Start Kafka, and wait until it answers. One that runs in the directory already is left as it is.
+    """Start Kafka, and wait until it answers. One that runs in the directory already is left as it is, and one that is
+    still starting is waited for.
 
     The first time, its jars are fetched from Maven Central (46 MB). It listens on this machine only, and goes on
     running until `potok kafka down`.
@@ -59,16 +60,20 @@ def down(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_js
 
 @app.command()
 def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_json: Json = False) -> None:
-    """Say whether it runs, and where. Ends with 1 if it does not."""
+    """Say whether it runs, and where. Ends with 1 if it does not, or does not answer yet."""
     server = _server(context, directory)
     found = server.status()
+    ready = server.answers()
     if as_json:
-        print_json(_summary(found, server))
+        print_json(_summary(found, server, ready=ready))
+    elif found.is_up and not ready:
+        place = f"process {found.pid}, log {_shown(server.files.log)}"
+        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down ends it")
     elif found.is_up:
         typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
     else:
         typer.echo(f"no Kafka runs in {_shown(directory)}; start it: potok kafka up")
-    if not found.is_up:
+    if not ready:
         raise typer.Exit(1)
 
 
@@ -78,9 +83,9 @@ def _server(context: typer.Context, directory: Path) -> KafkaServer:
     return KafkaServer(directory, settings_of(context).cache_path)
 
 
-def _summary(found: ServerStatus, server: KafkaServer) -> dict[str, object]:
+def _summary(found: ServerStatus, server: KafkaServer, *, ready: bool = True) -> dict[str, object]:
     return {
-        "state": "up" if found.is_up else "down",
+        "state": ("up" if ready else "starting") if found.is_up else "down",
         "url": found.url,
         "bootstrap": found.bootstrap,
         "port": found.port,

@@ -103,10 +103,15 @@ def reset(
         if forget:
             _forget(log, name, dry_run=dry_run)
             return
-        assert to is not None
-        moves = repair.plan_moves(log, name, _wanted(log, name, to, topic, partition))
-        if not dry_run:
-            repair.reset(log, name, moves, drop_state=drop_state, keep_state=keep_state)
+        place = str(to)
+
+        def wanted() -> dict[str, dict[int, int]]:
+            return _wanted(log, name, place, topic, partition)
+
+        if dry_run:
+            moves = repair.plan_moves(log, name, wanted())
+        else:
+            moves = repair.reset(log, name, wanted, drop_state=drop_state, keep_state=keep_state)
         tables = repair.tables_of(log, name)
     _report(name, moves, dry_run=dry_run, as_json=as_json)
     if dry_run and tables and not drop_state and not keep_state:

@@ -24,6 +24,11 @@ Broker = Annotated[
     ),
 ]
 
+Functions = Annotated[
+    list[str] | None,
+    typer.Option("--functions", metavar="FILE", help="A Python file or module whose @potok.function statements use."),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
@@ -39,10 +44,14 @@ class Globals:
     broker: str | None = None
 
 
+def broker_given(context: typer.Context, broker: str | None) -> str | None:
+    """What the command line says, if it says something: behind the name of the command, or before."""
+    return broker or (context.find_object(Globals) or Globals()).broker
+
+
 def settings_of(context: typer.Context, broker: str | None = None, **given: Any) -> Settings:
     """The settings in force for a command; `broker` is what stood after its name, and so are others."""
-    before = context.find_object(Globals) or Globals()
-    return Settings.load(broker=broker or before.broker, **given)
+    return Settings.load(broker=broker_given(context, broker), **given)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import importlib
 import linecache
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -60,11 +60,25 @@ def load_topology(program: str) -> Topology:
     `FILE` is a path or the dotted name of a module. Without a name the program must hold one builder or topology; a
     name may also be that of a function without arguments that makes one.
     """
+    return load_program(program)[1]
+
+
+def load_program(program: str) -> tuple[Any, Topology]:
+    """What `FILE[:name]` names, and its topology."""
     place, name = split(program)
     module = _load_file(place) if is_path(place) else _load_module(place)
     with _blamed_on_the_program(place, Path(module.__file__ or ".").parent):
         found = _named(module, place, name) if name else _only(module, place)
-        return _built(found, program)
+        return found, _built(found, program)
+
+
+def load_functions(places: Iterable[str]) -> None:
+    """Load files or modules for the sake of the functions of SQL that they define."""
+    for place in places:
+        if is_path(place):
+            _load_file(place)
+        else:
+            _load_module(place)
 
 
 def split(program: str) -> tuple[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.options import Broker, Json, command_app, opened_log, settings_of
+from potok.cli.options import Broker, Json, broker_given, command_app, opened_log, settings_of
 from potok.cli.output import note
-from potok.cli.program import Program, load_topology
+from potok.cli.program import Program, load_program
 from potok.cli.running import display_of, run_shown
 
 if TYPE_CHECKING:
@@ -38,20 +39,27 @@ def run(
             help="Build the tables of a changed program beside those that are served; see `potok promote`.",
         ),
     ] = False,
+    web_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Where the pages of an app are served: 6066, or 0 for any that is free."),
+    ] = None,
+    without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch.
+    """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch. The pages of an app are served.
 
     A query goes on where it stopped. What the program changes since then is shown first; `potok diff` shows it without
     running anything. With --json, each line is an object whose `event` is changed, progress or ended.
     """
-    topology = load_topology(program)
+    found, topology = load_program(program)
+    from potok.cli.hosting import Beside
     from potok.engine.prepare import changes_of
     from potok.engine.run import start
     from potok.engine.shadow import shadow_of, start_shadow
 
-    display = display_of(as_json=as_json)
+    display, beside = display_of(as_json=as_json), Beside(found)
+    broker, state = broker_given(context, broker) or beside.broker, state or beside.state
     settings = settings_of(context, broker, shards=shards, state=state)
     with opened_log(context, broker, create=True, state=state) as log:
         if shadow:
@@ -60,12 +68,10 @@ def run(
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
-        run_shown(
-            log,
-            topology.name,
-            display,
-            lambda: start(topology, broker=settings.broker, until_end=until_end, shards=shards, state=state),
-        )
+        with beside:
+            beside.serve(settings, web_port, without=without_web)
+            begin = partial(start, topology, broker=settings.broker, until_end=until_end, shards=shards, state=state)
+            run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))
 
 
 def _mention_shards(log: Log, query: str, wanted: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.options import Broker, Json, command_app, settings_of
+from potok.cli.options import Broker, Functions, Json, command_app, settings_of
 from potok.cli.output import counted, note, print_json
 from potok.cli.running import Interruption
 
@@ -44,6 +44,7 @@ def serve(
     state: Annotated[
         str | None, typer.Option(metavar="URL", help="Where new queries keep their state (POTOK_STATE).")
     ] = None,
+    functions: Functions = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -52,6 +53,7 @@ def serve(
     What was defined before is there again. Existing clients of ksqlDB can use it; so can `potok sql --server`.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
+    from potok.cli.program import load_functions
     from potok.log.open import open_broker
     from potok.serving.limits import Limits
     from potok.serving.server import Server
@@ -61,6 +63,7 @@ def serve(
     settings = settings_of(context, broker, state=state)
     limits = Limits(body_bytes=max_body, rows=max_rows, seconds=max_seconds, push_queries=max_push_queries)
     known = Tokens.load(tokens)
+    load_functions(functions or ())
     with Interruption() as interruption, contextlib.ExitStack() as stack:
         log = open_broker(settings.broker, settings)
         stack.callback(log.close)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.options import Broker, Json, command_app, settings_of
+from potok.cli.options import Broker, Functions, Json, command_app, settings_of
 from potok.cli.output import note
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def sql(
     define: Annotated[
         list[str] | None, typer.Option("--define", "-d", metavar="NAME=VALUE", help="Set a variable: ${NAME}.")
     ] = None,
+    functions: Functions = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -53,6 +54,7 @@ def sql(
     row of a push query. --check ends with 1 if something is wrong with a script, and tells all of it.
     """
     settings = settings_of(context, broker)
+    _load(functions or [], server)
     if check:
         if server is not None:
             raise typer.BadParameter("scripts are checked against a directory: --broker", param_hint="--check")
@@ -69,6 +71,15 @@ def sql(
         _run(target, scripts, as_json=as_json)
     finally:
         target.close()
+
+
+def _load(functions: list[str], server: str | None) -> None:
+    if functions and server is not None:
+        raise typer.BadParameter("the server loads them: potok serve --functions", param_hint="--functions")
+    if functions:
+        from potok.cli.program import load_functions
+
+        load_functions(functions)
 
 
 def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> None:

@@ -88,6 +88,7 @@ class QueryFeed:
             "total_out": progress.total_out,
             "dead_letters": progress.dead_letters,
             "dead_letters_by_reason": dict(progress.dead_letters_by_reason),
+            "failures": dict(progress.failures),
             "open_dead_letters": self._letters.open(),
             "recent_dead_letters": self._letters.latest(),
             "state_bytes": progress.state_bytes,

@@ -134,6 +134,11 @@ class StreamsBuilder(Spelling):
         """
         return GlobalTable(self._graph, self.table(topic, **options).node)
 
+    def kept(self, node: Node) -> Table:
+        """A table that somebody else keeps, as a handle."""
+        self._graph.add(node)
+        return Table(self._graph, node)
+
     def describe(self, form: str = "text") -> str:
         """The topology for people: as `text`, as a `mermaid` flow chart, or as `json`."""
         return describe(self.build(), form)

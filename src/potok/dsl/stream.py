@@ -151,6 +151,10 @@ class Stream(Processing, Joining, Outlets):
         nodes = (self._node, *(other._node for other in others))
         return self._add(Merge(self._name(name, "merge"), at, nodes))
 
+    def __and__(self, other: Stream) -> Stream:
+        """`orders & payments` is `orders.merge(payments)`."""
+        return self.merge(other)
+
     def peek(self, action: Callable[..., Any], *, name: str = "") -> Stream:
         """Call `action` for each record and pass the record on. After a crash it may be called again."""
         return self._add(Peek(self._name(name, "peek"), calling_location(), self._node, Function.of(action, (1, 2))))

@@ -20,6 +20,7 @@ from potok.engine.job import run_job
 from potok.engine.ledger import Ledger
 from potok.engine.pace import Pace
 from potok.engine.plan import Plan
+from potok.engine.processing_log import tell_failures
 from potok.engine.progress import Pulse
 from potok.engine.report import Report
 from potok.kernels.dead_letters import Lane
@@ -218,6 +219,7 @@ class BatchRunner:
         pulse.state_keys = report.state_keys
         pulse.offsets, pulse.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
         pulse.totals.add(report, read)
+        tell_failures(self.broker, self.plan.topology, spec, report)
         for topic, count in report.jumps.items():
             log.warning(JUMPED, topic, count)
         name = self.plan.topology.name

@@ -5,10 +5,18 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from pathlib import Path
 from typing import TextIO
 
 from potok.errors import QueryError
+
+_LOOKS = 3
+_LOOK_S = 0.02
+"""Whoever asks whether a query runs has its lock for an instant; that is not somebody who runs it."""
+
+_WORDS = 4
+"""`process PID on HOST`"""
 
 OTHER_NAME = 'stop that process first, or give this topology another name: StreamsBuilder("other-name")'
 
@@ -27,9 +35,7 @@ class QueryLock:
     def __init__(self, directory: Path, query: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._file: TextIO = (directory / "lock").open("a+")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not self._taken():
             self._file.seek(0)
             holder = self._file.read().strip()
             self._file.close()
@@ -38,6 +44,17 @@ class QueryLock:
         self._file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         self._file.flush()
 
+    def _taken(self) -> bool:
+        for look in range(_LOOKS):
+            if look:
+                time.sleep(_LOOK_S)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            return True
+        return False
+
     def release(self) -> None:
         if not self._file.closed:
             self._file.truncate(0)
@@ -45,14 +62,14 @@ class QueryLock:
 
 
 def is_held(directory: Path) -> bool:
-    """Whether a query runs, told without touching its lock: whoever tries to take it keeps others from doing so. A
-    process on another machine is believed to be there."""
+    """Whether a query runs. What stands in the file is believed only of a process on another machine: one that was
+    killed left it behind, and its number may be somebody else's by now."""
     try:
-        _, pid, _, host = (directory / "lock").read_text().split()
-        if host == socket.gethostname():
-            os.kill(int(pid), 0)
-    except PermissionError:
+        with (directory / "lock").open() as file:
+            words = file.read().split()
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    except (OSError, ValueError):
+    except OSError:
         return False
-    return True
+    return len(words) == _WORDS and words[-1] != socket.gethostname()

@@ -32,7 +32,7 @@ from potok.topology.compare import Change, StateDoesNotFit, compare, functions_o
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Node, Process, Sink
+from potok.topology.nodes import Node, Process, Sink, StreamSource
 from potok.views.cells import cells_of
 from potok.views.layout import layouts_of
 from potok.views.state_of import chosen_state, written_place
@@ -117,7 +117,8 @@ def prepare(
 def make_topics(topology: Topology, broker: Broker) -> None:
     """Create what is read and written and does not exist; a sink gets as many partitions as what feeds it."""
     for topic in topology.source_topics:
-        broker.create_topic(topic, 1, exist_ok=True)
+        asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
+        broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
     for sink in topology.of_type(Sink):
         if not broker.has_topic(sink.topic):
             feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))

@@ -21,6 +21,7 @@ class Totals:
     steps_out: Counter[str] = field(default_factory=Counter)
     steps_late: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of_progress(cls, data: bytes | None) -> Totals:
@@ -36,6 +37,7 @@ class Totals:
             Counter({step: counts["out"] for step, counts in steps.items()}),
             Counter({step: counts.get("late", 0) for step, counts in steps.items()}),
             Counter(found.get("clock_jumps", {})),
+            Counter(found.get("failures", {})),
         )
 
     def add(self, report: Report, records: int) -> None:
@@ -46,6 +48,7 @@ class Totals:
         self.steps_out += report.records_out
         self.steps_late += report.late
         self.jumps += report.jumps
+        self.failures += report.failures
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class Pulse:
             "offsets": self.offsets,
             "clocks": self.clocks,
             "clock_jumps": dict(totals.jumps),
+            "failures": dict(totals.failures),
             "steps": {
                 name: {
                     "in": totals.steps_in[name],

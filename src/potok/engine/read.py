@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from potok.engine.batch_spec import Range
-from potok.kernels.call import Errors, call_python, call_traced
+from potok.engine.event_time import event_times
+from potok.kernels.call import Errors
 from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
@@ -24,8 +22,6 @@ from potok.topology.nodes.sources import TimeNotion
 
 FAR_JUMP_MS = 86_400_000
 """A record that moves the clock further than this is worth a warning: all that comes after it may be late."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SourceReader(Operator):
@@ -50,6 +46,8 @@ class SourceReader(Operator):
         self.emit(chunk)
 
     def _chunk(self, batch: pa.RecordBatch, lane: int, clock: int) -> tuple[Chunk, int]:
+        if isinstance(self._node, StreamSource) and self._node.skips_null:
+            batch = _with_values(batch)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
@@ -94,17 +92,16 @@ class SourceReader(Operator):
         return np.asarray(batch.column(name).to_numpy(), np.int64)
 
     def _stamp(self, chunk: Chunk) -> Chunk:
-        """Event time from a field or a function; a record whose time cannot be read is set aside."""
-        function = self._node.timestamps.function
-        assert function is not None
-        expr = self._step.exprs[0]
-        if expr is not None:
-            called = call_traced(expr, function, chunk)
-            column, errors = called.column, called.errors
-        else:
-            column, errors = call_python(function, chunk)
-        times, misfits = instants(column, self._node.timestamps.format)
-        errors = {**misfits, **errors}
+        """Event time from a field or a function; a record whose time cannot be read is set aside. One without a value
+        has nothing to read a time from, and keeps its own."""
+        timestamps = self._node.timestamps
+        assert timestamps.function is not None
+        times, errors = event_times(chunk, timestamps.function, self._step.exprs[0], timestamps.format)
+        if errors and chunk.raw_value is not None and chunk.raw_value.null_count:
+            own = [row for row in errors if not chunk.raw_value[row].is_valid]
+            times = times.copy()
+            times[own] = chunk.timestamp[own]
+            errors = {row: text for row, text in errors.items() if chunk.raw_value[row].is_valid}
         stamped = replace(chunk, timestamp=times)
         if not errors:
             return stamped
@@ -128,42 +125,7 @@ def bounded(times: Ints, clock: int, bound: int) -> Ints:
     return reached
 
 
-def instants(column: Column, format_: str = "") -> tuple[Ints, Errors]:
-    """Milliseconds since 1970 of numbers (milliseconds), text, dates and datetimes."""
-    if not isinstance(column, list) and not format_:
-        if pa.types.is_integer(column.type) and not column.null_count:
-            return np.asarray(column.to_numpy(), np.int64), {}
-        if pa.types.is_timestamp(column.type) and not column.null_count:
-            return _floored(column), {}
-    if not isinstance(column, list):
-        column = column.to_pylist()
-    errors: Errors = {}
-    times: npt.NDArray[np.int64] = np.zeros(len(column), np.int64)
-    for row, value in enumerate(column):
-        try:
-            times[row] = instant(value, format_)
-        except (TypeError, ValueError, OverflowError) as error:
-            errors[row] = f"cannot read a time from {value!r}: {error}"
-    return times, errors
-
-
-def _floored(column: pa.Array) -> Ints:
-    """Whole milliseconds at or before each instant, before 1970 too."""
-    per_ms = {"s": 1_000, "ms": 1, "us": 1_000, "ns": 1_000_000}[column.type.unit]
-    counts = np.asarray(column.cast(pa.int64()).to_numpy(), np.int64)
-    return counts * per_ms if column.type.unit == "s" else counts // per_ms
-
-
-def instant(value: Any, format_: str = "") -> int:
-    if isinstance(value, bool) or value is None:
-        raise TypeError("expected milliseconds, ISO text or a datetime")
-    if isinstance(value, int | float):
-        return int(value * 1000) if format_ == "seconds" else int(value // (1000 if format_ == "microseconds" else 1))
-    if isinstance(value, str):
-        value = datetime.strptime(value, format_) if format_ else datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(milliseconds=1)
-    if isinstance(value, date):
-        return (value - _EPOCH.date()) // timedelta(milliseconds=1)
-    raise TypeError("expected milliseconds, ISO text or a datetime")
+def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records that have a value."""
+    values = batch.column("value")
+    return batch.filter(values.is_valid()) if values.null_count else batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,12 +66,18 @@ def plan_moves(broker: Broker, query: str, wanted: Places) -> list[Move]:
     return moves
 
 
-def reset(broker: Broker, query: str, moves: list[Move], *, drop_state: bool, keep_state: bool) -> None:
-    """Set a query to other offsets. Tables are dropped with all that their steps remember, or kept as they are."""
-    tables = tables_of(broker, query)
-    if tables and not drop_state and not keep_state and any(move.before != move.after for move in moves):
-        raise StateInTheWay(query, tables)
+def reset(
+    broker: Broker, query: str, wanted: Callable[[], Places], *, drop_state: bool, keep_state: bool
+) -> list[Move]:
+    """Set a query to other offsets. Tables are dropped with all that their steps remember, or kept as they are.
+
+    `wanted` is asked when nobody can start the query any more: a batch in between would move what the plan rests on.
+    """
     with stopped(broker, query):
+        moves = plan_moves(broker, query, wanted())
+        tables = tables_of(broker, query)
+        if tables and not drop_state and not keep_state and any(move.before != move.after for move in moves):
+            raise StateInTheWay(query, tables)
         ledger = _ledger(broker, query)
         entry = ledger.entry
         topics: dict[str, dict[int, int]] = {}
@@ -89,6 +95,7 @@ def reset(broker: Broker, query: str, moves: list[Move], *, drop_state: bool, ke
         # Nothing else may ever take the number of a batch whose output may be out already.
         sealed = entry.sealed(batch=entry.batch + 1)
         ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
+        return moves
 
 
 def forget(broker: Broker, query: str) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from potok.log.broker import Broker
 
 
+SHADOW = "shadow-"
+"""Stands before the name of a query that is being built anew; see `potok.engine.shadow`."""
+
+
 class ReplayExists(QueryError):
     """A replay into a name that an earlier one has taken."""
 
@@ -40,6 +44,16 @@ class NotBeside(QueryError):
         super().__init__(f'a replay of "{query}" needs a name of its own', hint="--into try-, for example")
 
 
+class NoPrefix(QueryError):
+    """A replay that would be taken for a shadow."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(
+            f'"{prefix}" cannot stand before the names of a replay: "{SHADOW}" is for queries that are to be promoted',
+            hint="--into try-, for example; to build tables that take the place of others: potok run PROGRAM --shadow",
+        )
+
+
 def beside(topology: Topology, prefix: str) -> Topology:
     """The same steps under another name, writing to other topics: a prefix before each.
 
@@ -59,6 +73,8 @@ def start_replay(
         raise NothingToReplay(
             "the end of a replay must lie after its beginning", hint="--from yesterday --to now, for example"
         )
+    if prefix.startswith(SHADOW):
+        raise NoPrefix(prefix)
     copy = beside(topology, prefix)
     if copy.name == topology.name:
         raise NotBeside(topology.name)

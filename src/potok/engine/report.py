@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from potok.engine.outgoing import Outgoing
+from potok.expressions.failures import Failure, first_of_each
 from potok.log.broker import Staged
 from potok.sinks.guarantee import Guarantee
 
@@ -23,6 +24,10 @@ class Report:
     reasons: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    """How often each expression failed for a record, and was null."""
+    failed: list[Failure] = field(default_factory=list)
+    """The first of them."""
     stream_times: dict[int, int] = field(default_factory=dict)
     next_ends: dict[str, int] = field(default_factory=dict)
     next_alarms: dict[str, int] = field(default_factory=dict)
@@ -47,6 +52,8 @@ class Report:
         self.reasons += other.reasons
         self.late += other.late
         self.jumps += other.jumps
+        self.failures += other.failures
+        self.failed = first_of_each([*self.failed, *other.failed])
         self.stream_times |= other.stream_times
         for step, end in other.next_ends.items():
             self.next_ends[step] = min(end, self.next_ends.get(step, end))

@@ -7,6 +7,7 @@ exactly where the live one stands: nothing is written twice to the live topics, 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from potok.engine.beginning import protect
 from potok.engine.prepare import prepare
 from potok.engine.query import Query
 from potok.engine.repair import stopped
-from potok.engine.replay import beside
+from potok.engine.replay import SHADOW, beside
 from potok.engine.session import spark_session
 from potok.errors import QueryError
 from potok.log.failpoint import failpoint
@@ -31,8 +32,6 @@ from potok.views.tables import NoSuchQuery, known_queries
 if TYPE_CHECKING:
     from potok.log.broker import Broker
     from potok.state.offsets import Ends
-
-PREFIX = "shadow-"
 
 _MOVED = ("ledger", "shape", "description", "tables", "progress", "pace", "gates", "state")
 """The marks that change their owner at a swap."""
@@ -57,8 +56,18 @@ class NoShadow(QueryError):
         )
 
 
+class NotAShadow(QueryError):
+    """A query that has the name of a shadow and was not begun as one: nobody knows what its tables hold."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(
+            f'query "{query}" was not begun by potok run --shadow, so it can take nobody\'s place',
+            hint=f"remove it, and build a shadow: potok offsets reset {query} --forget",
+        )
+
+
 def shadow_of(topology: Topology) -> Topology:
-    return beside(topology, PREFIX)
+    return beside(topology, SHADOW)
 
 
 def start_shadow(topology: Topology, broker: Broker, settings: Settings, *, until_end: bool = False) -> Query:
@@ -75,12 +84,12 @@ def catch_up(topology: Topology, broker: Broker, settings: Settings) -> Query:
     if read_entry(broker, shadow_of(topology).name) is None:
         raise NoShadow(topology.name)
     with stopped(broker, topology.name):
-        pass
-    return _start(topology, broker, settings, live.offsets.topics)
+        target = _standing(broker, topology.name).offsets.topics
+    return _start(topology, broker, settings, target)
 
 
 def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends | None) -> Query:
-    _name_cells(broker, topology.name, settings)
+    _begin(broker, topology.name, settings)
     prepared = prepare(shadow_of(topology), broker, settings)
     try:
         query = Query(prepared, spark_session(settings), settings, target=target, leader=topology.name)
@@ -90,16 +99,18 @@ def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends 
         raise
 
 
-def _name_cells(broker: Broker, name: str, settings: Settings) -> None:
+def _begin(broker: Broker, name: str, settings: Settings) -> None:
     """A new shadow gets cells of its own: the live query may have those of an earlier one, or have left them behind."""
-    shadow = PREFIX + name
-    if broker.mark(mark_of(shadow, "ledger")) is None:
+    shadow = SHADOW + name
+    if broker.mark(mark_of(shadow, "ledger")) is not None:
+        _check_follows(broker, shadow, name)
+    else:
         where = chosen_state(broker, shadow, settings.state).where
         live, _, number = cells_of(broker, name).rpartition(".")
         following = count(int(number) + 1 if live == shadow else 1)
         cells = (f"{shadow}.{number}" for number in following)
         free = next(found for found in cells if not _has_cells(Place(where, found)))
-        broker.set_marks({cells_mark(shadow): free.encode()})
+        broker.set_marks({cells_mark(shadow): free.encode(), _follows(shadow): name.encode()})
 
 
 def _has_cells(place: Place) -> bool:
@@ -115,12 +126,13 @@ def swap(broker: Broker, name: str) -> str:
 
     All marks change in one transaction, so that a reader sees the old tables or the new ones.
     """
-    shadow = PREFIX + name
+    shadow = SHADOW + name
     with ExitStack() as stack:
         for query in (name, shadow):
             stack.enter_context(stopped(broker, query))
-        live, built = _live(broker, name), _live(broker, shadow)
-        if live.offsets.topics != built.offsets.topics:
+        live, built = _standing(broker, name), _live(broker, shadow)
+        _check_follows(broker, shadow, name)
+        if not _at_one_place(broker, live, built):
             raise QueryError(
                 f'the shadow of query "{name}" does not stand where the query stands',
                 hint="potok promote runs it up to there; nothing else may run the query meanwhile",
@@ -145,6 +157,37 @@ def _live(broker: Broker, name: str) -> Entry:
     if entry is None:
         raise NoSuchQuery(name, known_queries(broker))
     return entry
+
+
+def _standing(broker: Broker, name: str) -> Entry:
+    """Where a stopped query stands. What Kafka has of its output is out, although the process may have died before the
+    ledger was told: the shadow has to begin behind that, or it would come twice."""
+    entry, out = _live(broker, name), broker.published(name)
+    if out is None or out.number != entry.batch + 1:
+        return entry
+    topics = {topic: dict(parts) for topic, parts in out.offsets.items()}
+    return replace(entry, batch=out.number, offsets=replace(entry.offsets, topics=topics))
+
+
+def _at_one_place(broker: Broker, live: Entry, built: Entry) -> bool:
+    """Whether both go on with the same records. One may know of a partition that was added since the other stopped, and
+    that neither has read."""
+    here, there = live.offsets.topics, built.offsets.topics
+    return here.keys() == there.keys() and all(
+        here[topic].get(part, start) == there[topic].get(part, start)
+        for topic in here
+        for part, start in broker.start_offsets(topic).items()
+    )
+
+
+def _follows(shadow: str) -> str:
+    """The mark that tells a shadow from a query that merely has such a name."""
+    return mark_of(shadow, "follows")
+
+
+def _check_follows(broker: Broker, shadow: str, name: str) -> None:
+    if broker.mark(_follows(shadow)) != name.encode():
+        raise NotAShadow(shadow)
 
 
 def _check_topics(topology: Topology, live: Entry) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.engine.event_time import event_times
 from potok.engine.report import Report
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.kernels.changes import present
 from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
@@ -36,17 +41,21 @@ class SinkWriter(Operator):
         staging: Path | None,
         report: Report,
         guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
+        stamp: tuple[Function, Expr | None] | None = None,
     ) -> None:
         super().__init__(name, task)
         self._topic, self._partitions, self._broker = topic, partitions, broker
         self._key_format, self._value_format = formats
         self._source_format = source_format
         self._staging, self._report, self._guarantee = staging, report, guarantee
+        self._stamp = stamp
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
         self._places: list[tuple[Ints | None, Ints, Ints]] = []
 
     def process(self, chunk: Chunk) -> None:
+        if self._stamp is not None:
+            chunk = self._stamped(chunk, *self._stamp)
         keys = encode_keys(chunk.key, self._key_format)
         values = self._values(chunk)
         errors = {**keys.errors, **values.errors}
@@ -71,6 +80,16 @@ class SinkWriter(Operator):
         self._homes.append(homes)
         self._places.append((chunk.order, chunk.lane, chunk.offset))
         self.task.records_out[self.name] += batch.num_rows
+
+    def _stamped(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
+        """Records under the time that is read from them; one that deletes has none to read, and keeps its own."""
+        there = np.flatnonzero(present(chunk.value))
+        times, errors = event_times(chunk.take(there), function, expr)
+        stamps = chunk.timestamp.copy()
+        stamps[there] = times
+        failed = {int(there[row]): reason for row, reason in errors.items()}
+        self.set_aside(chunk, failed, Reason.TIMESTAMP)
+        return replace(chunk, timestamp=stamps).where(all_but(failed, len(chunk)))
 
     def _values(self, chunk: Chunk) -> Encoded:
         """Values nobody touched go out as the bytes that came in."""

@@ -15,6 +15,7 @@ from potok.engine.plan import Plan
 from potok.engine.read import SourceReader
 from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
+from potok.expressions import failures
 from potok.kernels.agents import DriveAgents
 from potok.kernels.dead_letters import DeadLetters
 from potok.kernels.expiry import windows_of
@@ -59,6 +60,7 @@ class Stage:
         self._receivers: dict[str, Any] = {}
         self._tails: dict[Node, Operator] = {}
         self._order: list[Operator] = []
+        failures.taken()  # of an attempt that came to nothing
         self._wire()
 
     def _wire(self) -> None:
@@ -157,6 +159,7 @@ class Stage:
         self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
         self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
         self.report.jumps = self._task.jumps
+        self.report.failures, self.report.failed = failures.taken()
 
     def _stage_dead_letters(self) -> None:
         letters = self._task.dead_letters

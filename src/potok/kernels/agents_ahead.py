@@ -6,10 +6,15 @@ will too, so those rows are read in one go. A wrong guess costs a read, and chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
+
+from potok.kernels.agents_places import Places
 from potok.kernels.agents_tables import OpenTable
+from potok.kernels.chunk import Chunk, Column
 
 ENOUGH = 32
 """So many records are looked at before anything is guessed."""
@@ -35,7 +40,7 @@ class Ahead:
             if len(known) < len(self._inputs):
                 table.asked = []
 
-    def learn(self, places: Sequence[tuple[int, int]]) -> None:
+    def learn(self, places: Places) -> None:
         """Look at what was asked for; `places` tell the input and the row of each record by its number."""
         for table in self._tables:
             asked, table.asked = table.asked or [], None
@@ -55,29 +60,50 @@ class Ahead:
 
 
 class AheadInput:
-    """The records of one input: their keys, their times, and the values as an agent sees them."""
+    """The records of one input: their keys, their times, and the values as they were read."""
 
-    def __init__(self, keys: list[Any], instants: list[int], values: list[Any]) -> None:
-        self._keys, self.instants, self._values = keys, instants, values
+    def __init__(self, chunk: Chunk, keys: list[Any]) -> None:
+        self._keys, self.instants, self._values = keys, chunk.timestamp, chunk.value
+        self._columns: dict[str, list[Any]] = {KEY: _texts(keys)}
 
     def column(self, field: str) -> list[Any]:
-        return self._keys if field == KEY else [_fields(value).get(field) for value in self._values]
+        found = self._columns.get(field)
+        if found is None:
+            found = self._columns[field] = _texts(_column(self._values, field))
+        return found
 
     def field_of(self, asked: list[tuple[int, Any]]) -> str | None:
         """The field that has told the key each time, if there is one."""
         if not asked:
             return None
         first, key = asked[0]
-        names = [KEY, *(name for name, item in _fields(self._values[first]).items() if _same(item, key))]
+        names = [KEY, *(name for name, item in self._fields(first).items() if _same(item, key))]
         return next((name for name in names if all(_same(self._item(row, name), key) for row, key in asked)), None)
 
     def _item(self, row: int, field: str) -> Any:
-        return self._keys[row] if field == KEY else _fields(self._values[row]).get(field)
+        return self._keys[row] if field == KEY else self._fields(row).get(field)
+
+    def _fields(self, row: int) -> dict[str, Any]:
+        item = self._values[row] if isinstance(self._values, list) else self._values[row].as_py()
+        return item if isinstance(item, dict) else {}
+
+
+def _column(values: Column, field: str) -> list[Any]:
+    if isinstance(values, list):
+        try:
+            return list(map(itemgetter(field), values))
+        except (KeyError, TypeError, IndexError):
+            return [item.get(field) if isinstance(item, dict) else None for item in values]
+    if pa.types.is_struct(values.type) and values.type.get_field_index(field) >= 0:
+        found: list[Any] = values.field(field).to_pylist()
+        return found
+    return [None] * len(values)
+
+
+def _texts(column: list[Any]) -> list[Any]:
+    """What may be read ahead, and can be looked for in a set."""
+    return column if set(map(type, column)) == {str} else [item if type(item) is str else None for item in column]
 
 
 def _same(item: Any, key: Any) -> bool:
     return type(item) is type(key) and bool(item == key)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else getattr(value, "__dict__", {})

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from potok.kernels.agents_running import NO_RECORD, Running
-from potok.kernels.agents_tables import ABSENT, OpenTable
+from potok.kernels.agents_tables import OpenTable
+from potok.kernels.agents_values import ABSENT
 from potok.kernels.agents_windows import Closed, OpenWindows
 from potok.kernels.call import Errors, describe_error
 from potok.kernels.chunk import NO_LANE, Chunk
@@ -40,8 +41,7 @@ class CloseWindows:
                     await self._close(running, table, closed)
 
     async def _close(self, running: Running, table: OpenWindows, closed: Closed) -> None:
-        running.turn += 1
-        running.undo, sent = [], len(running.sent)
+        sent = running.begin_turn()
         running.key, running.timestamp = closed.key, closed.end_ms - 1
         running.stream_time = max(self._now(table), running.timestamp)
         if table.part.on_close is not None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from potok.kernels.agents_running import Running
-from potok.kernels.agents_tables import ABSENT
-from potok.kernels.agents_values import IMMUTABLE
+from potok.kernels.agents_values import ABSENT, IMMUTABLE
 from potok.kernels.call import describe_error
 from potok.state.codec import dump_state
 from potok.topology.agents import AgentPart
@@ -47,19 +46,26 @@ class Inlet:
     def __aiter__(self) -> Inlet:
         return self
 
-    def __anext__(self) -> Any:
-        return next_item()
+    @types.coroutine
+    def __anext__(self) -> Generator[Any, Any, Any]:
+        return (yield WAITING)
 
 
 @dataclass(slots=True)
 class Driven:
-    """An agent at work. `hand` are the numbers of the records that it was given and has not dealt with."""
+    """An agent at work. `hand` are the numbers of the records that it was given and has not dealt with; `send` gives
+    one to a coroutine that asks for it."""
 
     part: AgentPart
     inlet: Inlet = field(default_factory=Inlet)
     coroutine: Coroutine[Any, Any, Any] | None = None
+    send: Callable[[Any], Any] | None = None
     hand: list[int] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.part.name
 
     async def begin(self) -> None:
         """Begin the function of the agent, and go on until it asks for a record."""
@@ -74,17 +80,18 @@ class Driven:
             await self.wait(waits_for)
         if self.coroutine is None:
             raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record')
+        self.send = self.coroutine.send
 
     async def wait(self, waits_for: Any) -> None:
         """Wait for what the agent waits for, until it asks for a record or ends."""
         assert self.coroutine is not None
         async with asyncio.timeout(self.part.timeout_s):
             if await _until_waiting(self.coroutine, waits_for):
-                self.coroutine = None
+                self.coroutine = self.send = None
 
     def drop(self) -> None:
         """Close the coroutine."""
-        coroutine, self.coroutine = self.coroutine, None
+        coroutine, self.coroutine, self.send = self.coroutine, None, None
         if coroutine is not None:
             with contextlib.suppress(Exception):
                 coroutine.close()
@@ -110,33 +117,42 @@ class Turns:
 
     def __init__(self, running: Running, *, careful: bool) -> None:
         self._running, self._careful = running, careful
+        self.direct = not careful and type(self) is Turns
+        """Whether nothing needs to be done between two records."""
 
     async def take(self, agent: Driven, number: int, item: Any) -> None:
         """Give a record, by its number among all of the batch, to an agent."""
-        running = self._running
-        running.turn += 1
-        running.undo = []
-        running.agent = agent.part.name
-        sent = len(running.sent)
+        sent = self._running.begin_turn()
+        self._running.agent = agent.part.name
         if item is not END:
             agent.hand.append(number)
         try:
-            coroutine = agent.coroutine
-            if coroutine is None:
+            if agent.send is None:
                 await agent.begin()
-                coroutine = agent.coroutine
-                assert coroutine is not None
-            waits_for = coroutine.send(item)
+            assert agent.send is not None
+            waits_for = agent.send(item)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
+            await self.settle(agent, sent, error=error)
+        else:
+            await self.settle(agent, sent, waits_for)
+
+    async def settle(
+        self, agent: Driven, sent: int, waits_for: Any = WAITING, error: BaseException | None = None
+    ) -> None:
+        """What comes after a record was given, be it that the agent waits, has failed or has ended."""
+        try:
+            if error is not None:
+                raise error
             if waits_for is not WAITING:
                 await agent.wait(waits_for)
             if self._careful:
                 self._check()
         except StopIteration:
             # It ended, and begins again with the next record.
-            agent.coroutine = None
+            agent.coroutine = agent.send = None
             agent.hand.clear()
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
-            await self._fail(agent, error, sent)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - an agent may raise anything
+            await self._fail(agent, failure, sent)
         else:
             if not agent.inlet.holding:
                 agent.hand.clear()
@@ -147,19 +163,23 @@ class Turns:
         agent.errors |= dict.fromkeys(agent.hand, text)
         agent.hand.clear()
         self.drop(agent)
+        await self._tell(agent, error)
+
+    async def _tell(self, agent: Driven, error: BaseException) -> None:
         if agent.part.on_error is not None:
             with contextlib.suppress(Exception):
                 told = agent.part.on_error(agent.part.name, error)
                 if asyncio.iscoroutine(told):
                     await told
 
+    async def drain(self) -> None:
+        """Wait until all records that were given are done, which they are."""
+
     def drop(self, agent: Driven) -> None:
         """End an agent. What it does on the way out, in a `finally`, counts no more: it is not done for a record."""
-        running = self._running
-        running.turn += 1
-        running.undo, sent = [], len(running.sent)
+        sent = self._running.begin_turn()
         agent.drop()
-        running.take_back(sent)
+        self._running.take_back(sent)
 
     def _check(self) -> None:
         """Raise if something that the record at hand has touched is no data."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from potok.kernels.agents_running import NO_RECORD, Sent
+from potok.kernels.agents_places import Places, Records
+from potok.kernels.agents_running import NO_RECORD, Headers, Sent
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.agents_windows import OpenWindows
 from potok.kernels.aggregates import change
@@ -20,17 +21,7 @@ from potok.state.codec import load_own_state
 _HEADERS = LOG_SCHEMA.field("headers").type
 
 
-class Found(Protocol):
-    """The records of one upstream."""
-
-    chunk: Chunk
-    times: list[int]
-    stream_times: list[int]
-
-
-def sent_chunks(
-    sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]]
-) -> Iterator[tuple[int, Chunk]]:
+def sent_chunks(sent: list[Sent], records: Sequence[Records | None], places: Places) -> Iterator[tuple[int, Chunk]]:
     """What was sent to each topic, in the order of the records that led to it; what no record did comes last."""
     by_topic: dict[int, list[Sent]] = {}
     for item in sent:
@@ -39,31 +30,41 @@ def sent_chunks(
         yield topic, _chunk(mine, records, places)
 
 
-def _chunk(sent: list[Sent], records: Sequence[Found | None], places: list[tuple[int, int]]) -> Chunk:
+def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) -> Chunk:
+    _, numbers, keys, values, given, headers = zip(*sent, strict=True)
+    led = np.array(numbers, np.int64)
     times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
-    for number, (_, record, _, _, timestamp, _) in enumerate(sent):
-        if record == NO_RECORD:
-            assert timestamp is not None
-            time = stream_time = timestamp
-            lanes[number], offsets[number] = NO_LANE, number
-        else:
-            port, row = places[record]
-            found = records[port]
-            assert found is not None
-            time, stream_time = found.times[row], found.stream_times[row]
-            lanes[number], offsets[number] = found.chunk.lane[row], found.chunk.offset[row]
-        times[number] = time if timestamp is None else timestamp
-        stream_times[number] = stream_time
+    ports = np.where(led == NO_RECORD, NO_RECORD, places.ports[led] if len(places) else NO_RECORD)
+    for port, found in enumerate(records):
+        mine = np.flatnonzero(ports == port)
+        if found is not None and len(mine):
+            rows = places.rows[led[mine]]
+            times[mine], stream_times[mine] = found.chunk.timestamp[rows], found.chunk.stream_time[rows]
+            lanes[mine], offsets[mine] = found.chunk.lane[rows], found.chunk.offset[rows]
+    made = np.flatnonzero(led == NO_RECORD)
+    lanes[made], offsets[made] = NO_LANE, made
+    for number in _told(given):
+        at = given[number]
+        times[number] = at
+        if led[number] == NO_RECORD:
+            stream_times[number] = at
     return Chunk(
-        pa.array([item[2] for item in sent], pa.binary()),
-        pa.array([item[3] for item in sent], pa.binary()),
+        pa.array(keys, pa.binary()),
+        pa.array(values, pa.binary()),
         times,
         stream_times,
         lanes,
         offsets,
-        headers=_headers(sent),
+        headers=_headers(headers),
         order=_order(lanes, offsets),
     )
+
+
+def _told(given: Sequence[int | None]) -> list[int]:
+    """Those that were sent with a time of their own, as all are that no record led to."""
+    if given.count(None) == len(given):
+        return []
+    return [number for number, at in enumerate(given) if at is not None]
 
 
 def _order(lanes: Any, offsets: Any) -> Any:
@@ -76,9 +77,8 @@ def _order(lanes: Any, offsets: Any) -> Any:
     return places
 
 
-def _headers(sent: list[Sent]) -> pa.Array | None:
-    given = [item[5] for item in sent]
-    if all(headers is None for headers in given):
+def _headers(given: Sequence[Headers | None]) -> pa.Array | None:
+    if given.count(None) == len(given):
         return None
     rows = [None if each is None else [{"name": name, "value": data} for name, data in each] for each in given]
     return pa.array(rows, _HEADERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from potok.errors import QueryError
@@ -57,6 +57,8 @@ class Running:
         self.undo: list[Undo] = []
         self.posted: list[tuple[str, Any]] = []
         """What was put into channels in this turn."""
+        self.held: list[Callable[[], None]] = []
+        """What ends with the turn, to be told so."""
         self.turn = NO_RECORD
         self.record = NO_RECORD
         self.timestamp = self.stream_time = 0
@@ -97,6 +99,19 @@ class Running:
             return ()
         return tuple((header["name"], header["value"]) for header in self.chunk.headers[self.row].as_py() or ())
 
+    def begin_turn(self) -> int:
+        """Begin to remember what is done; returns how much was sent before."""
+        self.turn += 1
+        self.undo = []
+        if self.held:
+            self.let_go()
+        return len(self.sent)
+
+    def let_go(self) -> None:
+        held, self.held = self.held, []
+        for let_go in held:
+            let_go()
+
     def take_back(self, sent: int) -> None:
         """Undo what was done since the last turn began; `sent` is how much had been sent by then."""
         del self.sent[sent:]
@@ -104,6 +119,8 @@ class Running:
         for entry, value, time, changed in reversed(self.undo):
             entry.value, entry.time, entry.changed = value, time, changed
         self.undo = []
+        if self.held:
+            self.let_go()
 
 
 current: Running | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,14 +10,13 @@ import pyarrow as pa
 
 from potok.errors import StateError
 from potok.kernels.agents_running import NO_RECORD, Running
-from potok.kernels.agents_values import IMMUTABLE, copied
+from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied, models
 from potok.records.keys import decode_keys, encode_each_key, encode_key
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
-ABSENT: Any = object()
-"""The value of a key that has none."""
+__all__ = ["ABSENT", "Change", "Entry", "OpenTable", "OutsideOfKey"]
 
 
 class OutsideOfKey(StateError):
@@ -43,18 +43,22 @@ class Entry:
 
 Change = tuple[Entry, bytes | None]
 
+_new: Any = object.__new__
+
 
 class OpenTable:
     """A table of a crew in one task. A place is a key; one that is no text stands as its bytes, since 1 equals True."""
 
     def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
         self.part, self.name = part, part.name
-        self._running, self._session, self._spread = running, session, spread
+        self._running, self._session, self.spread = running, session, spread
         self._entries: dict[Any, Entry] = {}
         self._default = None if part.make_default is None else self.frozen(part.make_default())
-        self._quick = {} if spread else self._entries
-        """Entries that need nothing but to be found."""
+        self.quick = self._entries
+        """Entries that need nothing but to be found; if the agents are spread, of the key of their record."""
         self._asked: list[tuple[int, Any]] | None = None
+        self._flat: type | None = getattr(part.freeze, "flat", None)
+        """The class whose objects are kept as their fields."""
 
     @property
     def asked(self) -> list[tuple[int, Any]] | None:
@@ -64,7 +68,7 @@ class OpenTable:
     @asked.setter
     def asked(self, asked: list[tuple[int, Any]] | None) -> None:
         self._asked = asked
-        self._quick = {} if asked is not None or self._spread else self._entries
+        self.quick = {} if asked is not None else self._entries
 
     @property
     def tables(self) -> list[str]:
@@ -77,15 +81,27 @@ class OpenTable:
 
     def get_or_default(self, key: Any) -> Any:
         """The value of a key; one that has none gets the default, which is kept if it is changed in place."""
-        entry = self._quick.get(key) if type(key) is str else None
-        if entry is None:
+        entry = self.quick.get(key) if type(key) is str else None
+        if entry is None or (self.spread and key != self._running.key):
             entry = self.entry(key)
         value = entry.value
         return value if type(value) in IMMUTABLE else self.default_of(entry, key)
 
     def set(self, key: Any, value: Any) -> None:
-        entry = self._quick.get(key) if type(key) is str else None
-        self.put(self.entry(key) if entry is None else entry, value)
+        entry = self.quick.get(key) if type(key) is str else None
+        if entry is None or (self.spread and key != self._running.key):
+            entry = self.entry(key)
+        if type(value) not in IMMUTABLE or type(before := entry.value) not in SETTLED:
+            self.put(entry, value)
+            return
+        running = self._running
+        if entry.seen != running.turn:
+            running.undo.append((entry, before, entry.time, entry.changed))
+            entry.seen = running.turn
+        entry.value = value
+        entry.changed = True
+        if running.timestamp > entry.time:
+            entry.time = running.timestamp
 
     def delete(self, key: Any) -> None:
         entry = self.entry(key)
@@ -113,28 +129,31 @@ class OpenTable:
     def put(self, entry: Entry, value: Any) -> None:
         running, before = self._running, entry.value
         if entry.seen != running.turn:
-            if type(before) in IMMUTABLE:
-                running.undo.append((entry, before, entry.time, entry.changed))
-                entry.seen = running.turn
-            else:
-                self._remember(entry)
-        if type(value) in IMMUTABLE or value is ABSENT:
-            entry.value = value
-        elif value is not before:
+            self._remember(entry)
+        if value is not before:
             # A copy, so that a value which is put under two keys, or changed later, is not changed in the table.
-            entry.value = copied(value)
+            entry.value = value if type(value) in SETTLED else copied(value)
+            if running.held:
+                running.let_go()
         entry.changed = True
         if running.timestamp > entry.time:
             entry.time = running.timestamp
 
     def _remember(self, entry: Entry) -> None:
         running, value = self._running, entry.value
-        kept = value if type(value) in IMMUTABLE or value is ABSENT else copied(value)
+        kind = type(value)
+        if kind in SETTLED:
+            kept = value
+        elif kind in models and IMMUTABLE.issuperset(map(type, (parts := value.__dict__).values())):
+            kept = _new(kind)
+            kept.__dict__ = parts.copy()
+        else:
+            kept = copied(value)
         running.undo.append((entry, kept, entry.time, entry.changed))
         entry.seen = running.turn
 
     def entry(self, key: Any) -> Entry:
-        if self._spread:
+        if self.spread:
             self.check_own(key)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
@@ -165,10 +184,9 @@ class OpenTable:
         self._entries[place] = entry
         return entry
 
-    def read_ahead(self, keys: Sequence[Any], instants: Sequence[int]) -> None:
+    def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
         """Read the rows of keys that may be asked for, those that are text."""
-        texts = {key for key in keys if type(key) is str}
-        cells = self._cells([key for key in texts if key not in self._entries])
+        cells = self._cells([key for key in set(keys) if type(key) is str and key not in self._entries])
         for (key, cell), data in zip(cells.items(), self._session.read(self.name, [*cells.values()]), strict=True):
             self.enter(key, cell, data)
 
@@ -180,18 +198,19 @@ class OpenTable:
         cells = encode_each_key(keys).values.to_pylist() if type_ is None else [_utf8(key) for key in keys]
         return {key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None}
 
-    def rows(self) -> Iterator[tuple[Any, Any]]:
-        """All rows, as the record at hand sees them, in the order of the bytes of their keys."""
-        if self._spread:
+    def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
+        """All rows, or those with start <= bytes of the key < stop, as the record at hand sees them, in the order of
+        these bytes."""
+        if self.spread:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
-        stored = self._session.rows_between(self.name, [(b"", None)])[0]
+        stored = self._session.rows_between(self.name, [(start, stop)])[0]
         for cell, data in stored:
             key = self.key_of(cell)
             place = key if type(key) is str else cell
             if place not in self._entries:
                 self.enter(place, cell, data)
         for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
-            if entry.value is not ABSENT:
+            if entry.value is not ABSENT and start <= entry.key and (stop is None or entry.key < stop):
                 yield self.key_of(entry.key), self.value_of(entry)
 
     def key_of(self, cell: bytes) -> Any:
@@ -209,16 +228,25 @@ class OpenTable:
                 if entry.data is not None:
                     found.append((entry, None))
             elif entry.changed:
-                found.append((entry, dump_state((entry.time, self.frozen(value)))))
+                found.append((entry, self._dumped(entry)))
             elif type(value) not in IMMUTABLE and (data := self._changed_in_place(entry)) is not None:
                 found.append((entry, data))
         return found
+
+    def _dumped(self, entry: Entry) -> bytes:
+        """The bytes of a cell. Nobody has to look whether numbers and texts are data."""
+        value = entry.value
+        if type(value) in SCALARS:
+            return pickle.dumps((entry.time, value), 5)
+        if type(value) is self._flat and SCALARS.issuperset(map(type, (parts := value.__dict__).values())):
+            return pickle.dumps((entry.time, parts), 5)
+        return dump_state((entry.time, self.frozen(value)))
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:
         frozen = self.frozen(entry.value)
         if entry.data is None and frozen == self._default:
             return None
-        data = dump_state((entry.time, frozen))
+        data = self._dumped(entry)
         return None if data == entry.data else data
 
     def write(self, changes: list[Change]) -> None:

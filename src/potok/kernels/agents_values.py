@@ -15,6 +15,19 @@ IMMUTABLE: frozenset[type] = frozenset(
 """Kinds of values that nobody can change in place."""
 
 
+class Absent:
+    """The value of a key that has none."""
+
+
+ABSENT: Any = Absent()
+
+SETTLED: frozenset[type] = IMMUTABLE | {Absent}
+"""Kinds of what stands for itself, however long it is kept."""
+
+SCALARS: frozenset[type] = frozenset((str, int, float, bool, type(None)))
+"""Kinds of values that are data without anybody having to look."""
+
+
 def copied(value: Any) -> Any:
     """A copy, all the way down. What is no data raises here, in the call that would keep it."""
     kind = type(value)
@@ -26,7 +39,7 @@ def copied(value: Any) -> Any:
         return {key: item if type(item) in IMMUTABLE else copied(item) for key, item in value.items()}
     if kind is set and IMMUTABLE.issuperset(map(type, value)):
         return set(value)
-    if kind in _models or _is_model(value):
+    if kind in models or _is_model(value):
         made: Any = object.__new__(kind)
         parts: dict[str, Any] = value.__dict__
         if IMMUTABLE.issuperset(map(type, parts.values())):
@@ -37,12 +50,12 @@ def copied(value: Any) -> Any:
     return load_own_state(dump_state(value))
 
 
-_models: set[type] = set()
+models: set[type] = set()
 """Classes whose objects are nothing but their fields."""
 
 
 def _is_model(value: Any) -> bool:
     if not hasattr(type(value), "__dataclass_fields__") or not hasattr(value, "__dict__"):
         return False
-    _models.add(type(value))
+    models.add(type(value))
     return True

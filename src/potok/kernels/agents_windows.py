@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from potok.errors import StateError
 from potok.kernels.agents_running import Running
-from potok.kernels.agents_tables import ABSENT, Change, Entry, OpenTable
+from potok.kernels.agents_tables import Change, Entry, OpenTable
+from potok.kernels.agents_values import ABSENT, SETTLED
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
+from potok.state.codec import load_own_state
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
@@ -26,6 +31,13 @@ class LateForWindow(StateError):
             f'the window of table "{table}" that begins at {start_ms} is over for this record',
             hint="keep windows for longer: .tumbling(size, expires=timedelta(days=7))",
         )
+
+
+class WindowEntry(Entry):
+    """The cell of a window, with its start."""
+
+    __slots__ = ("start",)
+    start: int
 
 
 class Closed(NamedTuple):
@@ -46,6 +58,11 @@ class OpenWindows(OpenTable):
         assert part.window is not None
         self._size_ms, self._advance_ms = part.window.size_ms, part.window.advance_ms
         self._ends = None if part.expires_ms is None else Timers(f"{part.name}/by_end", session)
+        self._own_time = not part.wall and part.instant is None
+        self._life_ms = None if part.expires_ms is None else self._size_ms + part.expires_ms
+        self.tumbling = self._size_ms == self._advance_ms
+        self._by_start: dict[int, dict[str, WindowEntry]] = {}
+        """Entries that were held, in fewer steps than by their places."""
 
     @property
     def tables(self) -> list[str]:
@@ -83,33 +100,79 @@ class OpenWindows(OpenTable):
         """The value of the newest window that is meant, or the default."""
         return self.default_of(self.window(key, self.newest(self.instant_ms())), key)
 
-    def window(self, key: Any, start_ms: int, *, change: bool = False) -> Entry:
-        if self._spread:
+    def held(self, key: Any) -> WindowEntry | None:
+        """The newest window that is meant, remembered for this turn, if it has something to change in place."""
+        if type(key) is not str:
+            return None
+        running = self._running
+        at = running.timestamp if self._own_time else self.instant_ms()
+        start = at - at % self._advance_ms
+        mine = self._by_start.get(start)
+        entry = None if mine is None or self._asked is not None else mine.get(key)
+        if entry is None:
+            entry = self.window(key, start)
+            self._by_start.setdefault(start, {})[key] = entry
+        elif self.spread:
+            self.check_own(key)
+        if type(entry.value) in SETTLED:
+            return None
+        if entry.seen != running.turn:
+            self._remember(entry)
+        return entry
+
+    def keep(self, entry: WindowEntry) -> None:
+        """Put back what was changed in place while it was held."""
+        running = self._running
+        if self._life_ms is not None and self._over(entry.start):
+            raise LateForWindow(self.name, entry.start)
+        entry.changed = True
+        if running.timestamp > entry.time:
+            entry.time = running.timestamp
+
+    def enter(self, place: Any, cell: bytes, data: bytes | None) -> WindowEntry:
+        if data is None:
+            entry = WindowEntry(self, cell, None, ABSENT, 0)
+        else:
+            time, value = load_own_state(data)
+            entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+        entry.start = place[1]
+        self._entries[place] = entry
+        return entry
+
+    def window(self, key: Any, start_ms: int, *, change: bool = False) -> WindowEntry:
+        if self.spread:
             self.check_own(key)
         if change and self._over(start_ms):
             raise LateForWindow(self.name, start_ms)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
         place = (key if type(key) is str else self.canonical(key), start_ms)
-        entry = self._entries.get(place)
+        entry: Any = self._entries.get(place)
         if entry is None:
             cell = self.canonical(key) + (start_ms + _BIAS).to_bytes(TIME, "big")
             entry = self.enter(place, cell, self._session.read(self.name, [cell])[0])
-        return entry
+        return entry  # type: ignore[no-any-return]
 
-    def read_ahead(self, keys: Sequence[Any], instants: Sequence[int]) -> None:
+    def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
         if self.part.wall or self.part.instant is not None:
             return
-        pairs = {(key, self.newest(at)) for key, at in zip(keys, instants, strict=True) if type(key) is str}
+        times = np.asarray(instants, np.int64)
+        starts = times - times % self._advance_ms
+        bounds = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(starts)]
+        found: dict[int, set[Any]] = {}
+        for one, other in pairwise(bounds):
+            if other > one:
+                found.setdefault(int(starts[one]), set()).update(keys[one:other])
+        pairs = [(key, start) for start, texts in found.items() for key in texts if type(key) is str]
         canonical = self._cells(list({key for key, _ in pairs}))
         new = [place for place in pairs if place[0] in canonical and place not in self._entries]
         cells = [canonical[key] + (start + _BIAS).to_bytes(TIME, "big") for key, start in new]
         for place, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
             self.enter(place, cell, data)
 
-    def rows(self) -> Iterator[tuple[Any, Any]]:
+    def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
         """All windows, each under its key, start and end."""
-        if self._spread:
+        if self.spread:
             self.check_own(ABSENT)
         for cell, data in self._session.rows_between(self.name, [(b"", None)])[0]:
             if self._place(cell) not in self._entries:
@@ -120,14 +183,14 @@ class OpenWindows(OpenTable):
                 yield (self.key_of(entry.key), (start_ms, start_ms + self._size_ms)), self.value_of(entry)
 
     def _over(self, start_ms: int) -> bool:
-        if self.part.expires_ms is None:
+        if self._life_ms is None:
             return False
         now_ms = self._running.processing_time_ms if self.part.wall else self._running.stream_time
         return self._due(start_ms) <= now_ms
 
     def _due(self, start_ms: int) -> int:
-        assert self.part.expires_ms is not None
-        return start_ms + self._size_ms + self.part.expires_ms
+        assert self._life_ms is not None
+        return start_ms + self._life_ms
 
     def closing(self, clock_ms: int) -> list[Closed]:
         """The windows whose life is over, the earliest first, those of this batch among them."""
@@ -137,13 +200,16 @@ class OpenWindows(OpenTable):
             place = self._place(cell)
             if place not in self._entries:
                 self.enter(place, cell, self._session.read(self.name, [cell])[0])
-        due = [entry for entry in self._entries.values() if self._due(time_of(entry.key[-TIME:])) <= clock_ms]
+        due = [entry for entry in self._windows() if self._due(entry.start) <= clock_ms]
         found: list[Closed] = []
-        for entry in sorted(due, key=lambda entry: (entry.key[-TIME:], entry.key)):
+        for entry in sorted(due, key=lambda entry: (entry.start, entry.key)):
             if entry.value is not ABSENT:
-                start_ms = time_of(entry.key[-TIME:])
-                found.append(Closed(self.key_of(entry.key), start_ms, start_ms + self._size_ms, entry.value, entry))
+                end_ms = entry.start + self._size_ms
+                found.append(Closed(self.key_of(entry.key), entry.start, end_ms, entry.value, entry))
         return found
+
+    def _windows(self) -> Iterator[WindowEntry]:
+        yield from self._entries.values()  # type: ignore[misc]
 
     def _place(self, cell: bytes) -> tuple[Any, int]:
         key = self.key_of(cell)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from potok.errors import Location
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import Expr
+from potok.expressions.failures import place
 from potok.expressions.function import Function
 from potok.expressions.truth import truthy
-from potok.kernels.chunk import Chunk, Column
+from potok.kernels.chunk import Chunk, Column, position_of
 from potok.kernels.lookups import fields_read, only_looks_up
 from potok.records.record import Record
 from potok.records.rows import rows_of
@@ -167,9 +168,16 @@ def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
     }
 
 
+def evaluated(expr: Expr, chunk: Chunk) -> Evaluated:
+    """An expression over the records of a chunk; what fails is noted with their positions."""
+    result = evaluate(expr, typed_columns(chunk), len(chunk))
+    place(lambda row: position_of(chunk, row))
+    return result
+
+
 def call_traced(expr: Expr, function: Function, chunk: Chunk) -> Called:
     """Arrow compute for all rows; where it might differ from Python, the function itself decides."""
-    result = evaluate(expr, typed_columns(chunk), len(chunk))
+    result = evaluated(expr, chunk)
     rows = _suspects(result)
     if not len(rows):
         return Called(result.column, {})
@@ -216,7 +224,7 @@ def _as_struct(value: Any, type_: pa.DataType) -> Any:
 def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], Errors]:
     """Which records satisfy a predicate, by Python's idea of truth."""
     if expr is not None:
-        result = evaluate(expr, typed_columns(chunk), len(chunk))
+        result = evaluated(expr, chunk)
         mask = np.array(truthy(result.column).to_numpy(zero_copy_only=False), np.bool_)
         rows = _suspects(result)
         if not len(rows):

@@ -166,6 +166,14 @@ def positions_of(chunk: Chunk) -> Ints:
     return np.stack([chunk.lane, chunk.offset], axis=1)
 
 
+def position_of(chunk: Chunk, row: int) -> tuple[int, int]:
+    """The lane and the offset of a record, or of the one that made a change; no lane where none did alone."""
+    lane, offset = int(chunk.lane[row]), int(chunk.offset[row])
+    if lane == NO_LANE and chunk.cause is not None:
+        lane, offset = chunk.cause[row].tolist()
+    return (NO_LANE, -1) if lane == NO_LANE else (lane, offset)
+
+
 def gathered(chunks: Sequence[Chunk]) -> Chunk:
     """All chunks as one, in order."""
     return in_order(concat(_one_after_the_other(chunks)))

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.kernels.chunk import NO_LANE, Chunk
+from potok.kernels.chunk import NO_LANE, Chunk, position_of
 
 
 class Reason(StrEnum):
@@ -32,6 +32,10 @@ class Lane:
 
     topic: str
     partition: int
+
+
+NOWHERE = Lane("", -1)
+"""Where a record is that is in no topic."""
 
 
 class Note:
@@ -150,10 +154,8 @@ class DeadLetters:
             yield pa.RecordBatch.from_pylist(rows, schema)
 
     def _position(self, chunk: Chunk, row: int) -> tuple[Lane, int]:
-        lane, offset = int(chunk.lane[row]), int(chunk.offset[row])
-        if lane == NO_LANE and chunk.cause is not None:
-            lane, offset = chunk.cause[row].tolist()
-        return (Lane("", -1), -1) if lane == NO_LANE else (self._lanes[lane], offset)
+        lane, offset = position_of(chunk, row)
+        return (NOWHERE if lane == NO_LANE else self._lanes[lane]), offset
 
     def _keep(self, chunk: Chunk, row: int, lane: Lane, offset: int, notes: dict[str, str]) -> None:
         timestamp = int(chunk.timestamp[row])

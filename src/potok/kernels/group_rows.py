@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
+from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import Errors, call_python, call_traced, describe_error, must_fit, plain, plain_all, python_rows
@@ -131,7 +132,8 @@ class FoldGroups(Operator):
             values, errors = python_rows(chunk.take(rows).value), Errors()
         else:
             part = chunk.take(rows).with_key(key_column(chunk.take(rows).key, self._key_type))
-            values, errors = self._select(part, *self._selector)
+            with muted(when=not report):
+                values, errors = self._select(part, *self._selector)
             if errors and report:
                 self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
         return {row: value for i, (row, value) in enumerate(zip(rows.tolist(), values, strict=True)) if i not in errors}

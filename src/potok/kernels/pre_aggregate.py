@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from potok.errors import QueryError
 from potok.expressions.evaluate import evaluate
+from potok.expressions.failures import place
 from potok.expressions.row import evaluate_row
 from potok.kernels.call import Errors, describe_error, patch, python_rows, typed_columns
-from potok.kernels.chunk import Chunk, to_ipc
+from potok.kernels.chunk import Chunk, position_of, to_ipc
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
@@ -120,6 +121,7 @@ class PreAggregate(GroupRecords):
                 column, failed = _slot_values(slot, chunk)
                 arrays[f"s{index}"] = column
                 errors.update(failed)
+        place(lambda row: position_of(chunk, row))
         arrays["timestamp"], arrays["stream_time"] = pa.array(chunk.timestamp), pa.array(chunk.stream_time)
         table = pa.table(arrays | self.positions(chunk))
         if errors:

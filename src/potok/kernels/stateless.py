@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import Called, Errors, call_python, call_traced, describe_error, plain, plain_all, truth
+from potok.kernels.changes import blank, present
 from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Receiver, Task, all_but
@@ -111,9 +112,18 @@ class Transform(Operator):
 class MapValues(Transform):
     """Replace the value."""
 
-    def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        function: Function,
+        expr: Expr | None,
+        schema: Schema | None,
+        *,
+        null_stays: bool = False,
+    ) -> None:
         super().__init__(name, task, function, expr)
-        self._schema = schema
+        self._schema, self._null_stays = schema, null_stays
 
     def process(self, chunk: Chunk) -> None:
         called = self.call(chunk)
@@ -121,7 +131,8 @@ class MapValues(Transform):
         errors = {**fitted.errors, **called.errors}
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        self.emit(self.drop(chunk.with_value(fitted.column), errors))
+        column = without_null(fitted.column, chunk) if self._null_stays else fitted.column
+        self.emit(self.drop(chunk.with_value(column), errors))
 
 
 class SelectKey(Transform):
@@ -144,10 +155,18 @@ class Map(Transform):
     """Replace key and value; traced, the result is a struct of both."""
 
     def __init__(
-        self, name: str, task: Task, function: Function, expr: Expr | None, key: Schema | None, value: Schema | None
+        self,
+        name: str,
+        task: Task,
+        function: Function,
+        expr: Expr | None,
+        key: Schema | None,
+        value: Schema | None,
+        *,
+        null_stays: bool = False,
     ) -> None:
         super().__init__(name, task, function, expr)
-        self._key, self._value = key, value
+        self._key, self._value, self._null_stays = key, value, null_stays
 
     def process(self, chunk: Chunk) -> None:
         called = self.call(chunk)
@@ -162,7 +181,8 @@ class Map(Transform):
         errors = {**fitted_keys.errors, **fitted_values.errors, **errors}
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        result = replace(chunk.with_value(fitted_values.column), key=fitted_keys.column)
+        made = without_null(fitted_values.column, chunk) if self._null_stays else fitted_values.column
+        result = replace(chunk.with_value(made), key=fitted_keys.column)
         self.emit(self.drop(result, errors))
 
 
@@ -238,6 +258,12 @@ class FlatMap(Transform):
         if errors:
             self.task.dead_letters.add(expanded, errors, self.name, Reason.ERROR)
         self.emit(self.drop(result, errors))
+
+
+def without_null(column: Column, chunk: Chunk) -> Column:
+    """What a function made of values, with nothing where there was none."""
+    there = present(chunk.value)
+    return column if there.all() else blank(column, there)
 
 
 def pairs_of(results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
+from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.call import Errors, call_python, call_traced, plain_all
 from potok.kernels.changes import blank, pick, place, present, settle
@@ -84,7 +85,8 @@ class GroupChanges(Operator):
         """Where the rows with a value belong. Errors of the row as it was have been reported when it came."""
         count, rows = len(chunk), np.flatnonzero(present(chunk.value))
         part = chunk.take(rows)
-        keys, values, errors = self._call(part)
+        with muted(when=not report):
+            keys, values, errors = self._call(part)
         encoded = encode_each_key(keys)
         errors = {**encoded.errors, **errors}
         canonical: list[bytes | None] = encoded.values.to_pylist()

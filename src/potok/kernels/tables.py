@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
+from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
@@ -155,7 +156,8 @@ class TableFilter(Operator):
         rows = np.flatnonzero(passes)
         if len(rows):
             part = chunk.take(rows)
-            mask, errors = truth(self._expr, self._function, part)
+            with muted(when=not report):
+                mask, errors = truth(self._expr, self._function, part)
             mask = ~mask if self._negate else mask
             mask[list(errors)] = False
             if errors and report:
@@ -184,7 +186,8 @@ class TableMapValues(Transform):
         if not len(rows):
             return self._nothing(len(chunk))
         part = chunk.take(rows)
-        called = self.call(part)
+        with muted(when=not report):
+            called = self.call(part)
         fitted = self.fit(called.column, self._schema)
         errors = {**fitted.errors, **called.errors}
         if errors and report:

@@ -274,6 +274,10 @@ class Broker(ABC):
     @abstractmethod
     def mark(self, name: str) -> bytes | None: ...
 
+    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+        """Several marks, in this order; a log that keeps them itself reads all as of one instant."""
+        return tuple(self.mark(name) for name in names)
+
     @abstractmethod
     def marks(self, prefix: str) -> dict[str, bytes]: ...
 
@@ -315,6 +319,13 @@ class Broker(ABC):
     @abstractmethod
     def describe_group(self, group: str) -> GroupDescription:
         """Members and offsets of a group; nothing in it for one that nobody has heard of."""
+
+    def published(self, query: str) -> PublishedBatch | None:
+        """The last batch of a stopped query whose output is visible, where that may be one more than its marks tell of.
+
+        None where output and marks are one transaction.
+        """
+        return None
 
     @abstractmethod
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:

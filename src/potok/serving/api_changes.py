@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -11,6 +12,7 @@ from starlette.websockets import WebSocket
 
 from potok.errors import PotokError
 from potok.serving.api_tables import answer
+from potok.serving.errors import NoChanges, TooSlow
 from potok.serving.feeds import Event, Feed, places_of
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
@@ -18,7 +20,7 @@ from potok.serving.ksql_queries import reason, until_gone
 from potok.serving.problems import problem_of
 from potok.serving.pushes import QUIET_S, Follower
 from potok.serving.site import Site, site_of
-from potok.serving.streaming import Streamed, first_of, sent
+from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.table_reads import source_named
 from potok.serving.tokens import READ
 
@@ -72,7 +74,8 @@ async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, 
     site = site_of(request)
     feed = await _opened(site, name, last_id, begin, is_table=is_table)
     stall_seconds = site.limits.stall_seconds
-    return _Sse(Streamed(_pieces(site, feed), "text/event-stream", stall_seconds, lambda: _end(site, feed)))
+    dropped = _error_event(TooSlow(stall_seconds))
+    return _Sse(Streamed(_pieces(site, feed), "text/event-stream", stall_seconds, partial(_end, site, feed), dropped))
 
 
 class _Sse(Response):
@@ -91,6 +94,8 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
 
     def work() -> Feed:
         source = source_named(database.catalog, name, is_table=is_table)
+        if not source.topic:
+            raise NoChanges(source.name)
         return Feed(database, source, places_of(database, source, last_id, begin))
 
     site.pushes.reserve()
@@ -125,7 +130,11 @@ async def _pieces(site: Site, feed: Feed) -> AsyncIterator[bytes]:
         async for events in _batches(site, feed):
             yield b"".join(map(_shown, events)) if events else b":\n\n"
     except PotokError as error:
-        yield b"event: error\ndata: " + dump(problem_of(error)) + b"\n\n"
+        yield _error_event(error)
+
+
+def _error_event(error: PotokError) -> bytes:
+    return b"event: error\ndata: " + dump(problem_of(error)) + b"\n\n"
 
 
 def _shown(event: Event) -> bytes:
@@ -168,6 +177,8 @@ async def _send_all(socket: WebSocket, site: Site, feed: Feed) -> None:
                 kind = f'"event":"{event.kind}",' if event.kind else ""
                 text = f'{{"id":"{event.id}",{kind}"data":{event.data.decode()}}}'
                 if not await sent(socket.send_text(text), site.limits.stall_seconds):
+                    _end(site, feed)
+                    await sent(socket.close(1008, reason(TooSlow(site.limits.stall_seconds))), LINGER_S)
                     return
     except PotokError as error:
         await socket.send_text(dump({"error": problem_of(error)}).decode())

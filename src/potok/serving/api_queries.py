@@ -14,7 +14,7 @@ from potok.serving.errors import BadRequest, NotThere
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import RowWriter
 from potok.serving.problems import problem_of, status_of
-from potok.serving.site import Site, json_body, site_of, text_of
+from potok.serving.site import Site, json_body, object_of, site_of, text_of
 from potok.serving.tokens import ADMIN, READ
 from potok.serving.work import allow, changes, properties_of
 from potok.sql.syntax import ast
@@ -41,7 +41,7 @@ async def sql(request: Request) -> Response:
     """The results in the order of the statements. What came before a statement that fails has happened: the answer
     is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
     site, body = site_of(request), await json_body(request)
-    text, variables = text_of(body, "sql", "ksql"), body.get("variables") or {}
+    text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
     script = await site.work.answer(lambda: site.work.script(text, variables))
     allow(script, caller_of(request.scope))

@@ -14,6 +14,7 @@ from potok.serving.idempotent import append_once
 from potok.serving.record_bodies import records_of
 from potok.serving.site import site_of
 from potok.serving.tokens import READ, WRITE
+from potok.statements.database import Database
 
 router = APIRouter(tags=["topics"])
 
@@ -52,10 +53,21 @@ async def append(
     records = records_of(given)
 
     def work() -> dict[str, Any]:
+        _check_writable(site.database, name)
         return append_once(broker, name, records, idempotency_key, body)
 
     told = await site.work.answer(work)
     return answer(told, 200 if told.get("repeated") else 201)
+
+
+def _check_writable(database: Database, topic: str) -> None:
+    """Raise if the records of a topic are what Potok makes of others."""
+    if topic.startswith("_") or topic.endswith("-dead-letters"):
+        raise BadRequest(f'topic "{topic}" is not written from outside', hint="name a topic of your own")
+    for source in database.catalog.sources.values():
+        if source.topic == topic and source.is_table and source.query:
+            hint = "its rows are what its query makes of others; send records to those"
+            raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)
 
 
 @router.get("/topics", summary="The topics")

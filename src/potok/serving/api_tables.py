@@ -9,13 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route
 
-from potok.serving.errors import BadRequest, NotThere
+from potok.serving.errors import BadRequest
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
 from potok.serving.site import site_of
-from potok.serving.table_reads import EVERY, Keys, Windows, source_named
+from potok.serving.table_reads import EVERY, Keys, Windows, no_row, source_named
 from potok.serving.tokens import READ
-from potok.sql.types import quoted
 
 router = APIRouter(tags=["tables"])
 
@@ -95,7 +94,7 @@ async def row(request: Request) -> Response:
     if source.window is not None:
         return answer({"rows": found})
     if not found:
-        raise NotThere(f"table {quoted(source.name)} has no row for this key", hint=f"GET /tables/{source.name}")
+        raise no_row(source)
     return answer(found[0])
 
 
@@ -124,7 +123,7 @@ def answer(content: Any, status: int = 200) -> Response:
 def _ms(text: str | None) -> int | None:
     if text is None:
         return None
-    if text.removeprefix("-").isdecimal():
+    if text.removeprefix("-").isdecimal() and len(text) < 20:
         return int(text)
     try:
         found = datetime.fromisoformat(text)

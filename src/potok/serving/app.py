@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
@@ -22,7 +22,9 @@ from potok.serving import (
 from potok.serving.errors import BadRequest, NotThere, ServingError
 from potok.serving.guard import KSQL_PATHS, Guard
 from potok.serving.limits import Limits
+from potok.serving.pages import Files, Page, PageRoute, file_routes
 from potok.serving.problems import ksql_response, problem_response
+from potok.serving.quick_rows import QuickRows, leave_tables_alone
 from potok.serving.site import Site
 from potok.serving.tokens import Tokens
 from potok.statements.database import Database
@@ -41,12 +43,16 @@ def create_app(
     tokens: Tokens | None = None,
     limits: Limits | None = None,
     origins: Collection[str] = (),
+    pages: Sequence[Page] = (),
+    files: Sequence[Files] = (),
 ) -> FastAPI:
     """An application over a database, which stays open when the application ends.
 
     Args:
         tokens: Who may do what; without any, whoever is on this machine may do everything.
         origins: Sites whose pages may call this one from a browser.
+        pages: Those of a program; they come before all other paths.
+        files: Those of a program; they come last.
     """
     limits = limits or Limits()
     site = Site(database, limits)
@@ -60,11 +66,14 @@ def create_app(
         title="Potok", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.site = site
-    app.router.routes.insert(0, api_tables.QUICK)
+    app.router.routes[:0] = [*map(PageRoute, pages), api_tables.QUICK]
     for routes in (ksql_statements.ROUTES, ksql_queries.ROUTES, ksql_inserts.ROUTES):
         app.router.routes.extend(routes)
     for api in (api_changes, api_tables, api_records, api_queries):
         app.include_router(api.router)
+    app.router.routes.extend(file_routes(files))
+    if leave_tables_alone(page.path for page in pages):
+        app.add_middleware(QuickRows, rows=site.near)
     app.add_middleware(Guard, tokens=tokens or Tokens({}), limits=limits, origins=origins)
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)

@@ -6,6 +6,7 @@ from typing import Any
 
 from potok.serving.json_rows import schema_tree
 from potok.sql.catalog import Source, SourceColumn
+from potok.sql.functions.signatures import arguments_of
 from potok.statements.database import Database, QueryInfo
 from potok.statements.inspect_sources import show_format
 from potok.statements.results import Row, Rows
@@ -160,10 +161,18 @@ def topic_line(row: Row, database: Database, extended: bool) -> Told:
     return told
 
 
+def _arguments(signature: str) -> list[Told]:
+    return [
+        {"name": one.name, "type": one.type, "description": "optional" * one.optional, "isVariadic": one.variadic}
+        for one in arguments_of(signature)
+    ]
+
+
 def functions_of(result: Rows) -> Told:
     details = dict(result.details)
+    overview = str(details.get("Overview", ""))
     signatures = [
-        {"arguments": [], "returnType": "", "description": str(details.get("Overview", "")), "signature": row[0]}
+        {"arguments": _arguments(row[0]), "returnType": "", "description": overview, "signature": row[0]}
         for row in result.rows
     ]
     return {

@@ -6,8 +6,11 @@ ServingError
 ├── ForeignPage          a request that a browser sends on behalf of another site
 ├── BadRequest           a body or a parameter that cannot be read
 ├── NotThere             a path that names nothing
-├── BodyTooLarge, TooManyRows, TooLong, TooManyPushes    a limit was reached
+├── BodyTooLarge, TooManyRows, TooLong, TooSlow, TooManyPushes    a limit was reached
 ├── KeyUsedBefore        an idempotency key that came with other records
+├── NoChanges            a table whose changes nobody writes down
+├── WrongMethod          a page that does not take the method of a request
+├── PageFailed           a page that raised
 └── OpenToAll, BadTokens    a server that must not start
 """
 
@@ -80,6 +83,18 @@ class TooLong(ServingError):
         super().__init__(f"the answer took longer than {seconds:g} seconds", hint=hint)
 
 
+class TooSlow(ServingError):
+    """A client that stopped taking what it had asked for."""
+
+    status = 408
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"nothing was taken for {seconds:g} seconds, so no more is sent",
+            hint="ask again; a feed goes on behind the last event that its Last-Event-ID names",
+        )
+
+
 class TooManyPushes(ServingError):
     status = 429
 
@@ -94,6 +109,28 @@ class KeyUsedBefore(ServingError):
     def __init__(self, key: str) -> None:
         hint = "choose another key for other records"
         super().__init__(f'the idempotency key "{key}" came with other records before', hint=hint)
+
+
+class NoChanges(ServingError):
+    status = 404
+
+    def __init__(self, table: str) -> None:
+        hint = f'write them to a topic: app.Table(..., changelog_topic="{table.lower()}-changes")'
+        super().__init__(f"the changes of table {table} are not written down", hint=hint)
+
+
+class WrongMethod(ServingError):
+    status = 405
+
+    def __init__(self, method: str, path: str, methods: list[str]) -> None:
+        super().__init__(f"{path} does not take {method}", hint=f"it takes {', '.join(methods)}")
+
+
+class PageFailed(ServingError):
+    status = 500
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the page {path} failed", hint="the log of the worker says why")
 
 
 class OpenToAll(SetupError):

@@ -97,7 +97,7 @@ def read_places(text: str, ends: Mapping[int, int]) -> Places:
     places: Places = {}
     for part in text.split(","):
         partition, colon, offset = part.strip().partition(":")
-        if not (colon and partition.isdecimal() and offset.isdecimal() and len(offset) < 19):
+        if not (colon and partition.isdecimal() and offset.isdecimal() and max(len(partition), len(offset)) < 19):
             raise BadRequest(f'"{text}" is no id of an event here', hint="send the id of the last event as it came")
         if int(partition) not in ends or int(offset) > ends[int(partition)]:
             hint = "the topic was created anew, or the id is of another one: begin with from=beginning"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Collection
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from potok.errors import PotokError
-from potok.serving.errors import BodyTooLarge, ForeignPage
+from potok.serving.errors import BadRequest, BodyTooLarge, ForeignPage
 from potok.serving.limits import Limits
 from potok.serving.problems import ksql_response, problem_response
 from potok.serving.tokens import Caller, Tokens
@@ -57,11 +58,11 @@ class Guard:
     def _check_page(self, headers: Headers, origin: str | None) -> None:
         """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
         host = headers.get("host", "")
-        if not self._tokens and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if not self._tokens and not is_loopback(_split(f"//{host}").hostname or ""):
             raise ForeignPage(f'the address "{host}"')
         if origin is None or origin.lower() in self._origins:
             return
-        if urlsplit(origin).netloc.lower() != host.lower():
+        if _split(origin).netloc.lower() != host.lower():
             raise ForeignPage(f"pages of {origin}")
 
     def _measured(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
@@ -70,11 +71,19 @@ class Guard:
             return receive
         if (declared := headers.get("content-length")) and declared.isdigit() and int(declared) > limit:
             raise BodyTooLarge(limit)
-        taken = 0
+        taken, whole = 0, False
 
         async def measured() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout(self._limits.seconds):
+                    message = await receive()
+            except TimeoutError:
+                waited = f"the body did not come within {self._limits.seconds:g} seconds"
+                raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
+            whole = not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > limit:
                 raise BodyTooLarge(limit)
@@ -97,6 +106,14 @@ def caller_of(scope: Scope) -> Caller:
     return caller
 
 
+def _split(address: str) -> SplitResult:
+    """The parts of an address; none of what is no address."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
+
+
 def is_loopback(host: str) -> bool:
     if host.lower() == "localhost":
         return True
@@ -111,7 +128,7 @@ def _preflight(origin: str) -> Response:
         status_code=204,
         headers={
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Allow-Methods": "GET, POST, DELETE",
+            "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
             "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
             "Access-Control-Max-Age": "600",
             "Vary": "Origin",

@@ -41,7 +41,7 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
     if key is None:
         broker.append_staged(staged)
         return told
-    mark, digest = _mark(topic, key), hashlib.sha256(body).hexdigest()
+    mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
     note = orjson.dumps({"at": _now_ms(), "body": digest, "told": told})
     with _locks[int(mark[-2:], 16) % len(_locks)]:
         found = broker.mark(mark)
@@ -95,8 +95,9 @@ def _check(broker: Broker, topic: str, batch: pa.RecordBatch) -> None:
         raise BadRequest(f"record {row + 1} cannot be appended: {why}", hint="nothing was appended")
 
 
-def _mark(topic: str, key: str) -> str:
-    return _PREFIX + hashlib.sha256(f"{topic}\0{key}".encode()).hexdigest()
+def _mark(topic_id: str, key: str) -> str:
+    """A topic that was created anew has had no requests yet, whatever came to another one of its name."""
+    return _PREFIX + hashlib.sha256(f"{topic_id}\0{key}".encode()).hexdigest()
 
 
 def _prune(broker: Broker) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -13,14 +14,14 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from potok.errors import PotokError
-from potok.serving.errors import BadRequest
+from potok.serving.errors import BadRequest, TooSlow
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import RowWriter, dump, schema_tree
 from potok.serving.problems import ksql_response
 from potok.serving.pushes import OpenPush
 from potok.serving.row_formats import KsqlRows, RowFormat, chosen
-from potok.serving.site import Site, json_body, json_object, site_of, text_of
-from potok.serving.streaming import Streamed, first_of, sent
+from potok.serving.site import Site, json_body, json_object, object_of, site_of, text_of
+from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.tokens import READ
 from potok.serving.work import LONG, allow, properties_of
 from potok.sql.syntax import ast
@@ -51,13 +52,16 @@ async def _answer(request: Request, form: RowFormat) -> ASGIApp:
         query_id = f"query_{secrets.token_hex(8)}" if isinstance(form, KsqlRows) else None
         whole = form.whole(query_id, opened.columns, map(writer.array, opened.rows))
         return Response(whole, media_type=form.media_type)
-    return Streamed(_pieces(opened, form), form.media_type, site.limits.stall_seconds, lambda: site.pushes.end(opened))
+    stall_seconds = site.limits.stall_seconds
+    dropped = form.failed(TooSlow(stall_seconds))
+    end = partial(site.pushes.end, opened)
+    return Streamed(_pieces(opened, form), form.media_type, stall_seconds, end, dropped)
 
 
 async def open_query(site: Site, request: Request | WebSocket, body: Mapping[str, Any], text: str) -> Rows | OpenPush:
     """The rows of a pull query, or a push query that has begun."""
     properties = properties_of(body.get("properties", body.get("streamsProperties")))
-    variables = body.get("sessionVariables") or {}
+    variables = object_of(body, "sessionVariables")
     if len(text) <= LONG:
         parsed = site.work.query(text, variables)
     else:
@@ -117,27 +121,34 @@ async def ws_query(socket: WebSocket) -> None:
     except PotokError as error:
         await socket.close(1003, reason(error))
         return
-    schema = [{"name": column.name, "schema": schema_tree(column.type)} for column in opened.columns]
-    await socket.send_text(dump(schema).decode())
     if isinstance(opened, Rows):
+        await socket.send_text(_schema_text(opened))
         writer = RowWriter(opened.columns)
         for row in opened.rows:
             await socket.send_text(f'{{"row":{{"columns":{writer.array(row).decode()}}}}}')
         await socket.close(1000, "done")
         return
+    end = partial(site.pushes.end, opened)
     try:
-        await first_of(_send_rows(socket, opened, site.limits.stall_seconds), until_gone(socket))
+        await first_of(_send_rows(socket, opened, site.limits.stall_seconds, end), until_gone(socket))
     finally:
-        site.pushes.end(opened)
+        end()
 
 
-async def _send_rows(socket: WebSocket, opened: OpenPush, stall_seconds: float) -> None:
+def _schema_text(opened: Rows | OpenPush) -> str:
+    return dump([{"name": column.name, "schema": schema_tree(column.type)} for column in opened.columns]).decode()
+
+
+async def _send_rows(socket: WebSocket, opened: OpenPush, stall_seconds: float, on_stall: Callable[[], object]) -> None:
+    await socket.send_text(_schema_text(opened))
     writer = RowWriter(opened.columns)
     try:
         async for rows in opened.batches():
             for row in rows:
                 text = f'{{"row":{{"columns":{writer.array(row).decode()}}}}}'
                 if not await sent(socket.send_text(text), stall_seconds):
+                    on_stall()
+                    await sent(socket.close(1008, reason(TooSlow(stall_seconds))), LINGER_S)
                     return
     except PotokError as error:
         await socket.close(1011, reason(error))

@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from potok.errors import PotokError
 from potok.serving.entities import Entity, entity_of
-from potok.serving.errors import BadRequest, NotThere
+from potok.serving.errors import NotThere
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
 from potok.serving.problems import QUERY_ENDPOINT, ksql_response
-from potok.serving.site import Site, json_body, site_of, text_of
+from potok.serving.site import Site, json_body, object_of, site_of, text_of
 from potok.serving.tokens import READ
 from potok.serving.work import allow, changes, properties_of
 from potok.sql.errors import Refused
@@ -44,7 +44,7 @@ async def ksql(request: Request) -> Response:
     try:
         body = await json_body(request)
         text = text_of(body, "ksql", "sql")
-        variables = _object(body, "sessionVariables")
+        variables = object_of(body, "sessionVariables")
         properties = properties_of(body.get("streamsProperties", body.get("properties")))
         script = await site.work.answer(lambda: site.work.script(text, variables))
         allow(script, caller_of(request.scope))
@@ -87,13 +87,6 @@ def _carry_out(
     return entities
 
 
-def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = body.get(name) or {}
-    if not isinstance(found, dict):
-        raise BadRequest(f'"{name}" is no object', hint=f'write {{"{name}": {{"name": "value"}}}}')
-    return found
-
-
 async def info(_request: Request) -> Response:
     told = {
         "version": SPOKEN,
@@ -123,7 +116,7 @@ async def healthcheck(request: Request) -> Response:
 
 async def _is_well(site: Site) -> bool:
     try:
-        await site.work.answer(site.database.broker.topics)
+        await site.work.look(site.database.broker.topics)
     except PotokError:
         return False
     return True

@@ -24,5 +24,8 @@ class Limits:
     stall_seconds: float = 30.0
     """That a client may take to accept what is being sent to it, before its connection is closed."""
 
+    connections: int = 4_000
+    """At one time; whoever comes then is told that the server is busy."""
+
     workers: int = 8
     """Threads for answers that end."""

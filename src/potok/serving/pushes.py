@@ -38,7 +38,8 @@ class Follower(Generic[T]):
         """What there is; whatever `take` gives for nothing if nothing came in time."""
         if not self._something.is_set():
             try:
-                await asyncio.wait_for(self._something.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._something.wait()
             except TimeoutError:
                 pass
         self._something.clear()
@@ -77,6 +78,8 @@ class Pushes:
         self._open: dict[str, OpenPush] = {}
         self._taken = 0
         self.pool = ThreadPoolExecutor(THREADS, "potok-push")
+        # To close one may mean to wait for the end of a batch, and the others go on meanwhile.
+        self._closing = ThreadPoolExecutor(1, "potok-push-close")
 
     def reserve(self) -> None:
         """Take one of the places, before anything is started for it; `release` gives it back."""
@@ -109,7 +112,7 @@ class Pushes:
     def _close_later(self, opened: OpenPush) -> None:
         """To close one may mean to remove a query between two batches, so nobody waits for it."""
         try:
-            self.pool.submit(opened.close)
+            self._closing.submit(opened.close)
         except RuntimeError:  # the server ends, and has no threads left for that
             opened.close()
 

@@ -112,6 +112,8 @@ def _columns(query_id: str | None, columns: Sequence[ResultColumn]) -> dict[str,
         "queryId": query_id,
         "columnNames": [column.name for column in columns],
         "columnTypes": [type_text(column.type) for column in columns],
+        # ksqlDB has no such; its clients look for names that they know.
+        "keyColumns": [column.name for column in columns if column.is_key],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import uvicorn
 
@@ -15,6 +15,7 @@ from potok.serving.either_protocol import EitherProtocol
 from potok.serving.errors import OpenToAll
 from potok.serving.guard import is_loopback
 from potok.serving.limits import Limits
+from potok.serving.pages import Files, Page
 from potok.serving.tokens import Tokens
 from potok.statements.database import Database
 
@@ -40,6 +41,8 @@ class Server:
         host: Without tokens, an address of this machine alone.
         port: 0 takes any that is free.
         origins: Sites whose pages may call this server from a browser; none by default.
+        pages: Those of a program, which it answers itself.
+        files: Those of a program.
     """
 
     def __init__(
@@ -51,16 +54,19 @@ class Server:
         tokens: Tokens | None = None,
         limits: Limits | None = None,
         origins: Collection[str] = (),
+        pages: Sequence[Page] = (),
+        files: Sequence[Files] = (),
     ) -> None:
         if not tokens and not is_loopback(host):
             raise OpenToAll(host)
         self._socket = _listen(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
-        self.app = create_app(database, tokens=tokens, limits=limits, origins=origins)
+        self.app = create_app(database, tokens=tokens, limits=limits, origins=origins, pages=pages, files=files)
         self.app.state.site.address = f"{host}:{self.port}"
         config = uvicorn.Config(
             self.app,
             http=EitherProtocol,
+            limit_concurrency=self.app.state.site.limits.connections,
             ws_max_size=1 << 20,
             log_level="warning",
             access_log=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from starlette.requests import HTTPConnection, Request
 from potok.serving.errors import BadRequest
 from potok.serving.feeds import Feed
 from potok.serving.limits import Limits
+from potok.serving.near_rows import NearRows
 from potok.serving.pushes import Pushes
 from potok.serving.table_reads import TableReads
 from potok.serving.work import Work
@@ -25,6 +27,7 @@ class Site:
         self.work = Work(database, limits)
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
+        self.near = NearRows(database, self.reads)
         self.feeds: set[Feed] = set()
         self.started_ms = time.time_ns() // 1_000_000
         self.address = "localhost:8088"
@@ -37,6 +40,7 @@ class Site:
 
     def close(self) -> None:
         self.end_streams()
+        self.near.release()
         self.pushes.pool.shutdown(wait=False)
         self.work.close()
 
@@ -60,6 +64,14 @@ def json_object(text: bytes | str) -> dict[str, Any]:
         raise BadRequest(f"the body is no JSON: {error}", hint='send a JSON object, such as {"sql": "..."}') from error
     if not isinstance(found, dict):
         raise BadRequest("the body is no JSON object", hint='send one, such as {"sql": "..."}')
+    return found
+
+
+def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one if there is none."""
+    found = body.get(name) or {}
+    if not isinstance(found, dict):
+        raise BadRequest(f'"{name}" is no object', hint=f'write {{"{name}": {{"name": "value"}}}}')
     return found
 
 

@@ -11,14 +11,27 @@ from starlette.types import Message, Receive, Scope, Send
 log = logging.getLogger(__name__)
 
 
+LINGER_S = 300.0
+"""How long the reason why a client was dropped waits to be taken. Nothing is kept for the client meanwhile."""
+
+
 class Streamed:
-    """A response whose pieces come from an iterator; `on_end` is called however it ends."""
+    """A response whose pieces come from an iterator.
+
+    A client that takes nothing for `stall_seconds` is given `dropped` as its last piece. `on_end` is called however it
+    ends, and may be called twice.
+    """
 
     def __init__(
-        self, pieces: AsyncIterator[bytes], media_type: str, stall_seconds: float, on_end: Callable[[], object]
+        self,
+        pieces: AsyncIterator[bytes],
+        media_type: str,
+        stall_seconds: float,
+        on_end: Callable[[], object],
+        dropped: bytes,
     ) -> None:
         self._pieces, self._media_type = pieces, media_type
-        self._stall_seconds, self._on_end = stall_seconds, on_end
+        self._stall_seconds, self._on_end, self._dropped = stall_seconds, on_end, dropped
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [
@@ -33,19 +46,24 @@ class Streamed:
             self._on_end()
 
     async def _send_all(self, send: Send) -> None:
+        patience_s = self._stall_seconds
         async for piece in self._pieces:
-            sending = send({"type": "http.response.body", "body": piece, "more_body": True})
-            if not await sent(sending, self._stall_seconds):
+            if not await sent(send({"type": "http.response.body", "body": piece, "more_body": True}), patience_s):
+                self._on_end()
+                await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
                 return
-        await sent(send({"type": "http.response.body", "body": b""}), self._stall_seconds)
+        self._on_end()  # before the client knows: whoever asks again at once finds the place free
+        await sent(send({"type": "http.response.body", "body": b""}), patience_s)
 
 
-async def sent(sending: Awaitable[None], stall_seconds: float) -> bool:
+async def sent(sending: Awaitable[None], patience_s: float) -> bool:
     """Whether the client took it in time."""
     try:
-        await asyncio.wait_for(asyncio.ensure_future(sending), stall_seconds)
+        # Not `wait_for`, which in Python 3.11 loses a cancellation that comes as the work is done.
+        async with asyncio.timeout(patience_s):
+            await sending
     except (TimeoutError, OSError):
-        log.info("a client took nothing for %g seconds, and is dropped", stall_seconds)
+        log.info("a client took nothing for %g seconds, and is dropped", patience_s)
         return False
     return True
 

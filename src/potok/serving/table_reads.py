@@ -25,7 +25,7 @@ from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database
 from potok.statements.frames import Frame, python_rows, source_fields, stacked, typed_column
 from potok.statements.prepared import prepared_for
-from potok.statements.pull_tables import Access, table_frames
+from potok.statements.pull_tables import Access, kept_keys, table_frames
 from potok.statements.results import ResultColumn
 from potok.views.cut import Cut, with_cuts
 from potok.views.row_reader import RowReader, Starts
@@ -91,8 +91,8 @@ class Keys:
 
 
 def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
-    """A stream or table by the name in a path: as it stands there, or in upper case."""
-    found = catalog.sources.get(name) or catalog.sources.get(name.upper())
+    """A stream or table by the name in a path: as it stands there, in upper case, or as a program calls it."""
+    found = catalog.sources.get(name) or catalog.sources.get(name.upper()) or _of_program(catalog, name)
     kind = "table" if is_table else "stream"
     if found is None:
         known = [source.name for source in catalog.sources.values() if source.is_table == is_table]
@@ -106,8 +106,13 @@ def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
     return found
 
 
+def _of_program(catalog: Catalog, name: str) -> Source | None:
+    kept = (source for source in catalog.sources.values() if source.kept is not None and source.kept.table == name)
+    return next(kept, None)
+
+
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Shape:
     """What is the same for every read of a table."""
 
     source: Source
@@ -116,24 +121,35 @@ class _Shape:
     writer: RowWriter
     is_near: bool
 
+    def named(self, frame: Frame) -> list[dict[str, Any]]:
+        columns = [frame.columns[field.slot] for field in self.fields]
+        return self.writer.all_named(python_rows(columns, frame.rows))
+
+    def of_key(self, cut: Cut, reader: RowReader, key: bytes) -> list[dict[str, Any]]:
+        """The row of a canonical key, in a cut that somebody holds."""
+        return self.named(next(table_frames(self.source, _T, reader, cut, Access((key,)), self.slots, limited=False)))
+
 
 class TableReads:
     """Reads the tables of a database. Every answer is of one cut."""
 
     def __init__(self, database: Database, most: int) -> None:
         self._database, self._most = database, most
-        self._shapes: dict[str, _Shape] = {}
+        self._shapes: dict[str, Shape] = {}
 
     def is_near(self, name: str) -> bool:
         """Whether a row by key is in memory, or as good as: a thread would cost more than to look."""
         source = source_named(self._database.catalog, name, is_table=True)
-        return source.window is None and self._shape(source).is_near
+        return source.window is None and self.shape(source).is_near
 
     def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
         """The row of a key; on a windowed table, those of its windows, in order of time."""
         source, reader, cut_of = self._opened(name, windows)
         if reader is None:
             return []
+        if source.kept is not None:
+            keys = kept_keys(source.kept, (key_of(source, text),), reader)
+            return self._rows(source, reader, Access(keys, windows.starts), cut_of, windows, None)
         try:
             key = encode_key(key_of(source, text), reader.key_type)
         except UnusableKeyError as error:
@@ -174,7 +190,7 @@ class TableReads:
         limit: int | None,
         keys: Keys = Keys(),
     ) -> list[dict[str, Any]]:
-        shape = self._shape(source)
+        shape = self.shape(source)
         most = self._most + 1 if limit is None else limit
 
         def work(cuts: list[Cut]) -> Frame:
@@ -193,21 +209,24 @@ class TableReads:
             return []  # it has not committed anything yet
         if limit is None and frame.rows > self._most:
             raise TooManyRows(self._most)
-        columns = [frame.columns[field.slot] for field in shape.fields]
-        return shape.writer.all_named(python_rows(columns, frame.rows))
+        return shape.named(frame)
 
-    def _shape(self, source: Source) -> _Shape:
+    def shape(self, source: Source) -> Shape:
         known = self._shapes.get(source.name)
         if known is None or known.source is not source:
             fields = [field for field in source_fields(source, _T, positions=False) if not field.hidden]
             writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
             slots = frozenset(field.slot for field in fields)
-            known = self._shapes[source.name] = _Shape(source, fields, slots, writer, self._is_near(source))
+            known = self._shapes[source.name] = Shape(source, fields, slots, writer, self._is_near(source))
         return known
 
     def _is_near(self, source: Source) -> bool:
         broker = self._database.broker
         return isinstance(broker, EmbeddedBroker) and state_of(broker, source.table_of).where.kind == FILE
+
+
+def no_row(source: Source) -> NotThere:
+    return NotThere(f"table {quoted(source.name)} has no row for this key", hint=f"GET /tables/{source.name}")
 
 
 def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:

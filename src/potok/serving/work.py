@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +17,7 @@ from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.statements.database import Database
+from potok.statements.patience import TimeIsOver, until
 from potok.statements.results import Result, Rows
 from potok.statements.session import CHANGES, SqlSession
 
@@ -38,14 +40,24 @@ class Work:
         self._answers = ThreadPoolExecutor(limits.workers, "potok-answer")
         # A query that is created may wait for Spark to start: nobody who only asks should wait behind it.
         self._changes = ThreadPoolExecutor(2, "potok-change")
+        self._looks = ThreadPoolExecutor(1, "potok-look")
         self._scripts = lru_cache(maxsize=REMEMBERED)(self._read_script)
 
     async def answer(self, work: Callable[[], T]) -> T:
         """Run what ends soon, in a thread."""
-        running = asyncio.get_running_loop().run_in_executor(self._answers, work)
+        return await self._in_time(self._answers, work)
+
+    async def look(self, work: Callable[[], T]) -> T:
+        """Run what tells whether the server is well: nobody's queries stand before it."""
+        return await self._in_time(self._looks, work)
+
+    async def _in_time(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        end = time.monotonic() + self.limits.seconds
         try:
-            return await asyncio.wait_for(asyncio.shield(running), self.limits.seconds)
-        except TimeoutError:
+            # Work that has not begun by then is taken back, and work that has begun sees that its time is over.
+            async with asyncio.timeout(self.limits.seconds):
+                return await asyncio.get_running_loop().run_in_executor(pool, lambda: until(end, work))
+        except (TimeoutError, TimeIsOver):
             raise TooLong(self.limits.seconds) from None
 
     async def change(self, work: Callable[[], T]) -> T:
@@ -97,6 +109,7 @@ class Work:
     def close(self) -> None:
         self._answers.shutdown(wait=False, cancel_futures=True)
         self._changes.shutdown(wait=False, cancel_futures=True)
+        self._looks.shutdown(wait=False, cancel_futures=True)
 
 
 def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:

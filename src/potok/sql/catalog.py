@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,6 +32,20 @@ class WindowShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """How the rows of a table lie that a program keeps, and no statement: as data of Python's.
+
+    `table` is what the query calls it. `value` gives the columns of a stored value, `key` the column of a stored key,
+    and `keys` the stored keys that a value of that column may stand for.
+    """
+
+    table: str
+    value: Callable[[Any], Mapping[str, Any]]
+    key: Callable[[Any], Any]
+    keys: Callable[[Any], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A stream or table over a topic: how its bytes are read, and how they are written."""
 
@@ -54,6 +69,8 @@ class Source:
     """The query that writes it, if one does."""
     table_of: str = ""
     """The query that keeps its rows, where they can be pulled."""
+    kept: Kept | None = None
+    """How that query keeps them, where it is no statement's."""
 
     @property
     def kind(self) -> str:
@@ -99,10 +116,18 @@ class Catalog:
 
     sources: Mapping[str, Source] = field(default_factory=dict)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    built_in: Mapping[str, Source] = field(default_factory=dict)
+    """Sources that no statement made. One of the same name that a statement makes hides them."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Sources that were made elsewhere, and why their statements cannot be read here."""
 
     def source(self, name: str, place: Place | None = None) -> Source:
         """Raises `UnknownName` with the nearest name there is."""
-        found = self.sources.get(name)
+        found = self.sources.get(name) or self.built_in.get(name)
+        if found is None and name in self.missing:
+            hint = "it reads or calls what is not known in this process; --functions FILE loads functions"
+            message = f"{quoted(name)} is there, and cannot be read here: {self.missing[name]}"
+            raise UnknownName(message, hint=hint, place=place)
         if found is None:
             known = ", ".join(map(quoted, sorted(self.sources))) or "none yet"
             hint = closest(name, self.sources) or f"streams and tables: {known}"
@@ -110,10 +135,14 @@ class Catalog:
         return found
 
     def with_source(self, source: Source) -> Catalog:
-        return replace(self, sources={**self.sources, source.name: source})
+        return replace(self.without_source(source.name), sources={**self.sources, source.name: source})
 
     def without_source(self, name: str) -> Catalog:
-        return replace(self, sources={key: source for key, source in self.sources.items() if key != name})
+        sources = {key: source for key, source in self.sources.items() if key != name}
+        return replace(self, sources=sources, missing={key: why for key, why in self.missing.items() if key != name})
+
+    def with_missing(self, name: str, why: str) -> Catalog:
+        return replace(self, missing={**self.missing, name: why})
 
     def with_type(self, name: str, type_: pa.DataType) -> Catalog:
         return replace(self, types={**self.types, name: type_})

@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from potok.records.schema import TIMESTAMP as _INSTANT
+from potok.sql.syntax.words import quoted as quoted
 
 BOOLEAN: Final = pa.bool_()
 INT: Final = pa.int32()
@@ -81,9 +82,3 @@ def type_name(type_: pa.DataType) -> str:
     if pa.types.is_struct(type_):
         return f"STRUCT<{', '.join(f'{quoted(field.name)} {type_name(field.type)}' for field in type_)}>"
     return str(type_)
-
-
-def quoted(name: str) -> str:
-    """A name as a statement must write it: in backticks unless it is upper case and plain."""
-    plain = name.isidentifier() and name == name.upper() and name.isascii()
-    return name if plain else "`" + name.replace("`", "``") + "`"

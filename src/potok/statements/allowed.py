@@ -117,6 +117,15 @@ def _is_constant(expression: Typed) -> bool:
             function = function_named(part.name)
             if not isinstance(function, ScalarFunction) or not function.deterministic or not part.arguments:
                 return False
+    return not pa.types.is_temporal(expression.type) or _is_in_calendar(expression)
+
+
+def _is_in_calendar(expression: Typed) -> bool:
+    """Whether Python has a value for a date or an instant; such as it has none for are compared row by row."""
+    try:
+        _value(expression)
+    except (ValueError, OverflowError):
+        return False
     return True
 
 

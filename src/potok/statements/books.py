@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.sql.catalog import AlreadyThere, Catalog, Source, SourceColumn
 from potok.sql.definitions import defined
@@ -15,6 +17,8 @@ from potok.sql.syntax.type_names import resolve
 from potok.sql.types import quoted, type_name
 from potok.statements.command_log import Command
 from potok.statements.errors import UnknownQuery
+from potok.statements.processing_log import LOG_STREAM
+from potok.statements.wording import kind_of
 from potok.topology.graph import Topology
 
 OFFSET_RESET = "auto.offset.reset"
@@ -32,6 +36,10 @@ class Wanted:
     topology: Topology
     begin: str = "earliest"
     paused: bool = False
+    sequence: int = 0
+    """The command that made it what it is: the same text may mean something else once its sources were altered."""
+    broken: str = ""
+    """Why its statement cannot be carried out in this process; its topology is empty then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,39 @@ class Books:
         except (Refused, UnknownName) as error:
             raise error.in_text(parsed.in_script) from None
 
+    def after_broken(self, command: Command, error: PotokError) -> Books:
+        """The books after a command that was carried out elsewhere and cannot be here, because of a function that is
+        not known in this process, or because of another such command. Its query stands there with the reason, its
+        stream or table is missing until it can be read, and nothing else is touched."""
+        try:
+            statement = parsed_of(command).statement
+        except PotokError:
+            statement = None
+        catalog, queries, name = self.catalog, dict(self.queries), getattr(statement, "name", "")
+        if isinstance(statement, ast.CreateSource | ast.CreateAs) and name not in catalog.sources:
+            catalog = catalog.with_missing(name, error.message)
+        if command.query_id:
+            kind = "" if statement is None else kind_of(statement)
+            nothing = Topology(command.query_id, ())
+            queries[command.query_id] = Wanted(
+                command.query_id, command.text, kind, name, nothing, sequence=command.sequence, broken=error.message
+            )
+        return Books(catalog, queries)
+
+    def query_of(self, name: str) -> str:
+        """The query that writes a stream or table, or keeps its rows, also where its statement cannot be read; "" if
+        there is none."""
+        known = self.catalog.sources.get(name)
+        if known is not None:
+            return known.query
+        return next((q.query_id for q in self.queries.values() if q.source == name and q.kind in ("CSAS", "CTAS")), "")
+
+    @property
+    def referenced(self) -> set[str]:
+        """All queries whose state is still good for something: they run, or could go on, or have rows to be read."""
+        owned = {query for source in self.catalog.sources.values() for query in (source.query, source.table_of)}
+        return (owned | self.queries.keys()) - {""}
+
     def readers(self, source: Source) -> list[str]:
         """The queries that read what a source writes to or reads from, besides the one that writes it."""
         found = [q for q in self.queries.values() if source.topic in q.topology.source_topics]
@@ -57,11 +98,16 @@ class Books:
         return sorted(q.query_id for q in self.queries.values() if source.topic in q.topology.sink_topics)
 
 
-EMPTY = Books(Catalog(), {})
+EMPTY = Books(Catalog(built_in={LOG_STREAM.name: LOG_STREAM}), {})
 
 
 def parsed_of(command: Command) -> ast.Parsed:
-    (found,) = parse_script(command.text)
+    return _parsed(command.text)
+
+
+@lru_cache(4096)
+def _parsed(text: str) -> ast.Parsed:
+    (found,) = parse_script(text)
     return found
 
 
@@ -92,43 +138,60 @@ class _Writing:
         raise TypeError(f"{type(statement).__name__} changes no catalogue")
 
     def _create(self, statement: ast.CreateSource) -> Books:
-        known = self._catalog.sources.get(statement.name)
-        if known is not None and not statement.or_replace:
-            raise AlreadyThere(known, statement.at)
-        self._check_replaced(known, statement)
+        known = self._replaced(statement)
         source = defined(statement, self._catalog, self._parsed.text)
         source = replace(source, partitions=source.partitions or self._partitions(source.topic))
-        queries = dict(self._before.queries)
+        queries = self._without_those_of(known, statement.name)
         if source.is_table and source.read_only:
             query_id = self._command.query_id
             source = replace(source, query="", table_of=query_id)
             topology = lower_source_table(source, query_id)
-            queries[query_id] = Wanted(query_id, self._parsed.text, "SOURCE TABLE", source.name, topology)
+            queries[query_id] = self._wanted("SOURCE TABLE", source.name, topology, "earliest")
         return Books(self._catalog.with_source(source), queries)
 
-    def _check_replaced(self, known: Source | None, statement: ast.CreateSource | ast.CreateAs) -> None:
+    def _replaced(self, statement: ast.CreateSource | ast.CreateAs) -> Source | None:
+        """What a CREATE statement takes the place of, if that is there."""
+        name, known = statement.name, self._catalog.sources.get(statement.name)
+        if known is not None and not statement.or_replace:
+            raise AlreadyThere(known, statement.at)
+        if name in self._catalog.missing and not statement.or_replace:
+            hint = "write CREATE OR REPLACE, or DROP it first"
+            why = self._catalog.missing[name]
+            raise Refused(f"{quoted(name)} is there, and cannot be read here: {why}", hint=hint, place=statement.at)
         if known is not None and known.is_table != statement.is_table:
             hint = f"DROP {known.kind} {quoted(known.name)} first"
             raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
+        return known
+
+    def _without_those_of(self, known: Source | None, name: str) -> dict[str, Wanted]:
+        """The queries besides those that write a source, or keep its rows."""
+        own = {
+            q.query_id for q in self._before.queries.values() if q.broken and q.source == name and q.kind != "INSERT"
+        }
+        if known is not None:
+            own |= {known.query, known.table_of}
+        own -= {self._command.query_id}
+        return {query_id: wanted for query_id, wanted in self._before.queries.items() if query_id not in own}
+
+    def _wanted(self, kind: str, name: str, topology: Topology, begin: str) -> Wanted:
+        command = self._command
+        return Wanted(command.query_id, command.text, kind, name, topology, begin, sequence=command.sequence)
 
     def _partitions(self, topic: str) -> int | None:
         return self._broker.partitions(topic) if self._broker.has_topic(topic) else None
 
     def _create_as(self, statement: ast.CreateAs) -> Books:
-        known = self._catalog.sources.get(statement.name)
-        if known is not None and not statement.or_replace:
-            raise AlreadyThere(known, statement.at)
-        self._check_replaced(known, statement)
+        known = self._replaced(statement)
         query_id = self._command.query_id
         made = lower_create(statement, self._catalog, query_id, self._parsed.text)
-        kind = "CTAS" if statement.is_table else "CSAS"
-        wanted = Wanted(query_id, self._parsed.text, kind, statement.name, made.topology, self._begin)
-        return Books(self._catalog.with_source(made.source), {**self._before.queries, query_id: wanted})
+        wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
+        queries = self._without_those_of(known, statement.name)
+        return Books(self._catalog.with_source(made.source), {**queries, query_id: wanted})
 
     def _insert(self, statement: ast.InsertSelect) -> Books:
         query_id = self._command.query_id
         made = lower_insert(statement, self._catalog, query_id)
-        wanted = Wanted(query_id, self._parsed.text, "INSERT", statement.name, made.topology, self._begin)
+        wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
         return replace(self._before, queries={**self._before.queries, query_id: wanted})
 
     @property
@@ -145,6 +208,7 @@ class _Writing:
 
     def _alter(self, statement: ast.AlterSource) -> Books:
         source = self._catalog.source(statement.name, statement.at)
+        self._check_own(source, statement.at)
         if source.is_table != statement.is_table:
             hint = f"write ALTER {source.kind} {quoted(source.name)}"
             raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
@@ -160,12 +224,20 @@ class _Writing:
         altered = replace(source, columns=tuple(columns))
         return replace(self._before, catalog=self._catalog.with_source(altered))
 
+    def _check_own(self, source: Source, place: Place) -> None:
+        if source.name not in self._catalog.sources:
+            hint = "it belongs to every catalogue; a stream of your own may have its name"
+            raise Refused(f"{quoted(source.name)} cannot be changed", hint=hint, place=place)
+
     def _drop(self, statement: ast.Drop) -> Books:
         if statement.kind == "TYPE":
             if statement.name not in self._catalog.types:
                 raise _unknown_type(statement, self._catalog)
             return replace(self._before, catalog=self._catalog.without_type(statement.name))
+        if statement.name in self._catalog.missing:
+            return self._drop_missing(statement)
         source = self._catalog.source(statement.name, statement.at)
+        self._check_own(source, statement.at)
         if source.kind != statement.kind:
             hint = f"write DROP {source.kind} {quoted(source.name)}"
             raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
@@ -176,8 +248,13 @@ class _Writing:
             raise Refused(
                 f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}", hint=hint, place=statement.at
             )
-        left = {query_id: wanted for query_id, wanted in self._before.queries.items() if query_id not in own}
-        return Books(self._catalog.without_source(source.name), left)
+        return Books(self._catalog.without_source(source.name), self._without_those_of(source, source.name))
+
+    def _drop_missing(self, statement: ast.Drop) -> Books:
+        if statement.delete_topic:
+            hint = "leave DELETE TOPIC out"
+            raise Refused(f"the topic of {quoted(statement.name)} is not known here", hint=hint, place=statement.at)
+        return Books(self._catalog.without_source(statement.name), self._without_those_of(None, statement.name))
 
     def _steer(self, statement: ast.Steer) -> Books:
         queries = dict(self._before.queries)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from potok.log.broker import Broker
@@ -34,40 +36,37 @@ class Command:
 
 
 class CommandLog:
-    """Appends commands in one order, whoever appends."""
+    """Commands in one order, whoever appends them."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._count = self._read_count()
-
-    def commands(self) -> list[Command]:
-        self._count = self._read_count()
-        found = self._broker.marks(_PREFIX)
-        numbered = {int(name.removeprefix(_PREFIX)): data for name, data in found.items()}
-        return [Command.of_bytes(sequence, numbered[sequence]) for sequence in sorted(numbered)]
 
     @property
-    def next_sequence(self) -> int:
-        return self._count
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether somebody else has appended."""
-        return self._read_count() != self._count
-
-    def append(self, command: Command) -> None:
-        """Raises `CatalogueMoved` where somebody else appended meanwhile."""
-        expected = {_COUNT: str(self._count).encode() if self._count else None}
-        updates = {
-            f"{_PREFIX}{command.sequence:08d}": command.to_bytes(),
-            _COUNT: str(command.sequence + 1).encode(),
-        }
-        try:
-            self._broker.set_marks(updates, expected)
-        except MarkChanged:
-            raise CatalogueMoved from None
-        self._count = command.sequence + 1
-
-    def _read_count(self) -> int:
+    def count(self) -> int:
+        """How many were ever appended: the number of the next one."""
         data = self._broker.mark(_COUNT)
         return 0 if data is None else int(data)
+
+    def commands(self, since: int = 0) -> list[Command]:
+        """Those from a number on. Whoever follows the log asks for the few that are new, one by one."""
+        if since:
+            numbers = range(since, self.count)
+            found = {number: self._broker.mark(_name(number)) for number in numbers}
+        else:
+            marks = self._broker.marks(_PREFIX)
+            found = {int(name.removeprefix(_PREFIX)): data for name, data in marks.items()}
+        return [Command.of_bytes(number, data) for number, data in sorted(found.items()) if data is not None]
+
+    def append(self, command: Command, along: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
+        """Write a command down, and marks along with it. Raises `CatalogueMoved` where somebody else has taken its
+        number meanwhile."""
+        expected = {_COUNT: str(command.sequence).encode() if command.sequence else None}
+        own = {_name(command.sequence): command.to_bytes(), _COUNT: str(command.sequence + 1).encode()}
+        try:
+            self._broker.set_marks({**along, **own}, expected)
+        except MarkChanged:
+            raise CatalogueMoved from None
+
+
+def _name(sequence: int) -> str:
+    return f"{_PREFIX}{sequence:08d}"

@@ -5,23 +5,31 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from potok.engine import repair
-from potok.errors import PotokError
+from potok.engine.lock import QueryAlreadyRuns
+from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.settings import Settings
 from potok.sql.catalog import Catalog, Source
+from potok.sql.errors import SqlError
+from potok.sql.functions.registry import users_functions
 from potok.sql.syntax import ast
 from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
+from potok.statements.elsewhere import CATALOGUE, alone, run_elsewhere, state_elsewhere
+from potok.statements.errors import StillThere
+from potok.statements.leavings import left_by, named_by, names_left, remove_left
+from potok.statements.processing_log import make_log_if_read
+from potok.statements.query_ids import query_id_for
+from potok.statements.refusals import check_change
 from potok.statements.results import Done
-from potok.statements.runner import Runner
+from potok.statements.runner import LAST_RETRY_S, BackOff, Runner
 from potok.statements.transient import remove_leftovers
-from potok.statements.wording import command_id_of, done_message, prefix_of
-from potok.views.tables import known_queries
+from potok.statements.wording import command_id_of, done_message
 
 if TYPE_CHECKING:
     from potok.engine.shared.shared_query import SharedQuery
@@ -30,10 +38,15 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.2
 
+TIDY_S = 1.0
+
+HANDED_OVER_S = 10.0
+"""How long a statement waits for what another process still has to remove."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A persistent query, and how it is doing: `state` is RUNNING, PAUSED, ERROR, or STOPPED where none run."""
+    """A persistent query, and how it is doing: `state` is RUNNING, PAUSED, ERROR, or STOPPED where nobody runs it."""
 
     query_id: str
     text: str
@@ -59,11 +72,13 @@ class Database:
         self.broker, self.settings, self.runs = broker, settings, runs
         self._commands = CommandLog(broker)
         self._books = EMPTY
-        self._applied = 0
+        self._applied, self._functions, self._has_broken = 0, users_functions(), False
         self._changing = threading.RLock()
         self._runner: Runner | None = None
         self._closed = threading.Event()
         self._supervisor: threading.Thread | None = None
+        self._restarts: BackOff | None = None
+        self._began_at = 0.0
         self._generation = 0
         with self._changing:
             self._catch_up()
@@ -82,47 +97,55 @@ class Database:
         """The query that all others are members of, if it runs here."""
         return None if self._runner is None else self._runner.shared
 
+    @property
+    def shared_name(self) -> str:
+        """What that query is called."""
+        return CATALOGUE
+
     def refresh(self) -> None:
         """Take in what other processes have changed."""
-        if self._commands.has_moved:
+        if self._is_behind():
             with self._changing:
                 self._catch_up()
-                if self._runner is not None:
-                    self._runner.settle(self._books.queries)
+                self._settle()
 
     def start(self) -> None:
         """Run the queries in this process, now and from now on."""
-        from potok.engine.shared.shared_query import SharedQuery
-
         with self._changing:
             if self._runner is not None or not self.runs or self._closed.is_set():
                 return
-            self._runner = Runner(SharedQuery(self.broker, self.settings, "sql").start())
+            self._runner, self._began_at = Runner(self._shared_query()), time.monotonic()
             remove_leftovers(self.broker)
-            self._runner.settle(self._books.queries)
+            self._settle()
             self._supervisor = threading.Thread(target=self._supervise, name="potok-sql", daemon=True)
             self._supervisor.start()
 
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
-        """Carry out a statement that changes the catalogue; it counts once this has returned."""
+        """Carry out a statement that changes the catalogue; it counts once it is written down.
+
+        All that can be checked is checked before. Queries begin and end afterwards, as they would after a restart: so
+        whatever happens on the way, the statement has happened or it has not.
+        """
+        statement = parsed.statement
         with self._changing:
             self._catch_up()
-            early = self._already(parsed.statement)
+            early = self._already(statement)
             if early is not None:
                 return early
-            sequence = self._commands.next_sequence
-            command = Command(sequence, parsed.text, self._query_id(parsed.statement, sequence), dict(properties))
-            before, after = self._books, self._books.after(parsed, command, self.broker)
-            self._make_topics(parsed.statement, after)
+            self._wait_for_names(statement)
+            sequence = self._applied
+            command, after = self._changed(parsed, properties, self._books, sequence)
+            left = left_by(statement, self._books, after, self.broker)
+            make_log_if_read(self.broker, statement)
+            self._make_topics(statement, after)
             if command.query_id and self.runs:
                 self.start()
-            self._write_down(command, before, after)
+            self._commands.append(command, left.marks(sequence))
             self._turn_to(after, sequence + 1)
-            if self._runner is not None:
-                self._runner.settle(after.queries)
-            self._clean_up(parsed.statement, before)
-        message = done_message(parsed.statement, command.query_id)
-        return Done(message, command_id_of(parsed.statement), sequence, command.query_id)
+            self._settle()
+            warnings = self._warnings(command.query_id)
+        message = done_message(statement, command.query_id)
+        return Done(message, command_id_of(statement), sequence, command.query_id, warnings)
 
     def preview(self, parsed: ast.Parsed, properties: Mapping[str, str], books: Books | None = None) -> Books:
         """The books as a statement would leave them; nothing is changed."""
@@ -132,9 +155,7 @@ class Database:
             taken = known.catalog.types if isinstance(statement, ast.CreateType) else known.catalog.sources
             if statement.name in taken:
                 return known
-        sequence = 1_000_000 + len(known.queries)
-        command = Command(sequence, parsed.text, self._query_id(statement, sequence, known), dict(properties))
-        return known.after(parsed, command, self.broker)
+        return self._changed(parsed, properties, known, 1_000_000 + len(known.queries))[1]
 
     def books(self) -> Books:
         return self._books
@@ -144,16 +165,25 @@ class Database:
         members = {} if runner is None else runner.shared.members()
         found = []
         for wanted in self._books.queries.values():
-            state, error = ("PAUSED" if wanted.paused else "STOPPED"), ""
-            if runner is not None:
-                state, error = runner.state_of(wanted, members)
+            state = state_elsewhere(self.broker, wanted) if runner is None else runner.state_of(wanted, members)
             status = members.get(wanted.query_id)
             pace = (0, 0.0) if status is None else (status.lag, status.records_per_second)
             places = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
-            found.append(
-                QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, state, error, *places, *pace)
-            )
+            found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *places, *pace))
         return found
+
+    def tend(self) -> None:
+        """Carry out what other processes wrote down, and try again what failed, less and less often."""
+        self.refresh()
+        with self._changing:
+            if self._runner is None or self._closed.is_set():
+                return
+            if not self._runner.shared.is_active:
+                self._begin_again()
+            elif time.monotonic() - self._began_at > LAST_RETRY_S:
+                self._restarts = None
+            self._runner.look_after()
+            self._tidy_up()
 
     def close(self) -> None:
         """End the queries at the next batch boundary; they go on where they stopped when somebody opens this again."""
@@ -173,6 +203,37 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _changed(
+        self, parsed: ast.Parsed, properties: Mapping[str, str], before: Books, sequence: int
+    ) -> tuple[Command, Books]:
+        """A statement as a command, and the books after it. Raises why it cannot be."""
+        statement = parsed.statement
+        try:
+            query_id = query_id_for(statement, sequence, before, self.broker)
+            command = Command(sequence, parsed.text, query_id, dict(properties))
+            after = before.after(parsed, command, self.broker)
+            elsewhere = self._runner is None and run_elsewhere(self.broker)
+            check_change(statement, before, after, query_id, self.broker, elsewhere=elsewhere)
+        except SqlError as error:
+            raise error.in_text(parsed.in_script) from None
+        return command, after
+
+    def _wait_for_names(self, statement: ast.Statement) -> None:
+        """A name whose query or topic is still to be removed cannot be given again; whoever runs the queries does it
+        soon."""
+        named, end = named_by(statement), time.monotonic() + HANDED_OVER_S
+        while waiting := named & names_left(self.broker):
+            self._tidy_up()
+            if time.monotonic() > end or self._closed.wait(LOOK_S / 4):
+                raise StillThere(sorted(waiting))
+
+    def _warnings(self, query_id: str) -> tuple[str, ...]:
+        """What there is to say of a query that was written down, and could not begin."""
+        if self._runner is None or query_id not in self._books.queries:
+            return ()
+        state, error = self._runner.state_of(self._books.queries[query_id], {})
+        return (f"query {query_id} does not run: {error}",) if state == "ERROR" else ()
+
     def _already(self, statement: ast.Statement) -> Done | None:
         """What there is to say of a statement that changes nothing, because it says `IF [NOT] EXISTS`."""
         catalog = self._books.catalog
@@ -180,26 +241,15 @@ class Database:
             known = catalog.sources.get(statement.name)
             if known is not None:
                 return Done(f"{known.kind.capitalize()} {known.name} is there already")
+            if statement.name in catalog.missing:
+                return Done(f"{statement.name} is there already, and cannot be read here")
         if isinstance(statement, ast.CreateType) and statement.if_not_exists and statement.name in catalog.types:
             return Done(f"Type {statement.name} is there already")
         if isinstance(statement, ast.Drop) and statement.if_exists:
             there = catalog.types if statement.kind == "TYPE" else catalog.sources
-            if statement.name not in there:
+            if statement.name not in there and (statement.kind == "TYPE" or statement.name not in catalog.missing):
                 return Done(f"{statement.kind.capitalize()} {statement.name} was not there")
         return None
-
-    def _query_id(self, statement: ast.Statement, sequence: int, books: Books | None = None) -> str:
-        """The id of the query that a statement begins; one that is replaced keeps its own."""
-        if isinstance(statement, ast.CreateAs):
-            known = (books or self._books).catalog.sources.get(statement.name)
-            if known is not None and known.query:
-                return known.query
-        if isinstance(statement, ast.InsertSelect):
-            given = dict(statement.properties).get("QUERY_ID")
-            if isinstance(given, str):
-                return given.upper()
-        prefix = prefix_of(statement)
-        return f"{prefix}_{sequence}" if prefix else ""
 
     def _make_topics(self, statement: ast.Statement, books: Books) -> None:
         """A source over a topic that is not there makes it, as its WITH clause says."""
@@ -219,47 +269,69 @@ class Database:
             retention_ms=kept if "delete" in policy else None,
         )
 
-    def _write_down(self, command: Command, before: Books, after: Books) -> None:
-        """A query that cannot begin is not written down, and one that could not be written down does not run."""
-        old, new = before.queries.get(command.query_id), after.queries.get(command.query_id)
-        if self._runner is None or new is None or old is new:
-            self._commands.append(command)
-            return
-        self._runner.try_out(old, new)
-        try:
-            self._commands.append(command)
-        except BaseException:
-            self._runner.take_back(old, new)
-            raise
+    def _is_behind(self) -> bool:
+        """Whether there are commands that are new here, or functions that may let those be read that could not."""
+        return self._commands.count != self._applied or (self._has_broken and users_functions() != self._functions)
 
     def _catch_up(self) -> None:
-        """Take in the commands that are new here."""
-        for command in self._commands.commands():
-            if command.sequence >= self._applied:
-                self._turn_to(self._books.after(parsed_of(command), command, self.broker), command.sequence + 1)
+        """Take in the commands that are new here. One that cannot be carried out here hides no other."""
+        known = users_functions()
+        if self._has_broken and known != self._functions:
+            self._books, self._applied = EMPTY, 0
+        self._functions = known
+        for command in self._commands.commands(self._applied):
+            try:
+                books = self._books.after(parsed_of(command), command, self.broker)
+            except LogError:
+                raise
+            except PotokError as error:
+                log.warning("statement %d cannot be carried out here: %s", command.sequence, error)
+                books = self._books.after_broken(command, error)
+            self._turn_to(books, command.sequence + 1)
 
     def _turn_to(self, books: Books, applied: int) -> None:
         self._books, self._applied = books, applied
+        self._has_broken = bool(books.catalog.missing) or any(wanted.broken for wanted in books.queries.values())
         self._generation += 1
 
-    def _clean_up(self, statement: ast.Statement, before: Books) -> None:
-        """What a dropped source leaves behind: the state of its query, and its topic if that is asked for."""
-        if not isinstance(statement, ast.Drop) or statement.kind == "TYPE":
+    def _settle(self) -> None:
+        """Let the queries run that should, and remove what those have left that are over."""
+        if self._runner is not None:
+            self._runner.settle(self._books.queries)
+        self._tidy_up()
+
+    def _tidy_up(self) -> None:
+        if self.shared_name != CATALOGUE or not names_left(self.broker):
             return
-        source = before.catalog.source(statement.name)
-        for query_id in {source.query, source.table_of} - {""}:
-            if query_id in known_queries(self.broker):
-                repair.forget(self.broker, query_id)
-        if statement.delete_topic and self.broker.has_topic(source.topic):
-            self.broker.delete_topic(source.topic)
+        if self._runner is not None:
+            remove_left(self.broker)
+            return
+        with contextlib.suppress(QueryAlreadyRuns), alone(self.broker):
+            remove_left(self.broker)
+
+    def _shared_query(self) -> SharedQuery:
+        """Raises where another process runs the queries. One that only removes something has the lock for a moment."""
+        from potok.engine.shared.shared_query import SharedQuery
+
+        end = time.monotonic() + TIDY_S
+        while True:
+            try:
+                return SharedQuery(self.broker, self.settings, self.shared_name).start()
+            except QueryAlreadyRuns:
+                if time.monotonic() > end or self._closed.wait(LOOK_S / 4):
+                    raise
+
+    def _begin_again(self) -> None:
+        """The loop over batches has ended, and all queries with it: put another in its place."""
+        self._restarts = self._restarts or BackOff()
+        if self._restarts.is_due():
+            log.warning("the queries have ended, and are begun again")
+            self._runner, self._began_at = Runner(self._shared_query()), time.monotonic()
+            self._settle()
 
     def _supervise(self) -> None:
-        """Carry out what other processes wrote down, and try failed queries again, less and less often."""
         while not self._closed.wait(LOOK_S):
             try:
-                self.refresh()
-                with self._changing:
-                    if self._runner is not None:
-                        self._runner.look_after()
+                self.tend()
             except Exception:
                 log.exception("looking after the queries failed; trying again")

@@ -14,6 +14,16 @@ class CatalogueMoved(QueryError):
         super().__init__("the catalogue was changed by somebody else", hint="send the statement again")
 
 
+class StillThere(QueryError):
+    """A name whose query or topic is not removed yet."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(
+            f"what was left of {', '.join(names)} is still to be removed by the process that runs the queries",
+            hint="send the statement again in a moment; the log of that process says what is in the way",
+        )
+
+
 class NotRunningHere(QueryError):
     """A query is asked for where none are run."""
 

@@ -20,6 +20,7 @@ from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Field, Rows
 from potok.sql.types import BIGINT
+from potok.statements.python_values import python_values
 from potok.statements.results import Row
 from potok.topology.nodes import Node
 from potok.views.row_reader import FoundRows
@@ -99,7 +100,9 @@ def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
 def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[str]) -> Frame:
     """Rows of a table under the slots of its fields; only those that are `wanted`."""
     columns: dict[str, pa.Array] = {}
-    keys, bounds = found.keys, found.bounds
+    keys, bounds, values = found.keys, found.bounds, found.values
+    if source.kept is not None:
+        keys, values = [source.kept.key(key) for key in keys], [source.kept.value(value) for value in values]
     if source.window is not None and not bounds:
         # The key of a topic with windows holds them itself.
         bounds = [(key["start"], key["end"]) for key in keys]
@@ -113,7 +116,7 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
             columns[slot] = pa.array([both[index] for both in bounds], BIGINT)
     for column in source.values:
         if (slot := f"{alias}.{column.name}") in wanted:
-            columns[slot] = _value_column(found.values, column.name, column.type)
+            columns[slot] = _value_column(values, column.name, column.type)
     if (slot := f"{alias}.ROWTIME") in wanted:
         columns[slot] = pa.array(found.times, BIGINT)
     return Frame(columns, len(found))
@@ -130,4 +133,4 @@ def python_rows(columns: Sequence[pa.Array], rows: int) -> list[Row]:
     """Columns as rows of Python values: maps and structs are dicts."""
     if not columns:
         return [()] * rows
-    return list(zip(*(column.to_pylist(maps_as_pydicts="lossy") for column in columns), strict=True))
+    return list(zip(*map(python_values, columns), strict=True))

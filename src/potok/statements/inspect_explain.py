@@ -13,10 +13,12 @@ from potok.statements.errors import UnknownQuery
 from potok.statements.inspect_pull import plan_of
 from potok.statements.inspect_queries import lag_of
 from potok.statements.listing import listed, texts
+from potok.statements.processing_log import failures_told
 from potok.statements.results import Rows
 from potok.topology.describe import as_text, description_of
 from potok.topology.graph import Topology
 from potok.views.ledger_view import read_entry
+from potok.views.progress import read_progress
 
 if TYPE_CHECKING:
     from potok.statements.database import Database, QueryInfo
@@ -47,7 +49,9 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
         near = closest(statement.query_id, known)
         raise UnknownQuery(statement.query_id, list(known), near, statement.at)
     wanted = database.books().queries[info.query_id]
-    return _steps(wanted.topology, [*_told(info), *_position(database, info)])
+    progress = read_progress(database.broker, info.query_id)
+    failed = [("Failed expressions", "none" if progress is None else failures_told(progress.failures))]
+    return _steps(wanted.topology, [*_told(info), *failed, *_position(database, info)])
 
 
 def _told(info: QueryInfo) -> list[tuple[str, Any]]:

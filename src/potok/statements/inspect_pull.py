@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from potok.sql.catalog import Source
-from potok.sql.expressions.typed import ColumnRef
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
+from potok.statements.pull_choice import FEW, MOST_LOOKUPS, choice_of, partners_key
 from potok.statements.pull_joins import JoinPlan
 from potok.statements.pull_plan import PullPlan, RelationPlan, plan_pull
-from potok.statements.pull_tables import FEW, MOST_LOOKUPS
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
@@ -60,29 +58,35 @@ def _access(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> Access:
     if not source.is_table:
         return Access(source.name, "topic scan", f"the records of topic {source.topic}", "a stream is not kept by key")
     keys = [column.name for column in source.keys]
-    parts = [allowed.get(f"{alias}.{name}") for name in keys]
-    choices = [part.values for part in parts if part is not None and part.values is not None]
     within = _windows(source, alias, allowed)
-    if len(choices) == len(keys) and math.prod(map(len, choices)) <= MOST_LOOKUPS:
-        told = [f"{quoted(name)}: {_values(values)}" for name, values in zip(keys, choices, strict=True)]
+    choice = choice_of(source, alias, allowed, windows=source.window is not None and bool(source.query))
+    if choice.keys is not None:
+        told = [f"{quoted(name)}: {_values(values)}" for name, values in zip(keys, choice.keys, strict=True)]
         return Access(source.name, "key lookup", "; ".join([*told, *within]))
-    only = parts[0] if len(parts) == 1 and source.window is None else None
-    if only is not None and only.values is None:
-        return Access(source.name, "key range", f"{quoted(keys[0])}: {_range(only)}")
-    missing = ", ".join(quoted(name) for name, part in zip(keys, parts, strict=True) if part is None or not part.values)
-    why = f"WHERE does not say which {missing}" if missing else f"more than {MOST_LOOKUPS} keys"
-    return Access(source.name, "table scan", "; ".join([f"all rows of {quoted(source.name)}", *within]), why)
+    if choice.within is not None:
+        return Access(source.name, "key range", f"{quoted(keys[0])}: {_range(choice.within)}")
+    return Access(
+        source.name, "table scan", "; ".join([f"all rows of {quoted(source.name)}", *within]), _why(relation, allowed)
+    )
+
+
+def _why(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> str:
+    """Why all rows are looked at."""
+    parts = [(column.name, allowed.get(f"{relation.alias}.{column.name}")) for column in relation.source.keys]
+    missing = ", ".join(quoted(name) for name, part in parts if part is None or not part.values)
+    if missing:
+        return f"WHERE does not say which {missing}"
+    if relation.source.window is not None and not relation.source.query:
+        return "the windows are part of the keys of the topic"
+    return f"more than {MOST_LOOKUPS} keys"
 
 
 def _partners(relation: RelationPlan, join: JoinPlan, plan: PullPlan) -> Access:
     """What is read of a source that is joined: the partners of few rows are looked up, where the key is compared."""
-    source = relation.source
     found = _access(relation, plan.allowed)
-    looks = join.kind in (ast.JoinKind.INNER, ast.JoinKind.LEFT) and source.is_table and source.window is None
-    slots = {f"{relation.alias}.{column.name}" for column in source.keys}
-    compared = {side.column for side in join.right if isinstance(side, ColumnRef)}
-    if found.kind == "table scan" and looks and len(slots) == 1 and slots <= compared:
-        return Access(source.name, "key lookup", f"the partners of up to {FEW} rows; all rows if there are more")
+    if found.kind == "table scan" and partners_key(relation.source, relation.alias, join) is not None:
+        name = relation.source.name
+        return Access(name, "key lookup", f"the partners of up to {FEW} rows; all rows if there are more")
     return found
 
 

@@ -14,8 +14,19 @@ if TYPE_CHECKING:
     from potok.statements.database import Database, QueryInfo
 
 _PLAIN = ("Query ID", "Query Type", "Status", "Sink Name", "Sink Kafka Topic", "Query String")
-_MORE = ("Reads", "Lag", "Records/s", "Batch", "Committed At", "Records In", "Records Out", "Dead Letters", "Error")
-_NUMBERS = ("Lag", "Batch", "Records In", "Records Out", "Dead Letters")
+_MORE = (
+    "Reads",
+    "Lag",
+    "Records/s",
+    "Batch",
+    "Committed At",
+    "Records In",
+    "Records Out",
+    "Dead Letters",
+    "Failures",
+    "Error",
+)
+_NUMBERS = ("Lag", "Batch", "Records In", "Records Out", "Dead Letters", "Failures")
 
 
 def show_queries(database: Database, *, extended: bool) -> Rows:
@@ -35,8 +46,8 @@ def _more(database: Database, query: QueryInfo) -> Row:
     lag = lag_of(database, query)
     head: Row = (", ".join(query.reads), lag, f"{query.records_per_second:.1f}")
     if progress is None:
-        return (*head, 0, "", 0, 0, 0, query.error)
-    totals = (progress.total_in, progress.total_out, progress.dead_letters)
+        return (*head, 0, "", 0, 0, 0, 0, query.error)
+    totals = (progress.total_in, progress.total_out, progress.dead_letters, sum(progress.failures.values()))
     return (*head, progress.batch, show_time(progress.committed_at_ms), *totals, query.error)
 
 

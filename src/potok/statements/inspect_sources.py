@@ -12,6 +12,7 @@ from potok.sql.types import type_name
 from potok.statements.inspect_queries import brief_queries, lag_of
 from potok.statements.inspect_topics import last_record_ms, retention_of
 from potok.statements.listing import listed, show_time, texts
+from potok.statements.processing_log import failures_told
 from potok.statements.results import Row, Rows
 from potok.views.letter_box import LetterBox
 from potok.views.progress import read_progress
@@ -61,7 +62,9 @@ def show_format(format_: str) -> str:
 
 
 def _sources(database: Database, *, tables: bool) -> list[Source]:
-    known = database.catalog.sources
+    catalog = database.catalog
+    there = {name: source for name, source in catalog.built_in.items() if database.broker.has_topic(source.topic)}
+    known = {**there, **catalog.sources}
     return [known[name] for name in sorted(known) if known[name].is_table == tables]
 
 
@@ -142,6 +145,7 @@ def _state(database: Database, source: Source) -> list[tuple[str, Any]]:
         ("State rows", ", ".join(rows)),
         ("State bytes", str(progress.state_bytes) if rows else ""),
         ("Dead letters", _letters(database, query_id, progress.dead_letters_by_reason)),
+        ("Failed expressions", failures_told(progress.failures)),
     ]
 
 

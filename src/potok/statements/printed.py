@@ -13,6 +13,7 @@ import pyarrow as pa
 from potok.records.formats.format import binary_column, format_named
 from potok.sql.catalog import Source
 from potok.sql.lowering.sources import key_serde
+from potok.statements.python_values import python_values
 
 _INT, _BIGINT = struct.Struct(">i"), struct.Struct(">q")
 _TEXT_FORMATS = ("sql_json", "sql_delimited")
@@ -45,7 +46,7 @@ def _shown_keys(batch: pa.RecordBatch, source: Source | None) -> list[str]:
         return [guessed(key) for key in data]
     serde = key_serde(source)
     decoded = format_named(serde.format).decode(binary_column(batch.column("key")), serde.schema)
-    objects = decoded.column if isinstance(decoded.column, list) else decoded.column.to_pylist()
+    objects = decoded.column if isinstance(decoded.column, list) else python_values(decoded.column)
     shown = []
     for row, (raw, found) in enumerate(zip(data, objects, strict=True)):
         if row in decoded.errors or found is None:
@@ -62,7 +63,7 @@ def _shown_values(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     if source is None or source.value_format.startswith(_TEXT_FORMATS):
         return [guessed(value) for value in data]
     decoded = format_named(source.value_format).decode(binary_column(batch.column("value")), source.value_schema)
-    objects = decoded.column if isinstance(decoded.column, list) else decoded.column.to_pylist()
+    objects = decoded.column if isinstance(decoded.column, list) else python_values(decoded.column)
     return [
         guessed(raw) if row in decoded.errors or found is None else _plain(found)
         for row, (raw, found) in enumerate(zip(data, objects, strict=True))

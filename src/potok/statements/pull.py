@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
-from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.lowering.scope import Field
 from potok.sql.syntax import ast
@@ -21,11 +21,13 @@ from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
 from potok.statements.database import Database
 from potok.statements.frames import Frame, python_rows, stacked
+from potok.statements.patience import check_time
 from potok.statements.prepared import Prepared, prepared_for
+from potok.statements.pull_choice import FEW, partners_key
 from potok.statements.pull_groups import group_frame
 from potok.statements.pull_joins import JoinPlan, join_frames
 from potok.statements.pull_plan import OrderPlan, PullPlan, RelationPlan, plan_pull
-from potok.statements.pull_tables import FEW, access_of, table_frames
+from potok.statements.pull_tables import access_of, table_frames
 from potok.statements.pull_versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
 from potok.statements.results import Rows
@@ -53,6 +55,9 @@ def run_pull(database: Database, query: ast.Select, properties: Mapping[str, str
     pull = _Pull(database, prepared, plan, context, scans=scans)
     frame = pull.frame()
     rows = python_rows(frame.computed(plan.shown, context), frame.rows)
+    if context.failures:
+        first = context.failures[min(context.failures)]
+        pull.warnings.append(f"some values could not be computed, and are NULL; one of them: {first}")
     return Rows("query", plan.columns, tuple(rows), warnings=tuple(pull.warnings))
 
 
@@ -117,6 +122,7 @@ class _Pull:
         """Rows one piece after the other, and no more of them than there may be."""
         plan, found, count = self._plan, [], 0
         for read in self._frames(plan.relations[0], cuts, ends, plan.allowed):
+            check_time()
             frame = read if plan.where is None else read.where(plan.where, self._context)
             if plan.lists:
                 frame = exploded(frame, plan.lists, self._context)
@@ -158,6 +164,7 @@ class _Pull:
         starts = self._broker.earliest_offsets(topic)
         for partition, end in sorted(ends.items()):
             for batch in self._broker.read(topic, partition, starts.get(partition, 0), end):
+                check_time()
                 read = reader.read(batch, partition)
                 unreadable += read.unreadable
                 yield read.frame
@@ -169,18 +176,17 @@ def _partners(
     left: Frame, relation: RelationPlan, join: JoinPlan, allowed: Mapping[str, Allowed], context: Context
 ) -> Mapping[str, Allowed]:
     """Few rows look their partners up by the key of the table that comes in."""
-    keys = relation.source.keys
-    kept = join.kind in (ast.JoinKind.RIGHT, ast.JoinKind.FULL)
-    if kept or not relation.source.is_table or len(keys) != 1 or left.rows > FEW or relation.source.window:
+    looked_up = partners_key(relation.source, relation.alias, join)
+    if looked_up is None or left.rows > FEW:
         return allowed
-    slot = f"{relation.alias}.{keys[0].name}"
-    for one, other in zip(join.left, join.right, strict=True):
-        if isinstance(other, ColumnRef) and other.column == slot and not pa.types.is_nested(other.type):
-            values = frozenset(left.computed([one], context)[0].unique().to_pylist()) - {None}
-            known = allowed.get(slot)
-            found = Allowed(values)
-            return {**allowed, slot: found if known is None else known.and_(found)}
-    return allowed
+    by, slot = looked_up
+    try:
+        found = Allowed(frozenset(left.computed([by], context)[0].unique().to_pylist()) - {None})
+    except (ValueError, OverflowError):
+        # Dates that Python's calendar does not have: all rows are compared.
+        return allowed
+    known = allowed.get(slot)
+    return {**allowed, slot: found if known is None else known.and_(found)}
 
 
 def exploded(frame: Frame, lists: Sequence[Typed], context: Context) -> Frame:

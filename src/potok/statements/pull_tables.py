@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
 from potok.log.broker import Broker
 from potok.records.keys import UnusableKeyError, encode_key
-from potok.sql.catalog import Source
+from potok.sql.catalog import Kept, Source
 from potok.state.entry import mark_of
 from potok.state.store import stored_stop
 from potok.statements.allowed import Allowed
 from potok.statements.frames import Frame, table_frame
+from potok.statements.patience import in_time
+from potok.statements.pull_choice import choice_of
 from potok.views.cut import Cut
 from potok.views.layout import load_layouts
 from potok.views.row_reader import EVER, RowReader, Starts
@@ -23,11 +25,6 @@ from potok.views.tables import NoSuchTable
 
 FIRST, CHUNK = 64, 4_096
 """So many rows are looked at before a LIMIT is: few at first, then more and more."""
-
-MOST_LOOKUPS = 10_000
-
-FEW = 1_000
-"""So many rows of one side of a join look their partners up, instead of reading all."""
 
 
 class Readers:
@@ -42,14 +39,15 @@ class Readers:
         data = self._broker.mark(mark_of(source.table_of, "tables"))
         if data is None:
             return None
-        place = (source.table_of, source.name)
+        name = source.name if source.kept is None else source.kept.table
+        place = (source.table_of, name)
         known = self._known.get(place)
         if known is not None and known[0] == data:
             return known[1]
         layouts = load_layouts(data)
-        if source.name not in layouts:
-            raise NoSuchTable(source.name, source.table_of, sorted(layouts))
-        reader = RowReader(layouts[source.name])
+        if name not in layouts:
+            raise NoSuchTable(name, source.table_of, sorted(layouts))
+        reader = RowReader(layouts[name])
         self._known[place] = (data, reader)
         return reader
 
@@ -65,18 +63,22 @@ class Access:
 
 def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[str, Allowed]) -> Access:
     """The least that has to be read of a table."""
-    if not allowed or (source.window is not None and not reader.windowed):
-        return Access()
-    starts = _starts(source, alias, allowed)
-    parts = [allowed.get(f"{alias}.{column.name}") for column in source.keys]
-    choices = [part.values for part in parts if part is not None and part.values is not None]
-    if len(choices) == len(parts) and math.prod(map(len, choices)) <= MOST_LOOKUPS:
-        names = [column.name for column in source.keys]
-        keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choices)]
-        return Access(tuple(sorted({key for key in keys if key is not None})), starts)
-    if len(parts) == 1 and parts[0] is not None and parts[0].values is None and not reader.windowed:
-        return Access(span=_span(parts[0], reader))
-    return Access(starts=starts)
+    choice = choice_of(source, alias, allowed, windows=reader.windowed)
+    if choice.within is not None:
+        return Access(span=_span(choice.within, reader))
+    if choice.keys is None:
+        return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER)
+    starts, names = _starts(source, alias, allowed), [column.name for column in source.keys]
+    if source.kept is not None:
+        return Access(kept_keys(source.kept, choice.keys[0], reader), starts)
+    keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choice.keys)]
+    return Access(tuple(sorted({key for key in keys if key is not None})), starts)
+
+
+def kept_keys(kept: Kept, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:
+    """Where the rows may lie that a program keeps for these keys."""
+    found = {_key({"": stored}, reader) for value in values for stored in kept.keys(value)}
+    return tuple(sorted(key for key in found if key is not None))
 
 
 def _key(parts: dict[str, Any], reader: RowReader) -> bytes | None:
@@ -126,10 +128,10 @@ def table_frames(
         cells = reader.of_keys(cut, access.keys, access.starts)
         yield table_frame(reader.decoded(cells), source, alias, wanted)
     elif limited:
-        found, count = reader.in_span(cut, access.span, in_order=True), FIRST
+        found, count = in_time(reader.in_span(cut, access.span, in_order=True)), FIRST
         while piece := list(islice(found, count)):
             yield table_frame(reader.decoded(piece), source, alias, wanted)
             count = min(2 * count, CHUNK)
     else:
-        cells = sorted(reader.in_span(cut, access.span))
+        cells = sorted(in_time(reader.in_span(cut, access.span)))
         yield table_frame(reader.decoded(cells), source, alias, wanted)

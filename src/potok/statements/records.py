@@ -19,7 +19,8 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that could be read, and how many could not. `deletes` marks those without a value; `keys` are bytes."""
+    """Records that could be read, and how many could not. `deletes` marks those without a value, which in a stream are
+    no rows; `keys` are bytes."""
 
     frame: Frame
     deletes: pa.Array
@@ -60,11 +61,12 @@ class RecordReader:
         self._read_place(batch, partition, columns, bad)
         slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
         frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
-        if not bad:
+        empty = set() if self._source.is_table or not values.null_count else set(np.flatnonzero(deletes).tolist())
+        if not bad and not empty:
             return ReadRecords(frame, deletes, keys)
-        good = np.setdiff1d(np.arange(batch.num_rows), np.fromiter(bad, np.int64, len(bad)))
+        good = np.array(sorted(set(range(batch.num_rows)) - bad - empty), np.int64)
         at = pa.array(good)
-        return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), len(bad))
+        return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), len(bad - empty))
 
     def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: set[int]) -> None:
         source = self._source

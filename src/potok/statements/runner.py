@@ -20,99 +20,116 @@ log = logging.getLogger(__name__)
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 
 
+class BackOff:
+    """When to try again what failed: after a second, then less and less often."""
+
+    def __init__(self) -> None:
+        self._pause_s = FIRST_RETRY_S
+        self._due_at = time.monotonic() + self._pause_s
+
+    def is_due(self) -> bool:
+        """Whether it is time for an attempt; if so, the next one is due later."""
+        now = time.monotonic()
+        if now < self._due_at:
+            return False
+        self._pause_s = min(self._pause_s * 2, LAST_RETRY_S)
+        self._due_at = now + self._pause_s
+        return True
+
+
 class Runner:
-    """Keeps the members of a shared query to what is wanted. Its owner holds a lock around every call."""
+    """Keeps the members of a shared query to what is wanted. Its owner holds a lock around every call.
+
+    Nothing is raised for a single query: a statement counts once it is written down, so a query that cannot begin, rest
+    or end stands there with the reason, and hurts nobody.
+    """
 
     def __init__(self, shared: SharedQuery) -> None:
         self.shared = shared
         self._running: dict[str, Wanted] = {}
         self._refused: dict[str, str] = {}
         """Queries that could not even begin, and why."""
-        self._retries: dict[str, tuple[float, float]] = {}
+        self._retries: dict[str, BackOff] = {}
 
     def state_of(self, wanted: Wanted, members: Mapping[str, MemberStatus]) -> tuple[str, str]:
-        """What a query does, and what is wrong with it."""
-        if wanted.query_id in self._refused:
-            return "ERROR", self._refused[wanted.query_id]
-        status = members.get(wanted.query_id)
-        if status is None:
-            return ("PAUSED" if wanted.paused else "RUNNING"), ""
-        return {"FAILED": "ERROR"}.get(status.state.value, status.state.value), status.error
-
-    def try_out(self, old: Wanted | None, new: Wanted) -> None:
-        """Begin a query before it is written down, in place of the one of its name: whether it can begin, and whether
-        the state that is there fits it, is only known then. If it cannot, all is as it was."""
-        if old is not None and old.query_id in self.shared.members():
-            self.shared.remove(old.query_id)
-        try:
-            self._begin(new)
-        except PotokError:
-            if old is not None:
-                self._begin(old)
-            raise
-
-    def take_back(self, old: Wanted | None, new: Wanted) -> None:
-        """Undo what was tried out."""
-        self._end(new.query_id)
-        if old is not None:
-            self._begin(old)
+        """What a query does, and what is wrong with it. One that failed and was paused rests: it is not tried again."""
+        status, refused = members.get(wanted.query_id), self._refused.get(wanted.query_id, "")
+        error = refused or ("" if status is None else status.error)
+        if wanted.paused:
+            return "PAUSED", error
+        if refused or (status is not None and status.state.value == "FAILED"):
+            return "ERROR", error
+        return ("RUNNING" if status is None else status.state.value), error
 
     def settle(self, queries: Mapping[str, Wanted]) -> None:
-        """Let those queries run that should, and no others. One that cannot begin hurts nobody."""
+        """Let those queries run that should, and no others."""
         for query_id in [query_id for query_id in self._running if query_id not in queries]:
             self._end(query_id)
         for wanted in queries.values():
             known = self._running.get(wanted.query_id)
-            if known is not None and known.text != wanted.text:
+            if known is not None and (known.sequence, known.broken) != (wanted.sequence, wanted.broken):
                 self._end(wanted.query_id)
                 known = None
             if known is None:
-                self._begin_or_note(wanted)
-            elif known.paused != wanted.paused and wanted.query_id not in self._refused:
-                (self.shared.pause if wanted.paused else self.shared.resume)(wanted.query_id)
-                self._running[wanted.query_id] = wanted
+                self._begin(wanted)
+            elif known.paused != wanted.paused:
+                self._turn(wanted)
 
     def look_after(self) -> None:
         """Try those again that failed, less and less often."""
-        now = time.monotonic()
         failed = {name for name, status in self.shared.members().items() if status.state.value == "FAILED"}
-        troubled = (failed | self._refused.keys()) & self._running.keys()
+        troubled = {name for name in failed | self._refused.keys() if self._can_be_tried(name)}
         self._retries = {name: when for name, when in self._retries.items() if name in self._running}
         for name in troubled:
-            due, pause = self._retries.get(name, (now + FIRST_RETRY_S, FIRST_RETRY_S))
-            if now >= due:
-                pause = min(pause * 2, LAST_RETRY_S)
-                due = now + pause
+            if self._retries.setdefault(name, BackOff()).is_due():
                 self._try_again(name)
-            self._retries[name] = (due, pause)
+
+    def _can_be_tried(self, name: str) -> bool:
+        wanted = self._running.get(name)
+        return wanted is not None and not wanted.paused and not wanted.broken
+
+    def _turn(self, wanted: Wanted) -> None:
+        """Let a query rest, or go on; one that failed is tried again when it is resumed."""
+        name = wanted.query_id
+        self._running[name] = wanted
+        if name not in self._refused:
+            try:
+                (self.shared.pause if wanted.paused else self.shared.resume)(name)
+                return
+            except PotokError as error:
+                log.info("query %s: %s", name, error)
+        if self._can_be_tried(name):
+            self._try_again(name)
 
     def _try_again(self, name: str) -> None:
         if name in self._refused:
-            self._begin_or_note(self._running[name])
+            self._begin(self._running[name])
             return
         with contextlib.suppress(PotokError):
             self.shared.retry(name)
 
-    def _begin_or_note(self, wanted: Wanted) -> None:
-        try:
-            self._begin(wanted)
-        except PotokError as error:
-            self._refused[wanted.query_id] = error.message
-            self._running[wanted.query_id] = wanted
-            log.warning("query %s cannot begin: %s", wanted.query_id, error)
-
     def _begin(self, wanted: Wanted) -> None:
-        self.shared.add(wanted.topology, begin=_beginning(wanted))
-        self._refused.pop(wanted.query_id, None)
-        self._running[wanted.query_id] = wanted
-        if wanted.paused:
-            self.shared.pause(wanted.query_id)
+        name, self._running[wanted.query_id] = wanted.query_id, wanted
+        self._refused.pop(name, None)
+        if wanted.broken:
+            self._refused[name] = wanted.broken
+            return
+        try:
+            self.shared.add(wanted.topology, begin=_beginning(wanted), paused=wanted.paused)
+        except PotokError as error:
+            self._refused[name] = error.message
+            log.warning("query %s cannot begin: %s", name, error)
 
     def _end(self, query_id: str) -> None:
-        if query_id in self.shared.members():
-            self.shared.remove(query_id)
+        try:
+            if query_id in self.shared.members():
+                self.shared.remove(query_id)
+        except PotokError as error:
+            # It takes part no more, but could not say so: whoever begins it again finds out.
+            log.warning("query %s has ended badly: %s", query_id, error)
         self._running.pop(query_id, None)
         self._refused.pop(query_id, None)
+        self._retries.pop(query_id, None)
 
 
 def _beginning(wanted: Wanted) -> Literal["earliest", "latest"]:

@@ -16,6 +16,7 @@ from potok.statements.database import Database
 from potok.statements.inserts import insert_values
 from potok.statements.inspect import assert_topic, describe, explain, show
 from potok.statements.prepared import parsed_script
+from potok.statements.processing_log import make_log_if_read
 from potok.statements.pull import check_pull, run_pull
 from potok.statements.push import check_push, start_print, start_push
 from potok.statements.results import Done, Executed, Push, Result
@@ -86,6 +87,7 @@ class SqlSession:
         database.refresh()
         match statement:
             case ast.Query():
+                make_log_if_read(database.broker, statement)
                 if statement.query.emit is None:
                     return run_pull(database, statement.query, properties)
                 return start_push(database, statement.query, properties, parsed.text)

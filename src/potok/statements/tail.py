@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.errors import PotokError, QueryError
 from potok.log.broker import Broker
@@ -104,6 +105,9 @@ class Subscription:
 
     def offer(self, block: Block) -> bool:
         """Leave a block for the reader; False if it has left too many."""
+        block = self._unread(block)
+        if not block.batch.num_rows:
+            return True
         with self._woken:
             waiting = self._waiting
             if waiting.blocks and (waiting.records > MOST_RECORDS or waiting.size > MOST_BYTES):
@@ -115,6 +119,13 @@ class Subscription:
             waiting.size += block.batch.nbytes
             self._ring()
             return True
+
+    def _unread(self, block: Block) -> Block:
+        """A block without what lies before the place of the reader: the tail may be behind that."""
+        start, offsets = self._places.get(block.partition, 0), block.batch.column("offset")
+        if offsets[0].as_py() >= start:
+            return block
+        return Block(block.partition, block.batch.filter(pc.greater_equal(offsets, start)))
 
     def fail(self, error: PotokError) -> None:
         with self._woken:

@@ -17,6 +17,18 @@ def prefix_of(statement: ast.Statement) -> str:
     return ""
 
 
+def kind_of(statement: ast.Statement) -> str:
+    """What kind of query a statement begins; "" if it begins none."""
+    match statement:
+        case ast.CreateAs():
+            return "CTAS" if statement.is_table else "CSAS"
+        case ast.InsertSelect():
+            return "INSERT"
+        case ast.CreateSource() if statement.is_table and statement.read_only:
+            return "SOURCE TABLE"
+    return ""
+
+
 def done_message(statement: ast.Statement, query_id: str) -> str:
     match statement:
         case ast.CreateSource():

@@ -137,7 +137,7 @@ class SqlDriver(TestDriver):
 
     def _settle(self) -> None:
         """Drive the queries that the statements want, and no others."""
-        wanted = self.database.books().queries
+        wanted = {name: query for name, query in self.database.books().queries.items() if not query.broken}
         for name in [name for name in self._drivers if name not in wanted]:
             self._drivers.pop(name).leave()
             del self._topologies[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 Thaw = Callable[[Any], Any]
 """From data as a cell holds it to what an agent sees, or back."""
+
+
+class Revive(Protocol):
+    """Makes of a column what agents see. Those that make the same are equal."""
+
+    def several(self, column: Any, count: int) -> list[list[Any]]:
+        """The objects, for each of several agents its own, to change as it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +56,18 @@ class AgentPart:
     """One agent.
 
     `begin` calls its function with a stream over an inlet, and returns the coroutine to be driven. `inputs` are the
-    numbers of the upstreams whose records it takes, each with what makes of a column what the agent sees: objects
-    of
-    its own, to change as it likes.
+    numbers of the upstreams whose records it takes, each with what makes of a column what the agent sees.
     """
 
     name: str
     begin: Callable[[Any], Any]
-    inputs: tuple[tuple[int, Callable[[Any], list[Any]]], ...]
+    inputs: tuple[tuple[int, Revive], ...]
     on_error: Callable[[Any, BaseException], Any] | None = None
     timeout_s: float | None = 30.0
     channel: str = ""
     """In place of inputs, the channel whose values it takes."""
+    concurrency: int = 1
+    """How many records it may have at once, each of another key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def _step(node: Node) -> dict[str, str]:
 
 def functions_of(node: Node) -> list[Function]:
     """The user's functions in a node."""
-    found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor")]
+    found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor", "stamp")]
     found += [*getattr(node, "predicates", ()), *getattr(node, "functions", ())]
     if isinstance(node, Aggregate | TableAggregate):
         found += [node.aggregation.function, node.aggregation.make_initial]

@@ -87,6 +87,8 @@ def detail_of(node: Node) -> str:
         return f"by event time, grace {show_ms(node.grace_ms)}"
     if isinstance(node, Sink | Deliver):
         place = f"to topic {node.topic}{node.kept}" if isinstance(node, Sink) else f"to {node.target.label}"
+        if isinstance(node, Sink) and node.stamp is not None:
+            place += f"; time: {node.stamp}"
         return f"{place}, {node.guarantee.note}" if node.guarantee.note else place
     return str(getattr(node, "detail", ""))
 

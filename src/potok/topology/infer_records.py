@@ -263,5 +263,7 @@ def _suppress(node: Suppress, ups: list[Step]) -> Step:
 
 
 @infer_step.register
-def _sink(node: Sink, ups: list[Step]) -> Step:  # noqa: ARG001
-    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False)
+def _sink(node: Sink, ups: list[Step]) -> Step:
+    expr, reason = (None, "") if node.stamp is None else trace_in(node.stamp, ups[0])
+    exprs = () if node.stamp is None else (expr,)
+    return replace(ups[0], exprs=exprs, reason=reason, plan=None, order_dependent=False)

@@ -68,7 +68,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
         return _expr_fields([plan.selector, *tests])
     if isinstance(node, Sink):
         same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
-        return set() if inferred[node.upstream].intact and same_format else None
+        return _expr_fields(inferred[node].exprs) if inferred[node.upstream].intact and same_format else None
     if isinstance(node, StreamJoin | TableLookup | HistoryLookup):
         return _joined_fields(inferred, source, node)
     if isinstance(node, Arm):

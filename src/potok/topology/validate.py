@@ -73,7 +73,7 @@ def validate(topology: Topology) -> None:
     if not topology.sources:
         raise EmptyTopology(topology.name)
     _check_names(topology)
-    if not any(node.stateful or isinstance(node, Sink | Foreach | Deliver) for node in topology):
+    if not any(node.stateful or isinstance(node, Sink | Foreach | Deliver | Agents) for node in topology):
         raise NothingKept(topology.name, topology.sources[0].at)
     read = set(topology.source_topics)
     if topology.dead_letter_topic in read:

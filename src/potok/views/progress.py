@@ -34,6 +34,8 @@ class Progress:
     clocks: dict[str, int]
     steps: dict[str, dict[str, int]]
     clock_jumps: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    """How often each expression of a statement could not be computed, and was NULL."""
 
 
 def read_progress(broker: Broker, query: str) -> Progress | None:

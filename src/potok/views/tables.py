@@ -92,7 +92,8 @@ def committed(broker: Broker, query: str) -> Committed:
 
     Somebody looks before and after every read, and mostly finds the same: what the marks say is made out once.
     """
-    marks = tuple(broker.mark(mark_of(query, what)) for what in ("ledger", "state", "cells"))
+    names = [mark_of(query, what) for what in ("ledger", "state", "cells")]
+    marks = broker.marks_named(names)
     known = _known.setdefault(broker, {}).get(query)
     if known is not None and known[0] == marks:
         return known[1]
@@ -100,7 +101,7 @@ def committed(broker: Broker, query: str) -> Committed:
     if entry is None:
         raise NoSuchQuery(query, known_queries(broker))
     found = Committed(state_of(broker, query), entry.shards, entry.fence)
-    if marks == tuple(broker.mark(mark_of(query, what)) for what in ("ledger", "state", "cells")):
+    if marks == broker.marks_named(names):
         _known[broker][query] = (marks, found)
     return found
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from potok.cli.prompt import here as heres
 from potok.cli.prompt.here import Here, in_background
+from potok.engine.lock import QueryLock
 from potok.settings import Settings
 from potok.sql.errors import UnknownName
 from potok.sql.syntax.parse import parse_script
@@ -24,11 +24,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> None:
-    """Another process, this one as it happens, says that it runs the queries of the log."""
-    lock = tmp_path / "shared" / "sql" / "lock"
-    lock.parent.mkdir(parents=True)
-    lock.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+def beside(tmp_path: Path) -> Iterator[None]:
+    """Another process, this one as it happens, runs the queries of the log."""
+    lock = QueryLock(tmp_path / "shared" / "sql", "sql")
+    yield
+    lock.release()
 
 
 @pytest.fixture
@@ -65,6 +65,24 @@ def test_where_another_process_runs_queries_statements_are_written_down_for_it(h
     assert here.status().endswith("1 query, run by another process")
     (listed,) = run(here, "SHOW QUERIES;")
     assert isinstance(listed, Rows) and len(listed.rows) == 1
+
+
+@pytest.mark.usefixtures("beside")
+def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+
+    def behind(_: object, __: object, *, unbegun: bool) -> set[str]:
+        looks.append(unbegun)
+        monkeypatch.setattr(heres, "LOOK_S", 0.0)
+        return {"Q"} if unbegun else set()
+
+    run(here, STREAM + QUERY)
+    monkeypatch.setattr(heres, "BEGIN_S", 0.01)
+    monkeypatch.setattr(heres, "behind_elsewhere", behind)
+    here.settle()
+    assert looks[-1] is False
 
 
 def test_what_goes_wrong_in_a_thread_is_raised_where_it_is_asked_for() -> None:

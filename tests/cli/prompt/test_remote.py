@@ -4,11 +4,13 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from potok.cli.prompt import remote as remotes
 from potok.cli.prompt.http import NoServer, ServerRefused, StatementRefused
 from potok.cli.prompt.remote import Remote
 from potok.errors import SetupError
@@ -54,6 +56,18 @@ def test_statements_give_what_they_give_here(remote: Remote) -> None:
     assert isinstance(described, Rows)
     assert [row[:2] for row in described.rows] == [("ID", "VARCHAR"), ("AMOUNT", "DECIMAL(6, 2)"), ("AT", "TIMESTAMP")]
     assert described.details == (("Name", "ORDERS"),)
+
+
+def test_a_script_waits_for_the_queries_of_the_server(
+    remote: Remote, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(remote, SETUP + "CREATE STREAM copy AS SELECT * FROM orders;")
+    states = ["RUNNING", "RUNNING", "STOPPED", "RUNNING", "STOPPED", "STOPPED", "STOPPED"]
+    (query,) = database.queries()
+    monkeypatch.setattr(database, "queries", lambda: [replace(query, state=states.pop(0))])
+    monkeypatch.setattr(remotes, "LOOK_S", 0.0)
+    remote.settle()
+    assert states == ["STOPPED"], "it waits until nobody is behind in two looks"
 
 
 def test_rows_that_keep_coming_are_read_to_their_end(remote: Remote) -> None:

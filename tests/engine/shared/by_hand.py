@@ -48,17 +48,25 @@ class UnitedContext(LocalContext):
 class ByHand(SharedQuery):
     """Plans and runs one batch for each `step`."""
 
-    def __init__(self, directory: Path, **settings: Any) -> None:
+    def __init__(self, directory: Path, name: str = "shared", **settings: Any) -> None:
         self.context = UnitedContext()
         spark: Any = SimpleNamespace(sparkContext=self.context)
         chosen = Settings(broker=f"file:{directory}", shards=2, **settings)
         self.broker = EmbeddedBroker.shared(directory)
-        super().__init__(self.broker, chosen, spark=spark)
+        super().__init__(self.broker, chosen, name, spark=spark)
         self.planner = SharedPlanner(self.broker, self.name, chosen.idle_after_ms, chosen.max_batch_records)
         self._write_roll()
         self._before = self.planner.next()
         offsets = self._loop.checkpoint / "offsets"
         self._number = max((int(path.name) for path in offsets.glob("*")), default=-1) + 1
+
+    @property
+    def is_active(self) -> bool:
+        return not self._closed
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """There is no loop whose end could be waited for."""
+        return not self.is_active
 
     def plan(self) -> bool:
         """Write the next batch down, as Spark does before it runs it; whether there is one."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.shared.by_hand import ByHand, counting, send
+from potok.engine.shared.roll import Roll, roll_mark
+from potok.engine.shared.shares import Share
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 
 
@@ -60,7 +63,7 @@ def test_a_share_that_was_committed_before_the_end_of_the_process_is_not_done_ag
 
 
 def test_a_share_of_a_member_that_was_set_elsewhere_is_forgotten(tmp_path: Path) -> None:
-    from potok.engine.repair import plan_moves, reset
+    from potok.engine.repair import reset
 
     first = ByHand(tmp_path)
     send(first.broker, 10)
@@ -70,13 +73,33 @@ def test_a_share_of_a_member_that_was_set_elsewhere_is_forgotten(tmp_path: Path)
     assert first.plan()
     kill(first)
     wanted = {"orders": {0: 0, 1: 0}}
-    reset(first.broker, "one", plan_moves(first.broker, "one", wanted), drop_state=True, keep_state=False)
+    reset(first.broker, "one", lambda: wanted, drop_state=True, keep_state=False)
 
     second = ByHand(tmp_path)
     second.add(counting("one"))
     assert second.settle() == 1, "all in one batch, as if nothing had been owed"
     assert sum(second.counts("one").values()) == 20
     second.stop()
+
+
+def test_a_share_of_a_member_that_was_forgotten_is_owed_by_nobody(tmp_path: Path) -> None:
+    from potok.engine.repair import forget
+
+    shared = ByHand(tmp_path)
+    send(shared.broker, 10)
+    shared.add(counting("one"))
+    assert shared.plan()
+    shared.remove("one")
+    shared.run()
+    assert list(owed(shared)) == ["one"]
+    forget(shared.broker, "one")
+    shared.add(counting("two"))
+    assert owed(shared) == {}
+    shared.stop()
+
+
+def owed(shared: ByHand) -> Mapping[str, Share]:
+    return Roll.of_bytes(shared.broker.mark(roll_mark(shared.name))).owed
 
 
 def kill(shared: ByHand) -> None:

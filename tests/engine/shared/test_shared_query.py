@@ -212,3 +212,45 @@ def test_what_ends_the_loop_is_told_by_every_member_and_all_locks_are_let_go(tmp
     again = ByHand(tmp_path)
     again.add(counting("one"))
     again.stop()
+
+
+def test_a_member_may_rest_from_the_beginning(shared: ByHand) -> None:
+    send(shared.broker, 10)
+    shared.add(counting("one"), paused=True)
+    assert shared.settle() == 0
+    shared.resume("one")
+    shared.settle()
+    assert sum(shared.counts("one").values()) == 10
+
+
+def test_a_member_that_cannot_be_put_on_the_roll_keeps_no_lock(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise LogError("no space left", hint="make some")
+
+    monkeypatch.setattr(shared, "_write_roll", full)
+    with pytest.raises(LogError):
+        shared.add(counting("one"))
+    assert shared.members() == {}
+    monkeypatch.undo()
+    shared.add(counting("one"))
+    assert shared.members()["one"].state is MemberState.RUNNING
+
+
+def test_members_whose_end_cannot_be_written_down_keep_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ByHand(tmp_path)
+    for name in ("one", "two"):
+        first.add(counting(name))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise LogError("no space left", hint="make some")
+
+    monkeypatch.setattr(first.broker, "set_marks", full)
+    with pytest.raises(LogError):
+        first._close(LogError("no space left", hint="make some"))
+    monkeypatch.undo()
+    second = ByHand(tmp_path)
+    for name in ("one", "two"):
+        second.add(counting(name))
+    second.stop()

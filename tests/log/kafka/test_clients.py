@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,11 @@ from ..records import read_all
 
 def broker_at(url: str, home: Path) -> KafkaBroker:
     mark = "&" if "?" in url else "?"
-    return KafkaBroker.at(f"{url}{mark}home={home}", Settings())
+    return KafkaBroker.at(f"{url}{mark}home={home}", Settings(connect_timeout_ms=200))
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "FIRST_PATIENCE_S", 0.2)
     monkeypatch.setattr(clients, "_SLICE_S", 0.2)
 
 
@@ -40,6 +40,21 @@ def test_a_place_where_nobody_listens_is_told_soon_and_with_the_reason(tmp_path:
         with pytest.raises(KafkaUnreachable, match=r"(?s)Connection refused.*potok kafka up"):
             attempt()
     broker.close()
+
+
+def test_how_long_a_place_where_nobody_listens_is_waited_for_is_a_setting(tmp_path: Path) -> None:
+    url = f"kafka://127.0.0.1:1?home={tmp_path}"
+    assert KafkaBroker.at(url, Settings()).options.first_patience_s == 2.0
+    longer = Settings.load(directory=tmp_path, environ={"POTOK_CONNECT_TIMEOUT": "7 s"})
+    assert KafkaBroker.at(f"{url}/other", longer).options.first_patience_s == 7.0
+
+
+def test_a_broker_that_was_sent_to_a_task_is_not_given_up_as_soon_as_one_that_was_typed(tmp_path: Path) -> None:
+    here = broker_at("kafka://127.0.0.1:1", tmp_path)
+    sent = pickle.dumps(here)
+    assert pickle.loads(sent) is here
+    here.close()
+    assert pickle.loads(sent).options.first_patience_s == clients.PATIENCE_S
 
 
 @pytest.mark.usefixtures("impatient")

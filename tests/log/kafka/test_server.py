@@ -67,6 +67,33 @@ def test_a_server_that_was_killed_goes_on_with_its_records_and_its_clients(kafka
     assert not server.files.state.exists()
 
 
+UP = """
+import sys
+from pathlib import Path
+from potok.log.kafka.server import KafkaServer
+KafkaServer(sys.argv[1], Path(sys.argv[2])).start(0)
+"""
+
+
+@pytest.mark.kill
+def test_a_server_whose_starter_was_killed_is_found_waited_for_and_stopped(kafka: ServerStatus, tmp_path: Path) -> None:
+    starter = subprocess.Popen([sys.executable, "-c", UP, str(tmp_path), str(CACHE)])
+    server = KafkaServer(tmp_path, CACHE)
+    while not server.files.pid.exists():
+        assert starter.poll() is None
+    starter.kill()
+    starter.wait()
+    try:
+        begun = server.status()
+        assert begun.is_up
+        assert not server.answers(), "it has hardly begun"
+        assert server.start(0) == begun
+        assert server.answers()
+    finally:
+        assert server.stop() is True
+    assert not server.status().is_up
+
+
 def publish(log: Broker, number: int) -> None:
     staged = [log.stage(Path(), "t", 0, batch_of([b"%d" % number]))]
     log.publish(staged, {"n": b"%d" % number}, {}, PublishedBatch("q", number, {"t": {0: number}}))
@@ -77,7 +104,8 @@ def test_a_process_that_merely_has_the_recorded_number_is_not_ended(tmp_path: Pa
     try:
         server = KafkaServer(tmp_path, CACHE)
         server.files.lock.touch()
-        server.files.write_state({"pid": bystander.pid, "port": 1, "version": "0"})
+        server.files.write_state({"port": 1, "version": "0"})
+        server.files.pid.write_text(f"{bystander.pid}\n")
         assert not server.status().is_up
         assert server.stop() is False
         assert bystander.poll() is None

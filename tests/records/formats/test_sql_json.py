@@ -170,3 +170,10 @@ def test_a_bare_value_needs_no_object() -> None:
 def test_without_a_type_it_is_plain_json() -> None:
     form = format_named("sql_json")
     assert form.decode(form.encode([{"a": 1}, None], None).values, None).column == [{"a": 1}, None]
+
+
+def test_names_are_written_as_they_are_spelled_and_others_in_small_letters() -> None:
+    type_ = pa.struct([("ID", pa.int64()), ("ITEMS", pa.list_(pa.struct([("PRODUCTID", pa.string())])))])
+    column = pa.array([{"ID": 0, "ITEMS": []}, None, {"ID": 2, "ITEMS": [{"PRODUCTID": "p"}]}], type_)
+    written = format_named("sql_json;names=id,productId").encode(column.slice(1), Schema.of(type_))
+    assert written.values.to_pylist() == [None, b'{"id":2,"items":[{"productId":"p"}]}']

@@ -10,6 +10,7 @@ import pytest
 
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
+from potok.records.formats.windowed import inner_option
 from potok.records.schema import Schema
 
 KEY = pa.struct([("key", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
@@ -70,3 +71,14 @@ def test_a_key_that_its_format_cannot_read_is_an_error_of_its_row() -> None:
     assert decoded.errors == {1: "expected 4 bytes of int32, got 2"}
     assert not isinstance(decoded.column, list)
     assert decoded.column.to_pylist() == [{"key": 1, "start": 5, "end": None}, None]
+
+
+@pytest.mark.parametrize("delimiter", ["|", "&", ";", "%", "=", "TAB"])
+def test_the_format_inside_may_have_any_delimiter(delimiter: str) -> None:
+    form = format_named(f"windowed;size_ms=10;inner={inner_option(f'sql_delimited;delimiter={delimiter}')}")
+    inner, sign = pa.struct([("a", pa.string()), ("b", pa.string())]), "\t" if delimiter == "TAB" else delimiter
+    type_ = pa.struct([("key", inner), ("start", pa.int64()), ("end", pa.int64())])
+    key = {"key": {"a": "x", "b": "y"}, "start": 20, "end": 30}
+    encoded = form.encode(pa.array([key], type_), Schema.of(type_))
+    assert encoded.values[0].as_py()[:3] == f"x{sign}y".encode()
+    assert form.decode(encoded.values, Schema.of(type_)).column.to_pylist() == [key]

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from potok.sql.errors import Place, SqlError
-from potok.sql.syntax.parse import parse_expression, parse_script, parse_statement
+from potok.sql.syntax.parse import parse_expression, parse_script
 from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.text import show
+from sql.syntax.one_statement import parse_statement
 
 CASES = Path(__file__).parent / "cases"
 

@@ -12,7 +12,8 @@ import pytest
 
 from potok.sql.errors import Place, SqlError, SyntaxMistake
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import is_complete, parse_expression, parse_script, parse_statement
+from potok.sql.syntax.parse import is_complete, parse_expression, parse_script
+from sql.syntax.one_statement import parse_statement
 
 AT = Place(1, 1)
 
@@ -35,16 +36,6 @@ def test_the_text_of_a_statement_ends_with_a_semicolon_and_keeps_its_comments() 
 
 def test_an_empty_script_has_no_statements() -> None:
     assert parse_script(" -- nothing\n ;; ") == []
-
-
-def test_a_statement_on_its_own_may_leave_out_the_semicolon() -> None:
-    assert parse_statement("SHOW TABLES") == parse_statement("SHOW TABLES;") == ast.Show("TABLES", at=AT)
-
-
-@pytest.mark.parametrize("text", ["SHOW TABLES; SHOW STREAMS;", "SHOW TABLES;;", "", ";", "-- nothing"])
-def test_what_is_not_one_statement_is_refused(text: str) -> None:
-    with pytest.raises(SyntaxMistake):
-        parse_statement(text)
 
 
 def test_numbers_are_whole_exact_or_floating() -> None:

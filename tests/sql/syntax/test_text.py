@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_expression, parse_script, parse_statement
+from potok.sql.syntax.parse import parse_expression, parse_script
 from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import walk
+from sql.syntax.one_statement import parse_statement
 
 from .strategies import expressions, statements
 

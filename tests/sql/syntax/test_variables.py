@@ -6,7 +6,8 @@ import pytest
 
 from potok.sql.errors import SyntaxMistake, UnknownName
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_script, parse_statement
+from potok.sql.syntax.parse import parse_script
+from sql.syntax.one_statement import parse_statement
 
 
 def only(script: str, variables: dict[str, str]) -> ast.Parsed:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from potok.cli.output import console, counted, note
 from potok.cli.prompt.target import Names, SourceNames, Target
-from potok.engine.lock import is_held
 from potok.errors import PotokError
 from potok.log.kafka.options import masked_url
 from potok.log.open import open_broker
@@ -23,6 +22,7 @@ from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT
 from potok.statements.database import Database
+from potok.statements.elsewhere import behind_elsewhere, run_elsewhere
 from potok.statements.results import Push, Result
 from potok.statements.session import SqlSession
 
@@ -31,6 +31,9 @@ T = TypeVar("T")
 LOOK_S = 0.1
 SOON_S = 0.3
 """What takes longer than this is told."""
+
+BEGIN_S = 10.0
+"""How long another process is given to begin a query that was written down for it."""
 
 CATCH_UP_S = 24 * 3600.0
 """Ctrl-C is the way not to wait; this is only to wait for something."""
@@ -51,9 +54,7 @@ class Here(Target):
     @classmethod
     def opened(cls, settings: Settings) -> Here:
         broker = open_broker(settings.broker, settings)
-        directory = getattr(broker, "directory", None)
-        elsewhere = directory is not None and is_held(Path(directory) / "shared" / "sql")
-        here = cls(Database(broker, settings, runs=not elsewhere))
+        here = cls(Database(broker, settings, runs=not run_elsewhere(broker)))
         here._owns = True
         return here
 
@@ -73,6 +74,14 @@ class Here(Target):
         shared = self._database.shared
         if shared is not None:
             self._awaited(in_background(lambda: shared.wait_caught_up(CATCH_UP_S)), "waiting for the queries")
+        elif self._elsewhere:
+            self._awaited(in_background(self._wait_elsewhere), "waiting for the queries")
+
+    def _wait_elsewhere(self) -> None:
+        """Until the process that runs the queries has taken in what there is."""
+        queries, end = self._database.books().queries.values(), time.monotonic() + BEGIN_S
+        while behind_elsewhere(self._database.broker, queries, unbegun=time.monotonic() < end):
+            time.sleep(LOOK_S)
 
     def _awaited(self, work: Future[T], what: str) -> T:
         _look(work, SOON_S)

@@ -22,6 +22,8 @@ from potok.statements.results import Done, Result, ResultColumn, Rows
 OLD_S = 5.0
 """Names that are older are asked for again, when somebody types."""
 
+LOOKS, LOOK_S = 2, 0.1
+
 _NAMES = "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW TOPICS; SHOW QUERIES; SHOW TYPES;"
 
 
@@ -86,7 +88,18 @@ class Remote(Target):
         self._ask()
 
     def settle(self) -> None:
-        pass
+        """Wait until the queries of the server have taken in what there is; two looks, for the first may fall between a
+        query and the one that reads it."""
+        calm = 0
+        while calm < LOOKS:
+            calm = 0 if self._is_behind() else calm + 1
+            if not calm:
+                time.sleep(LOOK_S)
+
+    def _is_behind(self) -> bool:
+        (listed,) = map(result_of, self._http.post("/sql", {"sql": "SHOW QUERIES EXTENDED;"})["results"])
+        assert isinstance(listed, Rows)
+        return any(row["Status"] == "RUNNING" and row["Lag"] for row in listed.as_dicts())
 
     def close(self) -> None:
         pass

@@ -40,7 +40,9 @@ class RemotePush(Push):
             self._answer.close()
             raise NoServer(self._url, "the answer is no push query") from error
         self.query_id = header.get("queryId") or ""
-        self.columns = tuple(map(ResultColumn, header["columnNames"], types))
+        keys = frozenset(header.get("keyColumns") or ())
+        named = zip(header["columnNames"], types, strict=False)
+        self.columns = tuple(ResultColumn(name, type_, name in keys) for name, type_ in named)
         self._lines: queue.Queue[bytes | PotokError | None] = queue.Queue(WAITING)
         self._closed = threading.Event()
         threading.Thread(target=self._read, name="potok-push", daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from potok.engine.operators.stateless import traced
 from potok.engine.sink import SinkWriter
 from potok.engine.workshop import Workshop, body_of
 from potok.kernels.operator import Operator
@@ -24,4 +25,5 @@ def sink(node: Sink, shop: Workshop) -> Operator:
         shop.spec.staging,
         shop.report,
         node.guarantee,
+        stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
     )

@@ -58,12 +58,14 @@ def arm(node: Arm, shop: Workshop) -> Operator:
 
 @body_of(Map)
 def map_(node: Map, shop: Workshop) -> Operator:
-    return stateless.Map(node.name, shop.task, node.function, traced(node, shop), node.key_schema, node.schema)
+    schemas = node.key_schema, node.schema
+    return stateless.Map(node.name, shop.task, node.function, traced(node, shop), *schemas, null_stays=node.null_stays)
 
 
 @body_of(MapValues)
 def map_values(node: MapValues, shop: Workshop) -> Operator:
-    return stateless.MapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
+    expr = traced(node, shop)
+    return stateless.MapValues(node.name, shop.task, node.function, expr, node.schema, null_stays=node.null_stays)
 
 
 @body_of(SelectKey)

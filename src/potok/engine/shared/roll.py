@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from potok.engine.shared.shares import Share
+from potok.errors import QueryError
+from potok.log.broker import Broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,11 @@ class Roll:
 
 def roll_mark(shared: str) -> str:
     return f"shared/{shared}/roll"
+
+
+def shared_directory(broker: Broker, shared: str) -> Path:
+    """Where the lock and the checkpoint of a shared query are."""
+    root = getattr(broker, "directory", None)
+    if root is None:
+        raise QueryError(f'the shared query "{shared}" needs a directory', hint='run with broker="file:./data"')
+    return Path(root) / "shared" / shared

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from potok.engine.batch_loop import BatchLoop
@@ -18,13 +18,14 @@ from potok.engine.session import spark_session
 from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotFailed, NotMember, NotRunning
 from potok.engine.shared.joint_batch import Committed, JointBatch
 from potok.engine.shared.member import Member, MemberState, MemberStatus
-from potok.engine.shared.roll import Roll, roll_mark
+from potok.engine.shared.roll import Roll, roll_mark, shared_directory
 from potok.engine.shared.shared_planner import SharedPlanner
 from potok.engine.shared.shares import Share, last_shares, shares_of_batch, unfinished
 from potok.engine.upkeep import Upkeep
-from potok.errors import PotokError, QueryError
+from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.settings import Settings
+from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
 from potok.topology.graph import Topology
 from potok.topology.nodes import TableSource
@@ -56,9 +57,11 @@ class SharedQuery:
     ) -> None:
         self._broker, self._settings, self.name = broker, settings, name
         self._spark = spark or spark_session(settings)
-        self._lock = QueryLock(_directory(broker, name), name)
+        self._lock = QueryLock(shared_directory(broker, name), name)
         try:
-            self._loop = BatchLoop(name, _directory(broker, name), work=self._run, after=self._tell, close=self._close)
+            self._loop = BatchLoop(
+                name, shared_directory(broker, name), work=self._run, after=self._tell, close=self._close
+            )
             drop_unbegun(self._loop.checkpoint)
             check_checkpoint(name, self._loop.checkpoint)
             # What the last process began: Spark has it in its log, or it failed before, and stands in the roll.
@@ -72,7 +75,7 @@ class SharedQuery:
         self._done: dict[str, Committed] = {}
         self._heard: list[Heard] = []
         self._upkeep = Upkeep(broker)
-        self._closed = False
+        self._closing, self._closed = False, False
 
     def start(self) -> SharedQuery:
         """Begin with the batches; members may come before and after."""
@@ -102,19 +105,20 @@ class SharedQuery:
     def is_active(self) -> bool:
         return self._loop.is_active
 
-    def add(self, program: Buildable | Topology, *, begin: Begin = "earliest") -> None:
+    def add(self, program: Buildable | Topology, *, begin: Begin = "earliest", paused: bool = False) -> None:
         """Let a topology take part; one that ran before goes on where its ledger stands.
 
         Args:
             begin: Where a topology that never ran begins. `latest` holds for streams: a table is read from its first
                 record on, because it would not be the table otherwise.
+            paused: Let it rest from the beginning.
         """
         topology = topology_of(program)
         with self._entering:
             known = self._members.get(topology.name)
             if known is not None:
                 raise AlreadyMember(topology.name, known.state)
-            self._enter(topology, self._places(topology, begin))
+            self._enter(topology, self._places(topology, begin), paused=paused)
 
     def retry(self, name: str) -> None:
         """Let a member that failed take part again. If it cannot even begin, it stays as it is, with the new error."""
@@ -128,17 +132,30 @@ class SharedQuery:
                 member.error = error
                 raise
 
-    def _enter(self, topology: Topology, begin: Places) -> None:
+    def _enter(self, topology: Topology, begin: Places, *, paused: bool = False) -> None:
         member = Member.begun(topology, self._broker, self._spark, self._settings, begin)
         with self._books:
-            if self._closed:
+            if self._closing:
                 member.end()
                 raise NotRunning(member.name, f'the shared query "{self.name}" has ended')
-            owed = self._owed.pop(member.name, None) or _left_alone(member)
-            if owed is not None and owed.fits(member.runner.ledger.entry) and member.runner.ahead(owed.end) is not None:
-                self._owed[member.name] = owed
-            self._members[member.name] = member
-            self._write_roll()
+            before = dict(self._members)
+            try:
+                self._take_in(member, paused=paused)
+            except BaseException:
+                # Who is not on the roll takes no part, and may not keep its lock.
+                self._members = before
+                with contextlib.suppress(PotokError):
+                    member.end()
+                raise
+
+    def _take_in(self, member: Member, *, paused: bool) -> None:
+        owed = self._owed.pop(member.name, None) or _left_alone(member)
+        if owed is not None and owed.fits(member.runner.ledger.entry) and member.runner.ahead(owed.end) is not None:
+            self._owed[member.name] = owed
+        if paused:
+            member.tell(MemberState.PAUSED)
+        self._members[member.name] = member
+        self._write_roll()
 
     def remove(self, name: str) -> None:
         """End a member between two batches; its ledger and its tables stay."""
@@ -242,15 +259,23 @@ class SharedQuery:
                 log.exception("what was to be called after a batch failed")
 
     def _write_roll(self) -> None:
-        with self._books:
-            running = {n: m.listed() for n, m in self._members.items() if m.state is MemberState.RUNNING}
-            self._broker.set_marks({roll_mark(self.name): Roll(running, self._owed).to_bytes()})
-
-    def _close(self, failure: PotokError | None) -> None:
+        """Say who takes part. What is owed by a query that is forgotten is owed by nobody; and once this one has ended,
+        the roll may be that of another which took its place."""
         with self._books:
             if self._closed:
                 return
-            self._closed = True
+            running = {n: m.listed() for n, m in self._members.items() if m.state is MemberState.RUNNING}
+            self._owed = {n: s for n, s in self._owed.items() if n in self._members or self._has_ledger(n)}
+            self._broker.set_marks({roll_mark(self.name): Roll(running, self._owed).to_bytes()})
+
+    def _has_ledger(self, name: str) -> bool:
+        return self._broker.mark(mark_of(name, "ledger")) is not None
+
+    def _close(self, failure: PotokError | None) -> None:
+        with self._books:
+            if self._closing:
+                return
+            self._closing = True
         self._upkeep.stop()
         try:
             with self._books:
@@ -258,12 +283,11 @@ class SharedQuery:
                 if failure is None:
                     self._members = {}
                 for member in members:
-                    if failure is None:
-                        member.end()
-                    elif member.state is not MemberState.FAILED:
-                        member.fail(failure)
+                    _let_go(member, failure)
                 self._write_roll()
         finally:
+            with self._books:
+                self._closed = True
             self._lock.release()
 
     def _member(self, name: str) -> Member:
@@ -287,6 +311,17 @@ class SharedQuery:
         self.stop()
 
 
+def _let_go(member: Member, failure: PotokError | None) -> None:
+    """Close the books of a member. If even that fails, its lock is free all the same, and the others are closed."""
+    try:
+        if failure is None:
+            member.end()
+        elif member.state is not MemberState.FAILED:
+            member.fail(failure)
+    except PotokError as error:
+        log.warning('query "%s" could not write down that it has ended: %s', member.name, error)
+
+
 def _left_alone(member: Member) -> Share | None:
     """What a member began when it was a query of its own, and was killed on the way."""
     end = unfinished(member.prepared.directory / "checkpoint")
@@ -303,10 +338,3 @@ def _troubles(members: list[Member]) -> dict[str, BaseException]:
         except PotokError as error:
             found[member.name] = error
     return found
-
-
-def _directory(broker: Broker, name: str) -> Path:
-    root = getattr(broker, "directory", None)
-    if root is None:
-        raise QueryError(f'the shared query "{name}" needs a directory', hint='run with broker="file:./data"')
-    return Path(root) / "shared" / name

@@ -257,6 +257,10 @@ class EmbeddedBroker(Broker):
     def mark(self, name: str) -> bytes | None:
         return self._metadata.read(lambda txn: txn.get(marks.key(name)))
 
+    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+        keys = [marks.key(name) for name in names]
+        return self._metadata.read(lambda txn: tuple([txn.get(key) for key in keys]))
+
     def marks(self, prefix: str) -> dict[str, bytes]:
         return self._metadata.read(lambda txn: marks.with_prefix(txn, prefix))
 

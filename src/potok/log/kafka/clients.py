@@ -27,11 +27,8 @@ V = TypeVar("V")
 PATIENCE_S = 30.0
 """How long an answer may take: brokers restart, and leaders move."""
 
-FIRST_PATIENCE_S = 5.0
-"""How long the first one may take where nobody seems to be there: then the address is wrong, or nothing runs."""
-
 _LOOK_S = 0.1
-_SLICE_S = 1.0
+_SLICE_S = 0.5
 
 DEFAULTS = {
     # What the client would print goes through `error_cb`, into our own errors.
@@ -210,7 +207,7 @@ class Clients:
         trouble = self._trouble
         if trouble is not None and trouble.code() in _DENIED and not self._answered:
             raise self.translated(trouble)
-        hopeless = trouble is not None and not self._answered and seconds > FIRST_PATIENCE_S
+        hopeless = trouble is not None and not self._answered and seconds > self.options.first_patience_s
         if hopeless or seconds > PATIENCE_S:
             why = self.options.hide(trouble.str()) if trouble is not None else "no answer"
             raise KafkaUnreachable(self.options.bootstrap, why)

@@ -6,6 +6,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +27,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.encode import columns_of, normalised, now_ms
 from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
 from potok.log.failpoint import failpoint
+from potok.log.kafka.clients import PATIENCE_S
 from potok.log.kafka.connections import Connections
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
@@ -80,6 +82,7 @@ class KafkaBroker(Broker):
         """The broker of a URL; what the URL does not say is taken from the settings in force."""
         settings = settings or Settings.load()
         options = KafkaOptions.of_url(url, settings.kafka, settings.state)
+        options = replace(options, first_patience_s=settings.connect_timeout_ms / 1000)
         return cls.shared(options, options.home_path)
 
     @classmethod
@@ -242,13 +245,21 @@ class KafkaBroker(Broker):
         for output in outputs:
             output.remove()
 
+    def published(self, query: str) -> PublishedBatch | None:
+        """To be asked by whoever keeps others from running the query: what was left open is ended."""
+        life = self.mark(_life_mark(query))
+        fence = None if life is None else self._kafka.transactor(query, life.decode()).last_fence()
+        if life is None or fence is None or fence.life != life.decode():
+            return None
+        return PublishedBatch(query, fence.number, fence.offsets)
+
     def _check_places(self, outputs: Sequence[StagedRows]) -> None:
         for topic, partition in {(output.topic, output.partition) for output in outputs}:
             self._kafka.topics.recall(topic, partition)
 
     def _life(self, query: str) -> str:
         """A name for the time since the ledger of a query was created; gone with the other marks of the query."""
-        mark = f"query/{query}/life"
+        mark = _life_mark(query)
         if self.home.mark(mark) is None:
             try:
                 self.home.set_marks({mark: uuid.uuid4().hex.encode()}, {mark: None})
@@ -318,6 +329,13 @@ class KafkaBroker(Broker):
                 mine.close()
 
 
+def _life_mark(query: str) -> str:
+    return f"query/{query}/life"
+
+
 def _opened_again(options: KafkaOptions, directory: Path) -> KafkaBroker:
-    """What a pickled broker becomes; a function of the module, since a class method would travel by value."""
-    return KafkaBroker.shared(options, directory)
+    """What a pickled broker becomes; a function of the module, since a class method would travel by value.
+
+    Whoever sent it has had an answer: if there is none here, the cluster is gone for a while, and comes back.
+    """
+    return KafkaBroker.shared(replace(options, first_patience_s=PATIENCE_S), directory)

@@ -16,6 +16,8 @@ DEFAULT_PORT = 9092
 HOME = "home"
 """The one name in a URL's query that is Potok's own: the directory, or the server, for ledgers and state."""
 
+FIRST_PATIENCE_S = 2.0
+
 _SECRET_WORDS = ("password", "secret", "jaas", "key", "token")
 _MASK = "***"
 
@@ -30,6 +32,8 @@ class KafkaOptions:
     servers: tuple[str, ...]
     values: Mapping[str, str] = field(default_factory=dict)
     home: str = "data"
+    first_patience_s: float = field(default=FIRST_PATIENCE_S, compare=False)
+    """How long the first answer may take where nobody seems to be there: then the address is wrong, or nothing runs."""
 
     @classmethod
     def of_url(cls, url: str, others: Mapping[str, str] | None = None, home: str = "") -> KafkaOptions:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -32,10 +32,14 @@ _JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 _LOOK_SECONDS = 0.02
 
+_INTRODUCED = 'echo $$ > "$1.draft" && mv "$1.draft" "$1" && shift && exec "$@"'
+"""A shell that writes down its number, and becomes the server."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known of the server in a directory. `pid` and `port` are 0 where none runs."""
+    """What is known of the server in a directory. `pid` and `port` are 0 where none runs; one that runs may still be
+    starting."""
 
     directory: Path
     pid: int = 0
@@ -83,7 +87,7 @@ class KafkaServer:
         timeout_s: float = 60,
         progress: Progress | None = None,
     ) -> ServerStatus:
-        """Start the server and wait until it answers; one that runs already is left as it is.
+        """Start the server and wait until it answers; one that runs or starts already is waited for.
 
         Args:
             port: Where it listens, on this machine only; 0 picks a free one.
@@ -91,20 +95,26 @@ class KafkaServer:
             progress: Called with lines that say what is being done.
         """
         found = self.status()
-        if found.is_up:
-            return found
-        jars = server_jars(self._cache, progress)
-        free, controller_port = free_ports(2)
-        if port:
-            check_port(port)
-        if progress is not None:
-            progress(f"starting Kafka {KAFKA_VERSION}")
-        with self._taken_lock() as lock:
-            self.files.write(port or free, controller_port, advertised_port)
-            if not self.files.is_formatted:
-                self._format(jars)
-            self._launch(jars, port or free, lock, timeout_s)
-        return self.status()
+        if not found.is_up:
+            jars = server_jars(self._cache, progress)
+            free, controller_port = free_ports(2)
+            if port:
+                check_port(port)
+            if progress is not None:
+                progress(f"starting Kafka {KAFKA_VERSION}")
+            with self._taken_lock() as lock:
+                self.files.write(port or free, controller_port, advertised_port)
+                if not self.files.is_formatted:
+                    self._format(jars, lock)
+                self._launch(jars, port or free, lock, timeout_s)
+            return self.status()
+        self._wait_until_ready(found.port, 0, timeout_s, lambda: not self.status().is_up)
+        return found
+
+    def answers(self) -> bool:
+        """Whether a server that runs is ready."""
+        found = self.status()
+        return found.is_up and _answers(found.port)
 
     def stop(self, *, timeout_s: float = 30) -> bool:
         """End the server that was started here, and no other process; whether there was one."""
@@ -117,16 +127,18 @@ class KafkaServer:
             self._is_gone(timeout_s)
         if self._process is not None:
             self._process.wait()
-        self.files.state.unlink(missing_ok=True)
+        for left in (self.files.state, self.files.pid):
+            left.unlink(missing_ok=True)
         return True
 
     def _recorded(self) -> ServerStatus:
         """Whoever holds the lock writes down who it is as soon as it has started."""
         try:
             known = json.loads(self.files.state.read_text())
+            pid = int(self.files.pid.read_text())
         except FileNotFoundError:
             raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
-        return ServerStatus(self.files.directory, known["pid"], known["port"], known["version"])
+        return ServerStatus(self.files.directory, pid, known["port"], known["version"])
 
     def _taken_lock(self) -> TextIO:
         self.files.directory.mkdir(parents=True, exist_ok=True)
@@ -136,26 +148,29 @@ class KafkaServer:
         except BlockingIOError:
             lock.close()
             raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
-        self.files.state.unlink(missing_ok=True)
+        self.files.pid.unlink(missing_ok=True)
         return lock
 
-    def _format(self, jars: Sequence[Path]) -> None:
+    def _format(self, jars: Sequence[Path], lock: TextIO) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [
             *(*self._java(jars), "kafka.tools.StorageTool", "format"),
             # Written with =, since an identity may begin with a dash.
             *(f"--cluster-id={cluster}", "--config", str(self.files.properties)),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # It keeps the lock until it is done, even if this process ends before.
+        done = subprocess.run(command, capture_output=True, text=True, check=False, pass_fds=(lock.fileno(),))
         if done.returncode != 0:
             self.files.log.write_text(done.stdout + done.stderr)
             raise ServerNotStarted("its directory could not be formatted", self.files.log)
 
     def _launch(self, jars: Sequence[Path], port: int, lock: TextIO, timeout_s: float) -> None:
+        self.files.write_state({"port": port, "version": KAFKA_VERSION})
+        server = [*self._java(jars), "kafka.Kafka", str(self.files.properties)]
         with self.files.log.open("ab") as log:
             began = log.tell()
             process = self._process = subprocess.Popen(
-                [*self._java(jars), "kafka.Kafka", str(self.files.properties)],
+                ["/bin/sh", "-c", _INTRODUCED, "potok", str(self.files.pid), *server],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -165,17 +180,17 @@ class KafkaServer:
                 start_new_session=True,
             )
         try:
-            self._wait_until_ready(process, port, began, timeout_s)
+            self._wait_until_ready(port, began, timeout_s, lambda: process.poll() is not None)
         except BaseException:
             process.kill()
             process.wait()
             raise
-        self.files.write_state({"pid": process.pid, "port": port, "version": KAFKA_VERSION})
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes], port: int, began: int, timeout_s: float) -> None:
+    def _wait_until_ready(self, port: int, began: int, timeout_s: float, has_ended: Callable[[], bool]) -> None:
+        """Until the server answers; `began` is where its life begins in the log."""
         deadline = time.monotonic() + timeout_s
         while not _answers(port):
-            if process.poll() is not None:
+            if has_ended():
                 raise ServerNotStarted(self.files.complaint(since=began), self.files.log)
             if time.monotonic() > deadline:
                 raise ServerNotStarted(f"it was not ready after {timeout_s:.0f} seconds", self.files.log)

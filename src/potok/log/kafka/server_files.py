@@ -31,6 +31,11 @@ class ServerFiles:
         return self.directory / "server.json"
 
     @property
+    def pid(self) -> Path:
+        """Written by the server itself, before anything else: whoever started it may be gone the moment after."""
+        return self.directory / "server.pid"
+
+    @property
     def log(self) -> Path:
         return self.directory / "server.log"
 

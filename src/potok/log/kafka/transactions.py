@@ -60,6 +60,16 @@ class Transactor:
                     self._recover(self._cause(error), last=last)
             return None
 
+    def last_fence(self) -> Fence | None:
+        """What was published last, by this process or by any before it."""
+        with self._lock:
+            self._producer = None
+            try:
+                self._ready()
+            except KafkaException as error:
+                raise self._clients.translated(error.args[0]) from error
+            return self._fence
+
     def close(self) -> None:
         with self._lock:
             self._producer = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,10 +19,12 @@ from potok.records.schema import Schema
 class SqlJsonFormat:
     """One JSON text a value, read by the rules of `potok.records.sql_rules`; a type is declared, or it is plain JSON.
 
-    With a type that is no struct, the text is the bare value.
+    With a type that is no struct, the text is the bare value. Names are read in any case; with `names`, a list of
+    spellings with commas between, they are written so, and those that are not in it in small letters.
     """
 
     name: str = "sql_json"
+    names: str = ""
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         if schema is None:
@@ -32,8 +34,24 @@ class SqlJsonFormat:
 
     def encode(self, column: Column, schema: Schema | None) -> Encoded:
         if not isinstance(column, list):
-            return Encoded(encode_typed(column, sql_scalars))
+            return Encoded(encode_typed(self._spelled(column), sql_scalars))
         if schema is None:
             return format_named("json").encode(column, None)
         fitted = column_of(column, schema)
-        return Encoded(encode_typed(fitted.column, sql_scalars), fitted.errors)
+        return Encoded(encode_typed(self._spelled(fitted.column), sql_scalars), fitted.errors)
+
+    def _spelled(self, column: pa.Array) -> pa.Array:
+        if not self.names or not pa.types.is_nested(column.type):
+            return column
+        spellings = {name.upper(): name for name in self.names.split(",")}
+        # The same bytes under another type: nothing is copied.
+        return column.view(_renamed(column.type, spellings))
+
+
+def _renamed(type_: pa.DataType, spellings: Mapping[str, str]) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        names = [(spellings.get(field.name, field.name.lower()), field.type) for field in type_]
+        return pa.struct([pa.field(name, _renamed(inner, spellings)) for name, inner in names])
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_type, _renamed(type_.item_type, spellings))
+    return pa.list_(_renamed(type_.value_type, spellings)) if pa.types.is_list(type_) else type_

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ class WindowedFormat:
     """`key | start`; times are eight bytes, big-endian.
 
     Whoever reads the key must know the size of the windows, `size_ms`: the end is not written, and comes back as null
-    without it. `inner` is the format of the key inside, with `&` for `;` between its own options.
+    without it. `inner` is the format of the key inside, with `&` for `;` between its own options (`inner_option`).
     """
 
     name: str = "windowed"
@@ -84,7 +85,7 @@ class WindowedFormat:
 
     @property
     def _inner_format(self) -> str:
-        return self.inner.replace("&", ";")
+        return unquote(self.inner.replace("&", ";"))
 
     @property
     def _tail(self) -> int:
@@ -99,6 +100,13 @@ class WindowedFormat:
     def _times(self, key: dict[str, Any]) -> bytes:
         times = (key["end"], key["start"]) if self.session else (key["start"],)
         return b"".join(int(time).to_bytes(_BYTES, "big", signed=True) for time in times)
+
+
+def inner_option(format_: str) -> str:
+    """A format as the option `inner`. Of its own options, a value may be any character: also those that stand between
+    options."""
+    quoted = format_.replace("%", "%25").replace("&", "%26").replace("=;", "=%3B")
+    return quoted.replace(";", "&")
 
 
 def _head(key: Any) -> bytes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -99,14 +99,18 @@ def like(operand: Values, pattern: Values, escape: str, rows: int, context: Cont
         if not pattern.is_valid:
             return pa.scalar(None, BOOLEAN)
         return _like_constant(operand, pattern.as_py(), escape)
-    pairs = zip(spread(operand, rows).to_pylist(), pattern.to_pylist(), strict=True)
-    found: list[bool | None] = []
-    for row, (text, shape) in enumerate(pairs):
+    texts, shapes = spread(operand, rows), pattern.dictionary_encode()
+    codes = shapes.indices.fill_null(len(shapes.dictionary)).to_numpy(zero_copy_only=False)
+    found = np.full(rows, None, object)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(shapes.dictionary) + 1))
+    for code, shape in enumerate(shapes.dictionary.to_pylist()):
+        at = order[ends[code - 1] if code else 0 : ends[code]]
         try:
-            found.append(None if text is None or shape is None else bool(_python(shape, escape).fullmatch(text)))
+            found[at] = _like_constant(texts.take(pa.array(at)), shape, escape).to_numpy(zero_copy_only=False)
         except ValueError as error:
-            context.failures.setdefault(row, str(error))
-            found.append(None)
+            for row in at.tolist():
+                context.failures.setdefault(row, str(error))
     return pa.array(found, BOOLEAN)
 
 
@@ -125,13 +129,6 @@ def _like_constant(operand: Values, pattern: str, escape: str) -> Values:
             return pc.match_substring(operand, pattern=text)
     shape = "".join(re.escape(part) if isinstance(part, str) else "." if part else ".*" for part in parts)
     return pc.match_substring_regex(operand, pattern=rf"(?s)\A{shape}\z")
-
-
-@lru_cache(maxsize=1024)
-def _python(pattern: str, escape: str) -> re.Pattern[str]:
-    parts = split_pattern(pattern, escape)
-    shape = "".join(re.escape(part) if isinstance(part, str) else "." if part else ".*" for part in parts)
-    return re.compile(shape, re.DOTALL)
 
 
 def split_pattern(pattern: str, escape: str) -> list[str | int]:

@@ -84,7 +84,11 @@ def fold(expression: Typed) -> Typed:
         return expression
     context = Context()
     found = compute(expression, {}, 1, context)
-    return expression if context.failures else Constant(expression.type, found[0].as_py())
+    try:
+        return expression if context.failures else Constant(expression.type, found[0].as_py())
+    except (ValueError, OverflowError):
+        # A date that Python's calendar does not have.
+        return expression
 
 
 def coerced(value: Constant, to: pa.DataType, *, lax: bool = False) -> Constant | None:

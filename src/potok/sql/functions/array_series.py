@@ -12,7 +12,7 @@ from potok.sql.functions.function import Context, Overload, ScalarFunction, take
 from potok.sql.functions.lists import Mask, is_valid, list_column, numbers
 from potok.sql.types import BIGINT, INT
 
-LONGEST_SERIES: Final = 10_000_000
+LONGEST_SERIES: Final = 100_000
 """A longer series is NULL: one record must not fill the memory of all."""
 
 

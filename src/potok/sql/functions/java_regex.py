@@ -1,4 +1,4 @@
-"""Regular expressions as Java writes them, compiled by Python's `re`.
+"""Regular expressions as Java writes them, compiled by `regex`: it knows what Python's `re` knows, and can give up.
 
 What the two share is passed on; what Java has besides, or means otherwise, is written out: line ends other than \\n,
 named groups, \\p{..}, \\h, \\R, \\Q..\\E, nested and intersected classes, flags in the middle. What cannot be written
@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
+
+import regex
 
 from potok.sql.functions.java_char_classes import SETS, VERTICAL, JavaRegexError, literal
 from potok.sql.functions.java_regex_reading import Reading
+from potok.sql.functions.patience import time_left
 
 _ENDS: Final = r"\n\r\x85\u2028\u2029"
 _WITHIN: Final = r"(?<!\r(?=\n))"
@@ -24,7 +27,29 @@ _NAME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)>")
 _PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+class JavaPattern:
+    """An expression, ready for use. A search that takes too long raises `JavaRegexError`."""
+
+    def __init__(self, pattern: str, found: Any) -> None:
+        self._pattern, self._found = pattern, found
+        self.groups: int = found.groups
+        self.groupindex: dict[str, int] = dict(found.groupindex)
+
+    def search(self, text: str, at: int = 0) -> re.Match[str] | None:
+        return self._in_time(self._found.search, text, at)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        return self._in_time(self._found.fullmatch, text, 0)
+
+    def _in_time(self, look: Any, text: str, at: int) -> re.Match[str] | None:
+        try:
+            found: re.Match[str] | None = look(text, at, timeout=time_left())
+        except TimeoutError:
+            raise JavaRegexError(f"'{self._pattern}' takes too long with a text of {len(text)} characters") from None
+        return found
+
+
+def compiled(pattern: str) -> JavaPattern:
     """The pattern, ready for use; patterns are remembered, and so is what is wrong with one."""
     found = _outcome(pattern)
     if isinstance(found, JavaRegexError):
@@ -33,16 +58,21 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1024)
-def _outcome(pattern: str) -> re.Pattern[str] | JavaRegexError:
+def _outcome(pattern: str) -> JavaPattern | JavaRegexError:
     try:
-        return re.compile(_Translation(pattern).text(), re.ASCII)
+        translation = _Translation(pattern)
+        text = translation.text()
+        # What `regex` has beyond `re`, such as expressions of any length behind (?<=, is not Java's either.
+        re.compile(text, re.ASCII)
+        # Which letters are the same in any case is one and the same for the whole of an expression here.
+        return JavaPattern(pattern, regex.compile(text, regex.UNICODE if translation.folds_all else regex.ASCII))
     except JavaRegexError as error:
         return error
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         return JavaRegexError(f"'{pattern}' is not a regular expression that can be used here: {error}")
 
 
-def matches(expression: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def matches(expression: JavaPattern, text: str) -> Iterator[re.Match[str]]:
     """One match after the other. Behind an empty one the search goes on at the next character: Python would look for a
     longer one at the same place first."""
     at = 0
@@ -55,6 +85,8 @@ class _Translation(Reading):
     def __init__(self, pattern: str) -> None:
         super().__init__(pattern)
         self._groups = 0
+        self.folds_all = False
+        """Whether letters beyond ASCII are the same in any case."""
 
     def text(self) -> str:
         found = self._branches()
@@ -108,6 +140,7 @@ class _Translation(Reading):
         if unknown := (on | off) - set("imsdux"):
             raise self._wrong(f"the flag {''.join(sorted(unknown))} is not known here")
         before, self._flags = self._flags, (self._flags | on) - off
+        self.folds_all |= {"i", "u"} <= self._flags
         now_on, now_off = self._flags - before, before - self._flags
         given = ("i" if "i" in now_on else "") + ("u" if "u" in now_on else "a" if "u" in now_off else "")
         return f"(?{given}{'-i' if 'i' in now_off else ''}:"

@@ -6,8 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, each_row, takes
-from potok.sql.functions.java_regex import compiled, matches
+from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, takes
+from potok.sql.functions.java_regex import JavaPattern, compiled, matches
+from potok.sql.functions.patience import each_text
 from potok.sql.types import INT, VARCHAR, array
 
 _REFERENCE: Final = re.compile(r"\$(?:(\d)|\{([a-zA-Z][a-zA-Z0-9]*)\})?|\\(.)?", re.DOTALL)
@@ -46,7 +47,7 @@ def _replace(text: str, pattern: str, replacement: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _replacement(text: str, expression: re.Pattern[str]) -> tuple[str | int, ...]:
+def _replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
     """Text, and the numbers of groups, out of `$1`, `${name}` and `\\` before a character that stands for itself."""
     parts: list[str | int] = []
     at = 0
@@ -84,7 +85,7 @@ def _split(text: str, pattern: str) -> list[str]:
     return _split_at_nothing(text, expression) if expression.fullmatch("") else _split_at(text, expression)
 
 
-def _split_at_nothing(text: str, expression: re.Pattern[str]) -> list[str]:
+def _split_at_nothing(text: str, expression: JavaPattern) -> list[str]:
     """By an expression that matches the empty text: nothing at the very beginning, and no empty pieces at the end."""
     pieces, at = list[str](), 0
     for found in matches(expression, text):
@@ -99,7 +100,7 @@ def _split_at_nothing(text: str, expression: re.Pattern[str]) -> list[str]:
     return pieces
 
 
-def _split_at(text: str, expression: re.Pattern[str]) -> list[str]:
+def _split_at(text: str, expression: JavaPattern) -> list[str]:
     """Empty pieces count. A match of no length, such as a look-ahead, splits, but not where a piece has just begun."""
     pieces, begin, at = list[str](), 0, 0
     while at <= len(text) and (found := expression.search(text, at)):
@@ -120,7 +121,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             Overload(
                 "REGEXP_EXTRACT(pattern VARCHAR, text VARCHAR[, group INT])",
                 takes(VARCHAR, VARCHAR, INT, result=VARCHAR, optional=1),
-                each_row(_extract),
+                each_text(_extract),
             ),
         ),
         example="REGEXP_EXTRACT('(.*) (.*)', 'hello there', 2)  -- 'there'",
@@ -133,7 +134,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             Overload(
                 "REGEXP_EXTRACT_ALL(pattern VARCHAR, text VARCHAR[, group INT])",
                 takes(VARCHAR, VARCHAR, INT, result=array(VARCHAR), optional=1),
-                each_row(_extract_all),
+                each_text(_extract_all),
             ),
         ),
         example="REGEXP_EXTRACT_ALL('(\\w+) (\\w+)', 'hello there nice day', 2)  -- ['there', 'day']",
@@ -146,7 +147,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             Overload(
                 "REGEXP_REPLACE(text VARCHAR, pattern VARCHAR, replacement VARCHAR)",
                 takes(VARCHAR, VARCHAR, VARCHAR, result=VARCHAR),
-                each_row(_replace),
+                each_text(_replace),
             ),
         ),
         example="REGEXP_REPLACE('a1b22', '\\d+', '#')  -- 'a#b#'",
@@ -159,7 +160,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             Overload(
                 "REGEXP_SPLIT_TO_ARRAY(text VARCHAR, pattern VARCHAR)",
                 takes(VARCHAR, VARCHAR, result=array(VARCHAR)),
-                each_row(_split),
+                each_text(_split),
             ),
         ),
         example="REGEXP_SPLIT_TO_ARRAY('a1b22c', '\\d+')  -- ['a', 'b', 'c']",

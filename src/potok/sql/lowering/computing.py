@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from potok.expressions.columnar import RECORD, function_of
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, StructExpr
+from potok.expressions.failures import note
 from potok.expressions.function import Function
 from potok.sql.expressions.compute import compute
+from potok.sql.expressions.kept_dates import cannot_be_kept
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.functions.function import Context
 from potok.sql.lowering.scope import NOW, Rows
@@ -29,7 +32,13 @@ class SqlComputation:
         context = Context()
         if self.now is not None and rows:
             context.now_ms = columns[self.now][0].as_py() or 0
-        return compute(self.expression, dict(zip(self.slots, columns, strict=True)), rows, context)
+        found = compute(self.expression, dict(zip(self.slots, columns, strict=True)), rows, context)
+        far = cannot_be_kept(found)
+        if far:
+            found = found.take(pa.array(np.arange(rows), mask=np.isin(np.arange(rows), list(far))))
+        if far or context.failures:
+            note(str(self.expression), {**far, **context.failures})
+        return found
 
 
 @dataclass(frozen=True, slots=True)

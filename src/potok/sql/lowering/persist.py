@@ -13,7 +13,7 @@ from potok.sql.errors import Place, Refused
 from potok.sql.lowering.computing import Pick, function_for, struct_of
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.query import Lowering, Selected
-from potok.sql.lowering.sources import key_serde, source_rows
+from potok.sql.lowering.sources import key_serde, source_rows, time_of
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 from potok.topology.graph import Topology
@@ -81,7 +81,7 @@ def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.I
     places = [(c, Column(c.type, "value", (c.name,))) for c in target.values]
     value = struct_of([(c.name, Computed(c.type, (at,), Pick(), quoted(c.name))) for c, at in places])
     name = graph.name_of(selected.node, "reorder")
-    node = graph.add(MapValues(name, None, selected.node, function_for(value)))
+    node = graph.add(MapValues(name, None, selected.node, function_for(value), null_stays=True))
     return replace(selected, node=node)
 
 
@@ -186,5 +186,6 @@ def _write(graph: Graph, selected: Selected, source: Source) -> None:
             source.partitions,
             retention_ms=retention if "delete" in compacted else None,
             cleanup_policy=compacted,
+            stamp=time_of(source) if source.timestamp else None,
         )
     )

@@ -16,7 +16,7 @@ from potok.sql.expressions.rename import rename
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
 from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
-from potok.sql.lowering.explode import explode
+from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
 from potok.sql.lowering.instants import with_instants
@@ -116,7 +116,12 @@ class Lowering:
         wanted = {n.name for n in names_of(self._query) if n.name in PSEUDO and n.source in ("", alias)}
         present = any(c.name in OF_THE_PRESENT and not c.arguments for c in calls_of(self._query))
         wanted |= {NOW} if present else set()
-        return source_rows(self._graph, source, alias, wanted, relation.at)
+        return source_rows(self._graph, source, alias, wanted, relation.at, skips_null=not self._passes_null())
+
+    def _passes_null(self) -> bool:
+        """Whether records without a value go on, as in ksqlDB: to what only copies them, and to nothing else."""
+        query = self._query
+        return self._kept and not (query.where or query.joins or query.group_by or table_calls(query))
 
     def _filtered(self, rows: Rows, condition: ast.Expression) -> Rows:
         inside = next(iter(aggregate_calls(replace(self._query, having=None), [Item("", condition)])), None)
@@ -247,11 +252,11 @@ class Lowering:
         if several and [field.name for field in fields] != [column.name for column in keys]:
             parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, fields, strict=True)]
             return self._remapped(rows, key_expr(parts), value, name)
-        return self._graph.add(MapValues(name, None, rows.node, function_for(value)))
+        return self._graph.add(MapValues(name, None, rows.node, function_for(value), null_stays=True))
 
     def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str) -> Node:
         pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
-        return self._graph.add(Map(name, None, rows.node, function_for(pair)))
+        return self._graph.add(Map(name, None, rows.node, function_for(pair), null_stays=True))
 
     def _partitioned(self, rows: Rows, checked: Sequence[tuple[Item, Typed]], scope: RowScope) -> Selected:
         if rows.is_table:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from potok.expressions.columnar import function_of
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column
+from potok.expressions.function import Function
+from potok.records.formats.windowed import inner_option
 from potok.records.schema import Schema
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused
@@ -26,10 +28,20 @@ HEADER_ROWS = array(struct([("KEY", VARCHAR), ("VALUE", BYTES)]))
 _NO_KEY = Serde("none", Schema.scalar(pa.string()))
 
 
-def source_rows(graph: Graph, source: Source, alias: str, wanted: Iterable[str], place: Place | None = None) -> Rows:
-    """The records of a source. `wanted` are the names of pseudo columns that the query asks for."""
+def source_rows(
+    graph: Graph,
+    source: Source,
+    alias: str,
+    wanted: Iterable[str],
+    place: Place | None = None,
+    *,
+    skips_null: bool = True,
+) -> Rows:
+    """The records of a source. `wanted` are the names of pseudo columns that the query asks for; `skips_null` says that
+    a record of a stream that has no value is no row."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
-    node, fields = _source_node(graph, source), [*_key_fields(source, alias), *_value_fields(source, alias)]
+    node = _source_node(graph, source, place, skips_null=skips_null)
+    fields = [*_key_fields(source, alias), *_value_fields(source, alias)]
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
     about += [(HEADERS, About.HEADERS)] if source.headers else []
     if not about:
@@ -54,13 +66,17 @@ def _rows(node: Node, source: Source, fields: Sequence[Field]) -> Rows:
     return Rows(node, source.is_table, tuple(fields), source.window, keys)
 
 
-def _source_node(graph: Graph, source: Source) -> StreamSource | TableSource:
+def _source_node(graph: Graph, source: Source, place: Place | None, *, skips_null: bool) -> StreamSource | TableSource:
     kind: type[StreamSource] | type[TableSource] = TableSource if source.is_table else StreamSource
+    key, value, times = key_serde(source), Serde(source.value_format, source.value_schema), timestamps_of(source)
     found = graph.known(kind, source.topic)
     if found is not None:
+        if (found.key, found.value, found.timestamps) != (key, value, times):
+            hint = f"name one declaration of it twice: FROM {source.name} a JOIN {source.name} b"
+            raise Refused(f'topic "{source.topic}" is declared in two ways in this query', hint=hint, place=place)
         return found
-    key, value = key_serde(source), Serde(source.value_format, source.value_schema)
-    return graph.add(kind(graph.name_of(source.topic, ""), None, source.topic, key, value, timestamps_of(source)))
+    node = kind(graph.name_of(source.topic, ""), None, source.topic, key, value, times)
+    return graph.add(replace(node, skips_null=skips_null) if isinstance(node, StreamSource) else node)
 
 
 def key_serde(source: Source) -> Serde:
@@ -71,7 +87,7 @@ def key_serde(source: Source) -> Serde:
         return Serde(source.key_format, Schema.of(type_))
     type_ = pa.struct([("key", type_), ("start", pa.int64()), ("end", pa.int64())])
     kind = "session" if source.window.kind == "SESSION" else f"windowed;size_ms={source.window.size_ms}"
-    return Serde(f"{kind};inner={source.key_format.replace(';', '&')}", Schema.of(type_))
+    return Serde(f"{kind};inner={inner_option(source.key_format)}", Schema.of(type_))
 
 
 def _key_fields(source: Source, alias: str) -> list[Field]:
@@ -118,7 +134,8 @@ def _with_headers(graph: Graph, node: Node, source: Source, alias: str, fields: 
     items = [(f.name, Computed(f.type, (f.at,), Pick(), quoted(f.name))) for f in value_fields]
     added = [(c, HEADER_ROWS if c.header == "" else BYTES) for c in source.headers]
     items += [(c.name, Computed(type_, (at,), HeaderColumn(c.header or ""), quoted(c.name))) for c, type_ in added]
-    mapped = graph.add(MapValues(graph.name_of(node, "headers"), None, node, function_for(struct_of(items))))
+    name = graph.name_of(node, "headers")
+    mapped = graph.add(MapValues(name, None, node, function_for(struct_of(items)), null_stays=True))
     extra = [Field(c.name, alias, type_, Column(type_, "value", (c.name,))) for c, type_ in added]
     return _rows(mapped, source, _in_order(source, [*fields, *extra]))
 
@@ -132,11 +149,16 @@ def timestamps_of(source: Source) -> Timestamps:
     """Event time from a column, if the source names one."""
     if not source.timestamp:
         return Timestamps()
+    return Timestamps(function=time_of(source), text=quoted(source.timestamp))
+
+
+def time_of(source: Source) -> Function:
+    """The time that the TIMESTAMP column of a source holds."""
     column = source.column(source.timestamp)
     assert column is not None
-    at = _place_of(source, column)
-    instants = Computed(pa.int64(), (at,), Instants(source.timestamp_format), quoted(column.name))
-    return Timestamps(function=function_of(instants, quoted(column.name)), text=quoted(column.name))
+    at, name, pattern = _place_of(source, column), quoted(column.name), source.timestamp_format
+    text = f"column {name} by '{pattern}'" if pattern else f"column {name}"
+    return function_of(Computed(pa.int64(), (at,), Instants(pattern), text), name)
 
 
 def _place_of(source: Source, column: SourceColumn) -> Column:

@@ -66,22 +66,6 @@ def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> li
     return found
 
 
-def parse_statement(text: str) -> ast.Statement:
-    """The only statement of a text; the `;` may be left out."""
-
-    def parse() -> ast.Statement:
-        source = Source(text)
-        tokens = scan(source)
-        if len(tokens) > 1 and tokens[-2].written == ";":
-            del tokens[-2]
-        for token in tokens:
-            if token.written == ";":
-                raise SyntaxMistake("only one statement can stand here", place=source.place(token.start, token.end))
-        return _parse(source, tokens, {}).statement
-
-    return _placed(text, parse)
-
-
 def parse_expression(text: str) -> ast.Expression:
     """The expression that a text is."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import listed, show, show_constant, show_name, show_type
+from potok.sql.syntax.text import listed, show, show_constant, show_type
 from potok.sql.syntax.variables import quoted_text
-from potok.sql.syntax.words import UNIT_MS
+from potok.sql.syntax.words import UNIT_MS, quoted
 
 
 def show_statement(statement: ast.Statement) -> str:
@@ -18,17 +18,17 @@ def show_statement(statement: ast.Statement) -> str:
         case ast.CreateSource() | ast.CreateAs():
             return _create(statement)
         case ast.CreateType(name, type_, if_not_exists):
-            return _words("CREATE TYPE", if_not_exists and "IF NOT EXISTS", show_name(name), "AS", show_type(type_))
+            return _words("CREATE TYPE", if_not_exists and "IF NOT EXISTS", quoted(name), "AS", show_type(type_))
         case ast.AlterSource(is_table, name, columns):
             added = ", ".join(f"ADD COLUMN {_column(column)}" for column in columns)
-            return _words("ALTER", _kind(is_table), show_name(name), added)
+            return _words("ALTER", _kind(is_table), quoted(name), added)
         case ast.Drop(kind, name, if_exists, delete_topic):
-            return _words("DROP", kind, if_exists and "IF EXISTS", show_name(name), delete_topic and "DELETE TOPIC")
+            return _words("DROP", kind, if_exists and "IF EXISTS", quoted(name), delete_topic and "DELETE TOPIC")
         case ast.InsertValues(name, columns, values):
-            named = f"({', '.join(map(show_name, columns))})" if columns else ""
-            return _words("INSERT INTO", show_name(name), named, f"VALUES ({listed(values)})")
+            named = f"({', '.join(map(quoted, columns))})" if columns else ""
+            return _words("INSERT INTO", quoted(name), named, f"VALUES ({listed(values)})")
         case ast.InsertSelect(name, query, properties):
-            return _words("INSERT INTO", show_name(name), _with(properties), show_query(query))
+            return _words("INSERT INTO", quoted(name), _with(properties), show_query(query))
         case _:
             return _steering(statement)
 
@@ -38,14 +38,14 @@ def _steering(statement: ast.Statement) -> str:
         case ast.Show(what, extended):
             return _words("SHOW", what, extended and "EXTENDED")
         case ast.Describe(name, kind, extended):
-            return _words("DESCRIBE", kind, name and show_name(name), extended and "EXTENDED")
+            return _words("DESCRIBE", kind, name and quoted(name), extended and "EXTENDED")
         case ast.Explain(explained, query_id):
-            return _words("EXPLAIN", show_name(query_id) if explained is None else show_statement(explained))
+            return _words("EXPLAIN", quoted(query_id) if explained is None else show_statement(explained))
         case ast.Print(topic, from_beginning, interval, limit):
             every = "" if interval is None else f"INTERVAL {interval}"
             return _words("PRINT", quoted_text(topic), from_beginning and "FROM BEGINNING", every, _limit(limit))
         case ast.Steer(action, query_id):
-            return _words(action, query_id if query_id == "ALL" else show_name(query_id))
+            return _words(action, query_id if query_id == "ALL" else quoted(query_id))
         case ast.SetProperty(name, value):
             return f"UNSET {quoted_text(name)}" if value is None else f"SET {quoted_text(name)} = {quoted_text(value)}"
         case ast.Define(name, value):
@@ -67,7 +67,7 @@ def _create(statement: ast.CreateSource | ast.CreateAs) -> str:
         isinstance(statement, ast.CreateSource) and statement.read_only and "SOURCE",
         _kind(statement.is_table),
         statement.if_not_exists and "IF NOT EXISTS",
-        show_name(statement.name),
+        quoted(statement.name),
     )
     if isinstance(statement, ast.CreateAs):
         return _words(head, _with(statement.properties), "AS", show_query(statement.query))
@@ -77,13 +77,13 @@ def _create(statement: ast.CreateSource | ast.CreateAs) -> str:
 
 def _column(column: ast.ColumnDefinition) -> str:
     role = f"HEADER({quoted_text(column.header)})" if column.role == "HEADER" else column.role
-    return _words(show_name(column.name), show_type(column.type), role)
+    return _words(quoted(column.name), show_type(column.type), role)
 
 
 def _with(properties: ast.Properties) -> str:
     if not properties:
         return ""
-    return f"WITH ({', '.join(f'{show_name(name)} = {show_constant(value)}' for name, value in properties)})"
+    return f"WITH ({', '.join(f'{quoted(name)} = {show_constant(value)}' for name, value in properties)})"
 
 
 def show_query(query: ast.Select) -> str:
@@ -106,17 +106,17 @@ def show_query(query: ast.Select) -> str:
 def _item(item: ast.SelectItem | ast.Everything | ast.EveryField) -> str:
     match item:
         case ast.Everything(source):
-            return f"{show_name(source)}.*" if source else "*"
+            return f"{quoted(source)}.*" if source else "*"
         case ast.EveryField(operand):
             # As if it were a field, so that parentheses stand where a field would need them.
             return show(ast.FieldOf(operand, "F", at=item.at)).removesuffix("F") + "*"
         case ast.SelectItem(expression, alias):
-            return _words(show(expression), alias and f"AS {show_name(alias)}")
+            return _words(show(expression), alias and f"AS {quoted(alias)}")
 
 
 def _relation(relation: ast.Relation) -> str:
     as_of = relation.as_of is not None and f"AS OF ({show(relation.as_of)})"
-    return _words(show_name(relation.name), as_of, relation.alias and f"AS {show_name(relation.alias)}")
+    return _words(quoted(relation.name), as_of, relation.alias and f"AS {quoted(relation.alias)}")
 
 
 def _join(join: ast.Join) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from decimal import Decimal
 
 from potok.sql.syntax import ast
 from potok.sql.syntax.variables import quoted_text
-from potok.sql.syntax.words import QUOTED_TO_BE_SURE
+from potok.sql.syntax.words import quoted
 
 OR, AND, NOT, PREDICATE, VALUE, PLUS, TIMES, SIGN, PRIMARY = range(9)
 """How tight an expression binds; whatever binds looser than its place asks for stands in parentheses."""
 
 _LEVELS = {"OR": OR, "AND": AND, "+": PLUS, "-": PLUS, "*": TIMES, "/": TIMES, "%": TIMES}
-_PLAIN = re.compile(r"[A-Z_][A-Z0-9_@]*")
 
 
 def show(expression: ast.Expression) -> str:
@@ -27,20 +25,14 @@ def show(expression: ast.Expression) -> str:
     return _show(expression, OR)
 
 
-def show_name(name: str) -> str:
-    """A name as a statement must write it: in backticks unless it is upper case, plain, and no word of SQL."""
-    plain = _PLAIN.fullmatch(name) and name not in QUOTED_TO_BE_SURE
-    return name if plain else "`" + name.replace("`", "``") + "`"
-
-
 def show_type(type_: ast.TypeName) -> str:
     if type_.name == "STRUCT":
-        fields = ", ".join(f"{show_name(name)} {show_type(field)}" for name, field in type_.fields)
+        fields = ", ".join(f"{quoted(name)} {show_type(field)}" for name, field in type_.fields)
         return f"STRUCT<{fields}>"
     if type_.arguments:
         return f"{type_.name}<{', '.join(map(show_type, type_.arguments))}>"
     numbers = f"({', '.join(map(str, type_.numbers))})" if type_.numbers else ""
-    return show_name(type_.name) + numbers
+    return quoted(type_.name) + numbers
 
 
 def show_constant(value: bool | int | Decimal | float | str | None) -> str:
@@ -97,7 +89,7 @@ def _binary(node: ast.Binary) -> tuple[str, int]:
 def _primary(node: ast.Expression) -> str:
     match node:
         case ast.Name(name, source):
-            return f"{show_name(source)}.{show_name(name)}" if source else show_name(name)
+            return f"{quoted(source)}.{quoted(name)}" if source else quoted(name)
         case ast.Literal(value):
             return show_constant(value)
         case ast.Case():
@@ -107,20 +99,20 @@ def _primary(node: ast.Expression) -> str:
         case ast.Subscript(operand, index):
             return f"{_show(operand, PRIMARY)}[{show(index)}]"
         case ast.FieldOf(operand, field):
-            return f"{_show(operand, PRIMARY)}->{show_name(field)}"
+            return f"{_show(operand, PRIMARY)}->{quoted(field)}"
         case ast.ArrayOf(items):
             return f"ARRAY[{listed(items)}]"
         case ast.MapOf(pairs):
             return f"MAP({', '.join(f'{show(key)} := {show(value)}' for key, value in pairs)})"
         case ast.StructOf(fields):
-            return f"STRUCT({', '.join(f'{show_name(name)} := {show(value)}' for name, value in fields)})"
+            return f"STRUCT({', '.join(f'{quoted(name)} := {show(value)}' for name, value in fields)})"
         case ast.Lambda(parameters, body):
-            names = ", ".join(map(show_name, parameters))
+            names = ", ".join(map(quoted, parameters))
             return f"{names if len(parameters) == 1 else f'({names})'} => {show(body)}"
         case ast.AnyRow():
             return "*"
         case ast.Call(name, arguments):
-            return f"{show_name(name)}({listed(arguments)})"
+            return f"{quoted(name)}({listed(arguments)})"
     raise TypeError(f"{type(node).__name__} is no expression")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 
@@ -75,3 +76,11 @@ STATEMENTS: Final = (
 
 CLAUSES: Final = ("FROM", "WINDOW", "WHERE", "GROUP BY", "PARTITION BY", "HAVING", "ORDER BY", "EMIT", "LIMIT")
 """The clauses of a query, in the order in which they must stand."""
+
+_PLAIN: Final = re.compile(r"[A-Z_][A-Z0-9_@]*")
+
+
+def quoted(name: str) -> str:
+    """A name as a statement must write it: in backticks unless it is upper case, plain, and no word of SQL."""
+    plain = _PLAIN.fullmatch(name) and name not in QUOTED_TO_BE_SURE
+    return name if plain else "`" + name.replace("`", "``") + "`"

@@ -23,6 +23,8 @@ class Sink(Node):
     retention_ms: int | None = None
     cleanup_policy: str = "delete"
     """How the topic is kept, if this sink is what creates it."""
+    stamp: Function | None = None
+    """The event time of what is written, of its key and value; without one, records keep theirs."""
 
     @property
     def kept(self) -> str:

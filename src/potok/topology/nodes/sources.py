@@ -48,12 +48,15 @@ class Timestamps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Node):
-    """The records of a topic, each on its own."""
+    """The records of a topic, each on its own; those without a value too, unless it `skips_null`. `partitions` are how
+    many the topic gets if it does not exist."""
 
     topic: str
     key: Serde
     value: Serde
     timestamps: Timestamps
+    skips_null: bool = False
+    partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,21 +21,23 @@ class Filter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map(Node):
-    """Replace key and value."""
+    """Replace key and value. If `null_stays`, a record without a value has none behind it either."""
 
     upstream: Node
     function: Function
     key_schema: Schema | None = None
     schema: Schema | None = None
+    null_stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapValues(Node):
-    """Replace the value; the key, and so the shard, stays."""
+    """Replace the value; the key, and so the shard, stays. If `null_stays`, so does a value that is not there."""
 
     upstream: Node
     function: Function
     schema: Schema | None = None
+    null_stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

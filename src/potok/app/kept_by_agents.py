@@ -1,0 +1,70 @@
+"""Tables of agents in the DSL: a step that stands for one until the agents are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from potok.errors import TopologyError
+from potok.topology.nodes import Node
+from potok.topology.nodes.windows import FixedWindow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptByAgents(Node):
+    """Stands for the table of this name."""
+
+    window: FixedWindow | None = None
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+class NobodyKeeps(TopologyError):
+    """A table that is used in the DSL, in an app without agents."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(
+            f'no agent keeps table "{node.name}"', hint="write an agent that does: @app.agent(topic)", at=node.at
+        )
+
+
+def waiting_for(nodes: Sequence[Node]) -> list[Node]:
+    """The steps that stand for tables of agents, and all that come after them."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, KeptByAgents) or any(upstream in found for upstream in node.upstreams):
+            found.append(node)
+    return found
+
+
+def put_in_place(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node]:
+    """The same steps over the tables themselves."""
+    known: dict[Node, Node] = {}
+    made: list[Node] = []
+    for node in nodes:
+        if isinstance(node, KeptByAgents):
+            if node.name not in tables:
+                raise NobodyKeeps(node)
+            known[node] = tables[node.name]
+        else:
+            known[node] = replace(node, **_changed(node, known))
+            made.append(known[node])
+    return made
+
+
+def _changed(node: Node, known: Mapping[Node, Node]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node) and value in known:
+            found[field.name] = known[value]
+        elif isinstance(value, tuple) and any(isinstance(item, Node) and item in known for item in value):
+            found[field.name] = tuple(known.get(item, item) if isinstance(item, Node) else item for item in value)
+    return found

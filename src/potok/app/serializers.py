@@ -1,0 +1,6 @@
+"""`faust.serializers`, for those who name codecs by their module: `faust.serializers.codecs.register`."""
+
+from potok.app import codecs
+from potok.app.schema import Schema
+
+__all__ = ["Schema", "codecs"]

@@ -1,0 +1,83 @@
+"""What a page raises instead of an answer: each has a status of HTTP, and becomes `application/problem+json`.
+
+WebError
+├── ServerError             500
+├── ValidationError         400
+├── ParseError              400
+├── AuthenticationFailed    401
+├── NotAuthenticated        401
+├── PermissionDenied        403
+├── NotFound                404
+├── MethodNotAllowed        405
+├── NotAcceptable           406
+├── UnsupportedMediaType    415
+└── Throttled               429
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+
+class WebError(Exception):
+    """`detail` is what the client reads, `code` the status, and whatever else is given stands beside them."""
+
+    code: ClassVar[int] = 500
+    detail: ClassVar[str] = "the page cannot answer"
+
+    def __init__(self, detail: str | None = None, *, code: int | None = None, **extra_context: Any) -> None:
+        self.status = code or type(self).code
+        self.message = detail or type(self).detail
+        self.extra_context = extra_context
+        super().__init__(self.message)
+
+    def problem(self) -> dict[str, Any]:
+        """RFC 9457; `error` is where clients of Faust look."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+        told = {"type": f"urn:potok:page:{words.replace(' ', '-')}", "title": words, "status": self.status}
+        return {**self.extra_context, **told, "detail": self.message, "error": self.message}
+
+
+class ServerError(WebError):
+    pass
+
+
+class ValidationError(WebError):
+    code, detail = 400, "what was sent is not valid"
+
+
+class ParseError(WebError):
+    code, detail = 400, "what was sent cannot be read"
+
+
+class AuthenticationFailed(WebError):
+    code, detail = 401, "these credentials are not known"
+
+
+class NotAuthenticated(WebError):
+    code, detail = 401, "this page answers only to those it knows"
+
+
+class PermissionDenied(WebError):
+    code, detail = 403, "this is not allowed"
+
+
+class NotFound(WebError):
+    code, detail = 404, "there is nothing here"
+
+
+class MethodNotAllowed(WebError):
+    code, detail = 405, "the page does not take this method"
+
+
+class NotAcceptable(WebError):
+    code, detail = 406, "the page has no answer of this kind"
+
+
+class UnsupportedMediaType(WebError):
+    code, detail = 415, "the page does not read bodies of this kind"
+
+
+class Throttled(WebError):
+    code, detail = 429, "there were too many requests"

@@ -1,0 +1,112 @@
+"""The pages of a program in Faust's style, hosted by the server: what `worker` and `potok run` share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from potok.cli.output import note
+
+if TYPE_CHECKING:
+    from potok.app.app import App
+    from potok.engine.query import Query
+    from potok.serving.server import Server
+    from potok.settings import Settings
+
+DEFAULT_HOST = "127.0.0.1"
+
+_logger = logging.getLogger("potok.app")
+
+
+class Beside:
+    """What an app does beside its query, for `potok run`: pages, statements, tasks and timers. Of another program,
+    nothing."""
+
+    def __init__(self, program: object) -> None:
+        from potok.app.app import App
+
+        self.app = program if isinstance(program, App) else None
+        self._stack = ExitStack()
+
+    @property
+    def broker(self) -> str | None:
+        """Where the program says that its log is."""
+        return None if self.app is None else self.app.broker
+
+    @property
+    def state(self) -> str | None:
+        return None if self.app is None else self.app.state
+
+    def serve(self, settings: Settings, port: int | None, *, without: bool) -> None:
+        """Serve pages, if there are some, or if a port is named."""
+        app = self.app
+        if app is None:
+            return
+        app.broker, app.state = settings.broker, settings.state or None
+        if not without and (port is not None or app.web_routes() or app.web.files):
+            server = self._stack.enter_context(hosted(app, port=port))
+            if server is not None:
+                note(f"pages of {app.id}: {server.url}")
+
+    def start(self, query: Query, *, until_end: bool) -> Query:
+        """Begin with what needs the query to run."""
+        if self.app is not None:
+            from potok.app.services import Services
+
+            self._stack.enter_context(self.app.statements.at_work(until_end=until_end))
+            self._stack.enter_context(Services(self.app, self.app.timed))
+        return query
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
+
+
+@contextmanager
+def hosted(
+    app: App,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    tokens: Path | None = None,
+    origins: Collection[str] = (),
+) -> Iterator[Server | None]:
+    """Serve the pages and tables of an app; the server takes connections before Spark has started.
+
+    None if the app has no pages and nobody asked for a port, and the usual one is taken.
+    """
+    from potok.app.pages import DEFAULT_PORT
+    from potok.serving.server import CannotListen, Server
+    from potok.serving.tokens import Tokens
+
+    options = app.options
+    place = host or options.get("web_bind") or options.get("web_host") or DEFAULT_HOST
+    asked = options.get("web_port") if port is None else port
+    database = app.statements.database
+    try:
+        server = Server(
+            database,
+            place,
+            DEFAULT_PORT if asked is None else int(asked),
+            tokens=Tokens.load(tokens),
+            origins=origins,
+            pages=app.web_routes(),
+            files=app.web.files,
+        )
+    except CannotListen as error:
+        if asked is not None or app.web_routes() or app.web.files:
+            raise
+        _logger.warning("tables are not served: %s", error.message)
+        yield None
+        return
+    app.web.served_at = server.url
+    try:
+        with server:
+            yield server
+    finally:
+        app.statements.close()

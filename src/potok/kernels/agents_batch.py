@@ -1,0 +1,174 @@
+"""One try at a batch of agents: everything is done in memory, and nothing is written yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from potok.kernels import agents_running
+from potok.kernels.agents_ahead import ENOUGH, Ahead, AheadInput
+from potok.kernels.agents_closing import CloseWindows
+from potok.kernels.agents_concurrent import turns_of
+from potok.kernels.agents_drive import END, WAITING, Driven, run_now
+from potok.kernels.agents_places import Places, Records, Run
+from potok.kernels.agents_running import Running, Unfit
+from potok.kernels.agents_tables import Change, OpenTable
+from potok.kernels.call import Errors
+from potok.topology.agents import AgentPart, Revive
+
+
+class Taker:
+    """The agents that take the records of one upstream, those together that see the same in it."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.agents: list[Driven] = []
+        self._kinds: list[tuple[Revive, list[int]]] = []
+
+    def add(self, agent: Driven, revive: Revive) -> None:
+        number = len(self.agents)
+        self.agents.append(agent)
+        for other, numbers in self._kinds:
+            if other == revive:
+                numbers.append(number)
+                return
+        self._kinds.append((revive, [number]))
+
+    def rows(self, run: Run) -> Iterator[tuple[int, Any, int, int, tuple[Any, ...]]]:
+        """Row, key, time, stream time and what each agent sees."""
+        start, stop, records = run.start, run.stop, self.records
+        values = zip(*self._values(start, stop), strict=True)
+        times, stream_times = records.times[start:stop], records.stream_times[start:stop]
+        return zip(range(start, stop), records.keys[start:stop], times, stream_times, values, strict=True)
+
+    def _values(self, start: int, stop: int) -> list[list[Any]]:
+        """What each agent sees of some rows: objects of its own."""
+        column = self.records.chunk.value
+        part = column[start:stop] if isinstance(column, list) else column.slice(start, stop - start)
+        seen: list[list[Any]] = [[]] * len(self.agents)
+        for revive, numbers in self._kinds:
+            for number, values in zip(numbers, revive.several(part, len(numbers)), strict=True):
+                seen[number] = values
+        return seen
+
+
+class Batch:
+    """`opened` is a crew that has done nothing yet. A batch that is `careful` looks after each turn whether all that
+    was touched is data."""
+
+    def __init__(
+        self,
+        opened: tuple[Running, dict[str, OpenTable]],
+        agents: Sequence[AgentPart],
+        records: list[Records | None],
+        closing: CloseWindows,
+        *,
+        careful: bool,
+    ) -> None:
+        self.records, self.closing = records, closing
+        self.running, self._tables = opened
+        self.driven = [Driven(part) for part in agents]
+        self.unfit: Errors = {}
+        self.places = Places(records)
+        self._takers: dict[int, Taker] = {}
+        for agent in self.driven:
+            for port, revive in agent.part.inputs:
+                if (found := records[port]) is not None:
+                    self._takers.setdefault(port, Taker(found)).add(agent, revive)
+        self._turns = turns_of(self.running, self.driven, self._look_at, careful=careful)
+        agents_running.current = self.running
+        try:
+            run_now(self._run())
+        finally:
+            agents_running.current = None
+        self.changes: list[tuple[OpenTable, list[Change]]] = [
+            (table, table.changes()) for table in self._tables.values()
+        ]
+
+    def _changes(self) -> list[tuple[OpenTable, list[Change]]]:
+        return [(table, table.changes()) for table in self._tables.values()]
+
+    async def _run(self) -> None:
+        try:
+            await self._records()
+            await self.closing.run(self.running, self._tables.values())
+        finally:
+            # Here, for what is left of them belongs to this event loop.
+            for agent in self.driven:
+                self._turns.drop(agent)
+
+    async def _records(self) -> None:
+        inputs = {port: AheadInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
+        ahead = Ahead(self.running.app, self._tables.values(), inputs)
+        ahead.begin()
+        for run in self.places.runs(ENOUGH):
+            if run.number == ENOUGH:
+                ahead.learn(self.places)
+            for rest in self._turns_of(run):
+                await rest
+        for agent in self.driven:
+            if agent.hand:
+                self._look_at(agent.hand[-1])
+                await self._turns.take(agent, agent.hand[-1], END)
+                await self._channels(self.running.record)
+        await self._turns.drain()
+
+    def _turns_of(self, run: Run) -> Iterator[Coroutine[Any, Any, None]]:
+        """Give records to those who take them, all in one go; what is left to wait for comes out on the way.
+
+        For an agent that asks for the next record at once, as almost all do, a turn is no more than is written here.
+        """
+        taker, running, turns = self._takers[run.port], self.running, self._turns
+        agents, sent, direct = taker.agents, running.sent, turns.direct
+        running.chunk = taker.records.chunk
+        for number, (row, key, at, stream_time, items) in enumerate(taker.rows(run), run.number):
+            running.record, running.row, running.key = number, row, key
+            running.timestamp, running.stream_time = at, stream_time
+            for agent, item in zip(agents, items):  # noqa: B905 - speed; each agent has its values
+                if type(item) is Unfit:
+                    self.unfit[number] = item.why
+                    continue
+                running.value, running.agent = item, agent.name
+                if direct and agent.send is not None:
+                    running.turn += 1
+                    if running.undo:
+                        running.undo = []
+                    if running.held:
+                        running.let_go()
+                    before, waits_for, failed = len(sent), WAITING, None
+                    try:
+                        waits_for = agent.send(item)
+                    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
+                        failed = error
+                    if waits_for is WAITING and failed is None and not (agent.inlet.holding or agent.hand):
+                        if not running.posted:
+                            continue
+                    else:
+                        agent.hand.append(number)
+                        yield turns.settle(agent, before, waits_for, failed)
+                else:
+                    yield turns.take(agent, number, item)
+                yield self._channels(number)
+                self._look_at(number)
+
+    def _look_at(self, number: int) -> None:
+        """Set what is at hand to a record."""
+        port, row = self.places[number]
+        found, running = self.records[port], self.running
+        assert found is not None
+        running.record, running.chunk, running.row = number, found.chunk, row
+        running.timestamp, running.stream_time, running.key = found.times[row], found.stream_times[row], found.keys[row]
+
+    async def _channels(self, number: int) -> None:
+        """Give what was put into channels to who takes it, until nothing is left."""
+        running = self.running
+        while running.posted:
+            posted, running.posted = running.posted, []
+            for channel, item in posted:
+                for agent in self.driven:
+                    if agent.part.channel == channel:
+                        running.value = item
+                        before, running.posted = running.posted, []
+                        await self._turns.take(agent, number, item)
+                        running.posted = [*before, *running.posted]

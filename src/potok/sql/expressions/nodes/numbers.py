@@ -1,0 +1,50 @@
+"""Arithmetic, and casts from one type to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from potok.sql.expressions.typed import Typed
+from potok.sql.types import type_name
+
+
+@dataclass(frozen=True, slots=True)
+class CastTo(Typed):
+    """A cast, whether it was written or is implied."""
+
+    operand: Typed
+
+    @property
+    def children(self) -> tuple[Typed, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"CAST({self.operand} AS {type_name(self.type)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Typed):
+    """`+ - * / %` of two numbers of one kind (decimals may differ in precision and scale), or `+` of two texts."""
+
+    op: str
+    left: Typed
+    right: Typed
+
+    @property
+    def children(self) -> tuple[Typed, ...]:
+        return self.left, self.right
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.op} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Typed):
+    operand: Typed
+
+    @property
+    def children(self) -> tuple[Typed, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"(-{self.operand})"

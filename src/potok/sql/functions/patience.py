@@ -1,0 +1,53 @@
+"""How long a regular expression may look at a text. Java's expressions can take time that doubles with each character;
+one record must not stop a query."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.functions.function import Compute, Context, each_row
+
+ROW_S = 1.0
+"""A record may take so long."""
+COLUMN_S = 5.0
+"""All slow records of a column together; once that is used up, each gets no more than `LEAST_S`."""
+LEAST_S = 0.01
+
+
+class _Running(threading.local):
+    end: float | None = None
+
+
+_running = _Running()
+
+
+def time_left() -> float:
+    """How long the record at hand may still take, in seconds; more than none."""
+    return ROW_S if _running.end is None else max(_running.end - time.monotonic(), 1e-6)
+
+
+def each_text(function: Callable[..., Any]) -> Compute:
+    """A computation by a function that asks for `time_left`, row by row."""
+
+    def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
+        left = COLUMN_S
+
+        def timed(*given: Any) -> Any:
+            nonlocal left
+            began = time.monotonic()
+            _running.end = began + min(ROW_S, max(left, LEAST_S))
+            try:
+                return function(*given)
+            finally:
+                _running.end = None
+                took = time.monotonic() - began
+                left -= took if took > LEAST_S / 2 else 0.0
+
+        return each_row(timed)(arguments, rows, result, context)
+
+    return compute

@@ -1,0 +1,42 @@
+"""The stream over the processing log: there without a statement, as in ksqlDB."""
+
+from __future__ import annotations
+
+from potok.engine.processing_log import PROCESSING_LOG, make_log
+from potok.log.broker import Broker
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.syntax import ast
+from potok.sql.syntax.walk import walk
+from potok.sql.types import BIGINT, INT, VARCHAR
+
+LOG_STREAM = Source(
+    "KSQL_PROCESSING_LOG",
+    is_table=False,
+    columns=(
+        SourceColumn("QUERY_ID", VARCHAR, is_key=True),
+        SourceColumn("TIME", BIGINT),
+        SourceColumn("EXPRESSION", VARCHAR),
+        SourceColumn("MESSAGE", VARCHAR),
+        SourceColumn("SOURCE_TOPIC", VARCHAR),
+        SourceColumn("SOURCE_PARTITION", INT),
+        SourceColumn("SOURCE_OFFSET", BIGINT),
+        SourceColumn("FAILURES", BIGINT),
+    ),
+    topic=PROCESSING_LOG,
+    key_format="kafka",
+    value_format="sql_json",
+    read_only=True,
+    partitions=1,
+)
+
+
+def make_log_if_read(broker: Broker, statement: ast.Node) -> None:
+    """Whoever reads the log before anything has failed finds an empty one."""
+    if any(isinstance(part, ast.Relation) and part.name == LOG_STREAM.name for part in walk(statement)):
+        make_log(broker)
+
+
+def failures_told(failures: dict[str, int]) -> str:
+    """What failed how often, the most frequent first; "none" if nothing did."""
+    counted = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
+    return "; ".join(f"{expression}: {count}" for expression, count in counted) or "none"

@@ -1,0 +1,93 @@
+"""Changes that would break what others read, or lose what is there. Commands that were written down are not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from potok.engine.prepare import changes_of, check_picklable
+from potok.log.broker import Broker
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.errors import Place, Refused
+from potok.sql.syntax import ast
+from potok.sql.types import quoted, type_name
+from potok.statements.books import Books, Wanted
+from potok.topology.compare import compare, shape_of
+from potok.topology.infer import infer
+
+
+def check_change(
+    statement: ast.Statement, before: Books, after: Books, query_id: str, broker: Broker, *, elsewhere: bool
+) -> None:
+    """Raise where a statement that is well-formed should not be carried out.
+
+    Args:
+        elsewhere: Another process runs the queries. It may have begun one without having said so yet.
+    """
+    if isinstance(statement, ast.Drop) and statement.delete_topic:
+        _check_topic_is_its_own(statement, before)
+    if isinstance(statement, ast.CreateAs):
+        known = before.catalog.sources.get(statement.name)
+        if known is not None and known.query:
+            _check_rows_go_on(known, after.catalog.sources[statement.name], before, statement.at)
+    new = after.queries.get(query_id)
+    if new is not None:
+        check_picklable(new.topology)
+        old = before.queries.get(query_id)
+        _check_state(old if elsewhere else None, new, broker, statement.at)
+
+
+def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:
+    source = books.catalog.source(statement.name, statement.at)
+    others = [other for other in books.catalog.readers([source.topic]) if other.name != source.name]
+    if others:
+        named = ", ".join(quoted(other.name) for other in others)
+        drops = " ".join(f"DROP {other.kind} {quoted(other.name)};" for other in others)
+        raise Refused(
+            f"the topic {source.topic} is that of {named} as well",
+            hint=f"leave DELETE TOPIC out, or {drops} first",
+            place=statement.at,
+        )
+
+
+def _check_rows_go_on(known: Source, source: Source, books: Books, place: Place) -> None:
+    """The query that takes the place of another goes on behind it, in the same topic: what stands there already must
+    still be read, and those who read it must find what they know."""
+    if (known.topic, known.key_format) != (source.topic, source.key_format) or not _same(known.keys, source.keys):
+        raise _cannot_be_replaced(known, "another topic, or another key", place)
+    if known.value_format != source.value_format or known.window != source.window:
+        raise _cannot_be_replaced(known, "another format, or other windows", place)
+    if not known.value_format.startswith("sql_json") and not _same(known.values, source.values):
+        raise _cannot_be_replaced(known, "other columns, which only JSON tells apart by name", place)
+    readers = [query for query in books.readers(known) if query not in (known.query, known.table_of)]
+    for column in known.values:
+        now = source.column(column.name)
+        if now is not None and now.type != column.type:
+            change = f"{quoted(column.name)} as {type_name(now.type)} instead of {type_name(column.type)}"
+            raise _cannot_be_replaced(known, change, place)
+        if (now is None or now.is_key) and readers:
+            raise _cannot_be_replaced(known, f"no {quoted(column.name)}, which {', '.join(readers)} may read", place)
+
+
+def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool:
+    return [(column.name, column.type) for column in before] == [(column.name, column.type) for column in after]
+
+
+def _cannot_be_replaced(source: Source, change: str, place: Place) -> Refused:
+    hint = f"choose another name, or DROP {source.kind} {quoted(source.name)}; and create it again"
+    return Refused(
+        f"the query of {quoted(source.name)} cannot be replaced by one with {change}", hint=hint, place=place
+    )
+
+
+def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) -> None:
+    """Raise where the state that is there, or that of `old`, does not fit."""
+    changes = changes_of(new.topology, broker)
+    if not changes and old is not None and not old.broken:
+        shapes = [shape_of(wanted.topology, infer(wanted.topology)) for wanted in (old, new)]
+        changes = compare(shapes[0], shapes[1])
+    misfits = [change for change in changes if not change.fits]
+    if misfits:
+        reasons = "; ".join(f"{change.step}: {change.what}" for change in misfits)
+        kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
+        hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
+        raise Refused(f"the state of query {new.query_id} does not fit: {reasons}", hint=hint, place=place)

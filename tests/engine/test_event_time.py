@@ -1,0 +1,28 @@
+"""Times that cannot be read are told with what was there."""
+
+from __future__ import annotations
+
+import pytest
+
+from sql.in_process_sql import InProcessSql
+
+SCRIPT = """
+CREATE STREAM a (k VARCHAR KEY, t VARCHAR) WITH (KAFKA_TOPIC = 'a', VALUE_FORMAT = 'JSON', {with_});
+CREATE STREAM b AS SELECT k, t FROM a;
+"""
+PATTERN = "TIMESTAMP = 't', TIMESTAMP_FORMAT = 'yyyy-MM-dd'"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"t": "yesterday"}, "cannot read a time from 'yesterday', as column T by 'yyyy-MM-dd' wants it"),
+        ({}, "cannot read a time from nothing, as column T by 'yyyy-MM-dd' wants it"),
+    ],
+)
+def test_a_letter_says_which_text_is_no_time(value: dict[str, str], told: str) -> None:
+    with InProcessSql(SCRIPT.format(with_=PATTERN)) as driver:
+        driver.send("a", value, "x", timestamp=1)
+        driver.run()
+        (letter,) = driver.dead_letters()
+        assert (letter.reason, letter.error) == ("timestamp", told)

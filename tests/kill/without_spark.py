@@ -1,0 +1,41 @@
+"""`orders_program` with its batches in one process, and no Spark. Log, ledger, cells and sinks are as they always are,
+and so is every step that makes something durable; whoever is killed there is back in two seconds."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from potok.engine.batch import BatchRunner
+from potok.engine.clock import windowed_steps
+from potok.engine.planner import Planner
+from potok.engine.prepare import prepare
+from potok.log.open import open_broker
+from potok.settings import Settings
+from tests.kernels.in_process import LocalContext
+from tests.kill.orders_program import build
+
+
+def main(url: str, batch: int, prefix: str) -> None:
+    settings = Settings(broker=url, shards=2)
+    broker = open_broker(url, settings)
+    prepared = prepare(build(prefix), broker, settings)
+    plan, ledger = prepared.plan, prepared.ledger
+    context: Any = LocalContext()
+    parts = plan, ledger, prepared.directory, prepared.pulse
+    runner = BatchRunner(context, broker, *parts, context.defaultParallelism, prepared.state)
+    # Several tasks for each batch, with a shuffle between them.
+    runner.small_batch = -1
+    topics = plan.topology.source_topics
+    ends, steps = broker.end_offsets_of(topics), windowed_steps(plan.topology)
+    planner = Planner(broker, plan.topology.name, topics, steps, settings.idle_after_ms, batch, ends)
+    while (following := planner.next()) != ledger.entry.offsets:
+        runner.run(following)
+    ledger.end_epoch({})
+    runner.close()
+    prepared.release()
+    broker.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")

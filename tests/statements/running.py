@@ -1,0 +1,55 @@
+"""A catalogue whose queries are members of a shared query that the test drives by hand; only Spark is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engine.shared.by_hand import ByHand
+from potok.engine.shared.shared_query import SharedQuery
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.settings import Settings
+from potok.statements.database import Database
+from potok.statements.results import Done, Rows
+from potok.statements.session import SqlSession
+
+
+class Running(Database):
+    """Runs its queries, or leaves that to another one over the same directory."""
+
+    def __init__(self, directory: Path, *, runs: bool = True) -> None:
+        self._directory = directory
+        self.begun: list[ByHand] = []
+        super().__init__(EmbeddedBroker.shared(directory), Settings(broker=f"file:{directory}", shards=2), runs=runs)
+        self.session = SqlSession(self)
+
+    def _shared_query(self) -> SharedQuery:
+        self.begun.append(ByHand(self._directory, "sql"))
+        return self.begun[-1]
+
+    def _supervise(self) -> None:
+        """The test calls `tend`."""
+
+    def do(self, text: str) -> Done:
+        result = self.session.execute(text)[-1].result
+        assert isinstance(result, Done)
+        return result
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        result = self.session.execute(text)[-1].result
+        assert isinstance(result, Rows)
+        return sorted(result.rows)
+
+    def run(self) -> None:
+        """Let the queries take in what is there."""
+        self.begun[-1].settle()
+
+    def states(self) -> dict[str, str]:
+        return {query.query_id: query.state for query in self.queries()}
+
+    def kill(self) -> None:
+        """Let go of the locks, as the end of a process does, and close nothing."""
+        for shared in self.begun:
+            for member in shared._members.values():
+                member.prepared.release()
+            shared._lock.release()

@@ -23,6 +23,8 @@ def event_time(timestamps: Timestamps, key: Any, value: Any, read: Input) -> int
     try:
         return _to_ms(call(timestamps.function, key, value), timestamps.format)
     except Exception as error:
+        if read.value is None:
+            return read.timestamp_ms
         raise Unreadable(str(error)) from error
 
 

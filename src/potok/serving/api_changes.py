@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from potok.engine.processing_log import make_log
 from potok.errors import PotokError
 from potok.serving.api_tables import answer
 from potok.serving.errors import NoChanges, TooSlow
@@ -23,6 +24,7 @@ from potok.serving.site import Site, site_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.table_reads import source_named
 from potok.serving.tokens import READ
+from potok.statements.processing_log import LOG_STREAM
 
 router = APIRouter(tags=["changes"])
 
@@ -96,6 +98,8 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
         source = source_named(database.catalog, name, is_table=is_table)
         if not source.topic:
             raise NoChanges(source.name)
+        if source is LOG_STREAM:
+            make_log(database.broker)
         return Feed(database, source, places_of(database, source, last_id, begin))
 
     site.pushes.reserve()

@@ -92,7 +92,8 @@ class Keys:
 
 def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
     """A stream or table by the name in a path: as it stands there, in upper case, or as a program calls it."""
-    found = catalog.sources.get(name) or catalog.sources.get(name.upper()) or _of_program(catalog, name)
+    known_as = catalog.sources.get(name) or catalog.sources.get(name.upper())
+    found = known_as or catalog.built_in.get(name.upper()) or _of_program(catalog, name)
     kind = "table" if is_table else "stream"
     if found is None:
         known = [source.name for source in catalog.sources.values() if source.is_table == is_table]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from potok.engine.lock import QueryLock
+
 SCRIPT = """
 CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
   WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');
@@ -31,6 +33,16 @@ def test_a_script_with_a_query_that_keeps_running_is_refused(potok, tmp_path: Pa
     assert refused.code == 1
     assert "nobody would see what this gives" in refused.err
     assert "init.sql:2:1" in refused.err
+
+
+def test_the_queries_of_a_log_are_run_by_one_server(potok, tmp_path: Path) -> None:
+    lock = QueryLock(tmp_path / "data" / "shared" / "sql", "sql")
+    try:
+        refused = potok("serve", "--port", "0", "--broker", str(tmp_path / "data"))
+    finally:
+        lock.release()
+    assert (refused.code, "another process runs the queries" in refused.err) == (1, True)
+    assert "potok sql --server" in refused.err
 
 
 def test_tokens_that_cannot_be_read_are_an_error(potok) -> None:

@@ -201,6 +201,17 @@ def test_a_table_whose_query_has_not_begun_is_empty_with_a_warning(play: Play) -
     assert "has not begun" in result.warnings[0]
 
 
+def test_a_table_that_nobody_keeps_current_says_so(orders: Play) -> None:
+    current = orders.do("SELECT * FROM totals;")
+    assert isinstance(current, Rows) and not current.warnings
+    orders.do("INSERT INTO orders (id, user_id, amount) VALUES ('late', 'u1', 1.0);")
+    orders.leave("CTAS_TOTALS")
+    behind = orders.do("SELECT * FROM totals;")
+    assert isinstance(behind, Rows)
+    (told,) = behind.warnings
+    assert told.endswith("is not running, and 1 record behind: potok serve runs it")
+
+
 def test_the_same_statement_means_something_else_once_the_catalogue_has_changed(orders: Play) -> None:
     text = "SELECT * FROM totals WHERE user_id = 'u1';"
     assert orders.rows(text) == [("u1", 3, 16.5)]

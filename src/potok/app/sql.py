@@ -100,7 +100,8 @@ class AppDatabase(Database):
         """State is found by it, so it does not depend on what else the program defines, where it can be helped."""
         if isinstance(statement, ast.CreateAs | ast.CreateSource):
             return f"{self._app.id}.{sql_name(statement.name).lower()}"
-        given = dict(statement.properties).get("QUERY_ID") if isinstance(statement, ast.InsertSelect) else None
+        properties = statement.properties if isinstance(statement, ast.InsertSelect) else ()
+        given = next((given.value for given in properties if given.name == "QUERY_ID"), None)
         name = given if isinstance(given, str) else f"insert-{number}"
         return f"{self._app.id}.{name.lower()}" if isinstance(statement, ast.InsertSelect) else ""
 

@@ -54,11 +54,14 @@ def serve(
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
     from potok.cli.program import load_functions
+    from potok.log.kafka.options import masked_url
     from potok.log.open import open_broker
     from potok.serving.limits import Limits
     from potok.serving.server import Server
     from potok.serving.tokens import Tokens
     from potok.statements.database import Database
+    from potok.statements.elsewhere import run_elsewhere
+    from potok.statements.errors import ServedElsewhere
 
     settings = settings_of(context, broker, state=state)
     limits = Limits(body_bytes=max_body, rows=max_rows, seconds=max_seconds, push_queries=max_push_queries)
@@ -67,6 +70,8 @@ def serve(
     with Interruption() as interruption, contextlib.ExitStack() as stack:
         log = open_broker(settings.broker, settings)
         stack.callback(log.close)
+        if run_elsewhere(log):
+            raise ServedElsewhere(masked_url(settings.broker))
         database = stack.enter_context(Database(log, settings))
         server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
         stack.callback(server.stop)
@@ -116,7 +121,7 @@ def _tell(server: Server, database: Database, *, as_json: bool) -> None:
 
 def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
     """Until somebody stops it. Tables are served while Spark starts; raises why queries cannot run at all."""
-    from potok.cli.prompt.here import in_background
+    from potok.cli.prompt.background import in_background
 
     starting: Future[None] | None = in_background(database.start)
     while not interruption.asked.wait(LOOK_S) and not server.wait(0):

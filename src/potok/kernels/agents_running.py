@@ -12,6 +12,7 @@ from potok.topology.processor import Position
 
 if TYPE_CHECKING:
     from potok.kernels.agents_tables import Entry, OpenTable
+    from potok.kernels.agents_watched import Watched
 
 NO_RECORD = -1
 """The turn of what happens without a record, such as the close of a window."""
@@ -59,6 +60,8 @@ class Running:
         """What was put into channels in this turn."""
         self.held: list[Callable[[], None]] = []
         """What ends with the turn, to be told so."""
+        self.watched: list[Watched] = []
+        """Values that were handed out in this turn, and may not be changed in place."""
         self.turn = NO_RECORD
         self.record = NO_RECORD
         self.timestamp = self.stream_time = 0
@@ -103,6 +106,7 @@ class Running:
         """Begin to remember what is done; returns how much was sent before."""
         self.turn += 1
         self.undo = []
+        self.watched.clear()
         if self.held:
             self.let_go()
         return len(self.sent)
@@ -119,6 +123,7 @@ class Running:
         for entry, value, time, changed in reversed(self.undo):
             entry.value, entry.time, entry.changed = value, time, changed
         self.undo = []
+        self.watched.clear()
         if self.held:
             self.let_go()
 

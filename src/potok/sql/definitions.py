@@ -58,33 +58,41 @@ Value = bool | int | Decimal | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A WITH clause, checked."""
+    """A WITH clause, checked. `place` is that of its statement."""
 
-    given: Mapping[str, Value]
+    given: Mapping[str, ast.Property]
     place: Place
 
     @classmethod
     def of(cls, properties: ast.Properties, place: Place, allowed: Sequence[str] = KEYS) -> Options:
-        given: dict[str, Value] = {}
-        for name, value in properties:
+        given: dict[str, ast.Property] = {}
+        for found in properties:
+            name = found.name
             if name not in allowed:
                 hint = closest(name, allowed) or f"the keys are {', '.join(allowed)}"
-                raise Refused(f"WITH has no {name}", hint=hint, place=place)
+                raise Refused(f"WITH has no {name}", hint=hint, place=found.at)
             if name in given:
-                raise Refused(f"{name} is there twice", hint="leave one of them out", place=place)
-            given[name] = value
+                raise Refused(f"{name} is there twice", hint="leave one of them out", place=found.at)
+            given[name] = found
         return cls(given, place)
 
+    def at(self, *names: str) -> Place:
+        """Where the value of the first of these stands that is given; else the place of the statement."""
+        return next((self.given[name].value_at for name in names if name in self.given), self.place)
+
+    def _value(self, name: str) -> Value:
+        return self.given[name].value if name in self.given else None
+
     def text(self, name: str) -> str:
-        value = self.given.get(name)
+        value = self._value(name)
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise Refused(f"{name} is a text", hint=f"write {name} = '{value}'", place=self.place)
+            raise Refused(f"{name} is a text", hint=f"write {name} = '{value}'", place=self.at(name))
         return value
 
     def count(self, name: str, least: int = 1) -> int | None:
-        value = self.given.get(name)
+        value = self._value(name)
         if value is None:
             return None
         try:
@@ -93,43 +101,52 @@ class Options:
             number = least - 1
         if isinstance(value, bool) or number < least:
             raise Refused(
-                f"{name} is a number from {least} on, not {value!r}", hint=f"write {name} = 4", place=self.place
+                f"{name} is a number from {least} on, not {value!r}", hint=f"write {name} = 4", place=self.at(name)
             )
         return number
 
     def flag(self, name: str) -> bool | None:
-        value = self.given.get(name)
+        value = self._value(name)
         if isinstance(value, str) and value.upper() in ("TRUE", "FALSE"):
             return value.upper() == "TRUE"
         if value is not None and not isinstance(value, bool):
-            raise Refused(f"{name} is true or false", hint=f"write {name} = false", place=self.place)
+            raise Refused(f"{name} is true or false", hint=f"write {name} = false", place=self.at(name))
         return value
 
     def format(self, side: str, default: str) -> str:
         """The name of the format of `KEY` or `VALUE`, with its options."""
+        place = self.format_at(side)
         chosen = (self.text(f"{side}_FORMAT") or self.text("FORMAT") or default).upper()
         if self.text("FORMAT") and self.text(f"{side}_FORMAT"):
             hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
-            raise Refused(f"FORMAT and {side}_FORMAT exclude each other", hint=hint, place=self.place)
+            raise Refused(
+                f"FORMAT and {side}_FORMAT exclude each other", hint=hint, place=self.given[f"{side}_FORMAT"].at
+            )
         if chosen in _WITH_REGISTRY:
             hint = f"write {chosen.split('_')[0]}: the columns of the statement are the schema"
-            raise Refused(f"{chosen} needs a schema registry", hint=hint, place=self.place)
+            raise Refused(f"{chosen} needs a schema registry", hint=hint, place=place)
         if chosen not in FORMATS:
             hint = closest(chosen, FORMATS) or f"the formats are {', '.join(FORMATS)}"
-            raise Refused(f"there is no format {chosen}", hint=hint, place=self.place)
+            raise Refused(f"there is no format {chosen}", hint=hint, place=place)
         delimiter = self.text(f"{side}_DELIMITER")
         if delimiter and chosen != "DELIMITED":
             hint = f"leave it out, or write {side}_FORMAT = 'DELIMITED'"
-            raise Refused(f"{side}_DELIMITER is for DELIMITED, not {chosen}", hint=hint, place=self.place)
+            at = self.given[f"{side}_DELIMITER"].at
+            raise Refused(f"{side}_DELIMITER is for DELIMITED, not {chosen}", hint=hint, place=at)
         name = FORMATS[chosen]
         return self._delimited(name, side, delimiter) if delimiter else name
+
+    def format_at(self, side: str) -> Place:
+        """Where the format of `KEY` or `VALUE` is named."""
+        return self.at(f"{side}_FORMAT", "FORMAT")
 
     def _delimited(self, name: str, side: str, delimiter: str) -> str:
         named = f"{name};delimiter={delimiter}"
         try:
             format_named(named)
         except SchemaError as error:
-            raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=self.place) from error
+            place = self.at(f"{side}_DELIMITER")
+            raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=place) from error
         return named
 
     def topic(self, otherwise: str) -> str:
@@ -139,14 +156,14 @@ class Options:
             check_topic_name(name)
         except InvalidName as error:
             hint = error.hint if self.text("KAFKA_TOPIC") else f"add WITH (KAFKA_TOPIC = '...'): {error.hint}"
-            raise Refused(error.message, hint=hint, place=self.place) from error
+            raise Refused(error.message, hint=hint, place=self.at("KAFKA_TOPIC")) from error
         return name
 
     def cleanup_policy(self) -> str:
         given = self.text("CLEANUP_POLICY").lower()
         if given and given not in CLEANUP_POLICIES:
             hint = f"write {', '.join(repr(policy) for policy in CLEANUP_POLICIES)}"
-            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, place=self.place)
+            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, place=self.at("CLEANUP_POLICY"))
         return given
 
     def unwrapped(self, format_: str, columns: Sequence[SourceColumn]) -> str:
@@ -156,7 +173,8 @@ class Options:
             return format_
         if len(columns) != 1:
             hint = "leave it out: values of several columns are always wrapped"
-            raise Refused("WRAP_SINGLE_VALUE is for values of one column", hint=hint, place=self.place)
+            place = self.given["WRAP_SINGLE_VALUE"].at
+            raise Refused("WRAP_SINGLE_VALUE is for values of one column", hint=hint, place=place)
         return format_ if wrap else f"{format_};wrap=false"
 
     def window(self) -> WindowShape | None:
@@ -164,16 +182,16 @@ class Options:
         size = self.text("WINDOW_SIZE")
         if not kind:
             if size:
-                raise Refused("WINDOW_SIZE needs WINDOW_TYPE", hint="write WINDOW_TYPE = 'TUMBLING'", place=self.place)
+                place = self.given["WINDOW_SIZE"].at
+                raise Refused("WINDOW_SIZE needs WINDOW_TYPE", hint="write WINDOW_TYPE = 'TUMBLING'", place=place)
             return None
         if kind not in ("TUMBLING", "HOPPING", "SESSION"):
             hint = "write WINDOW_TYPE = 'TUMBLING', 'HOPPING' or 'SESSION'"
-            raise Refused(f"there are no {kind} windows", hint=hint, place=self.place)
+            raise Refused(f"there are no {kind} windows", hint=hint, place=self.at("WINDOW_TYPE"))
         if (kind == "SESSION") == bool(size):
             hint = "sessions have no size" if size else "write WINDOW_SIZE = '1 HOUR'"
-            raise Refused(
-                f"WINDOW_SIZE {'is not for' if size else 'is missing for'} {kind}", hint=hint, place=self.place
-            )
+            place = self.given["WINDOW_SIZE"].at if size else self.at("WINDOW_TYPE")
+            raise Refused(f"WINDOW_SIZE {'is not for' if size else 'is missing for'} {kind}", hint=hint, place=place)
         return WindowShape(kind, self._duration("WINDOW_SIZE", size) if size else None)
 
     def history(self, statement: ast.CreateSource) -> int | None:
@@ -183,14 +201,14 @@ class Options:
             return None
         if not statement.is_table or not statement.read_only:
             hint = "write CREATE SOURCE TABLE ... WITH (HISTORY = '7 DAYS')"
-            raise Refused("HISTORY is for tables whose rows are kept", hint=hint, place=self.place)
+            raise Refused("HISTORY is for tables whose rows are kept", hint=hint, place=self.given["HISTORY"].at)
         return self._duration("HISTORY", text)
 
     def _duration(self, name: str, text: str) -> int:
         try:
             return to_ms(text.lower())
         except NotADuration as error:
-            raise Refused(f"{name} is a duration, not {text!r}", hint="write '1 HOUR'", place=self.place) from error
+            raise Refused(f"{name} is a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)) from error
 
 
 def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceColumn, ...]:
@@ -247,7 +265,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str) -> Source:
     values = tuple(column for column in columns if not column.is_key and column.header is None)
     value_format = options.unwrapped(options.format("VALUE", "JSON"), values)
     key_format = key_format_of(options, keys, "KAFKA")
-    check_format(value_format, values, options.place, "VALUE")
+    check_format(value_format, values, options.format_at("VALUE"), "VALUE")
     return Source(
         statement.name,
         statement.is_table,
@@ -275,7 +293,7 @@ def key_format_of(options: Options, keys: Sequence[SourceColumn], default: str) 
     format_ = options.format("KEY", default if keys else "NONE")
     if not keys:
         return "none"
-    check_format(format_, keys, options.place, "KEY")
+    check_format(format_, keys, options.format_at("KEY"), "KEY")
     return format_
 
 
@@ -304,18 +322,19 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
     name = options.text("TIMESTAMP")
     if not name:
         return ""
+    place = options.at("TIMESTAMP")
     folded = name.strip("`") if name.startswith("`") else name.upper()
     column = next((column for column in columns if column.name == folded), None)
     if column is None:
         hint = closest(folded, [c.name for c in columns]) or f"the columns are {', '.join(c.name for c in columns)}"
-        raise Refused(f"TIMESTAMP names no column: {name}", hint=hint, place=options.place)
+        raise Refused(f"TIMESTAMP names no column: {name}", hint=hint, place=place)
     text = options.text("TIMESTAMP_FORMAT")
     if column.type == VARCHAR and not text:
         hint = "add TIMESTAMP_FORMAT = 'yyyy-MM-dd''T''HH:mm:ss'"
-        raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, place=options.place)
+        raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, place=place)
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
-        raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=options.place)
+        raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=place)
     if text:
         _check_pattern(text, options)
     return column.name
@@ -326,4 +345,5 @@ def _check_pattern(text: str, options: Options) -> None:
         pattern_of(text)
     except BadPattern as error:
         hint = "write a pattern of Java's: 'yyyy-MM-dd HH:mm:ss'"
-        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, place=options.place) from error
+        place = options.at("TIMESTAMP_FORMAT")
+        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, place=place) from error

@@ -51,6 +51,15 @@ def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
     return ("PAUSED" if wanted.paused else "STOPPED"), ""
 
 
+def left_behind(broker: Broker, wanted: Wanted) -> int:
+    """How many records wait for a query that nobody runs; 0 if somebody does."""
+    if state_elsewhere(broker, wanted)[0] in ("RUNNING", "PAUSED"):
+        return 0
+    entry = read_entry(broker, wanted.query_id)
+    ends = broker.end_offsets_of([topic for topic in wanted.topology.source_topics if broker.has_topic(topic)])
+    return entry.offsets.pending(ends) if entry is not None else sum(sum(parts.values()) for parts in ends.values())
+
+
 def behind_elsewhere(broker: Broker, queries: Iterable[Wanted], *, unbegun: bool) -> set[str]:
     """The queries that have records left to read, by what they leave in the log. Those that rest or have failed are not
     waited for. Ledgers are looked at before the ends, which their output may have moved.

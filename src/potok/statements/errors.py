@@ -24,6 +24,16 @@ class StillThere(QueryError):
         )
 
 
+class ServedElsewhere(QueryError):
+    """A second process that would run the queries of one catalogue."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"another process runs the queries of {place} already",
+            hint="use that one: potok sql --server URL; or stop it first, or name another log with --broker",
+        )
+
+
 class NotRunningHere(QueryError):
     """A query is asked for where none are run."""
 

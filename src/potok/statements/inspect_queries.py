@@ -38,7 +38,14 @@ def show_queries(database: Database, *, extended: bool) -> Rows:
 
 
 def _plain(query: QueryInfo) -> Row:
-    return (query.query_id, "PERSISTENT", query.state, query.source, ", ".join(query.writes), query.text)
+    return (
+        query.query_id,
+        "PERSISTENT",
+        query.state,
+        query.source,
+        ", ".join(query.writes),
+        " ".join(query.text.split()),
+    )
 
 
 def _more(database: Database, query: QueryInfo) -> Row:

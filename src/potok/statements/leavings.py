@@ -57,7 +57,7 @@ def named_by(statement: ast.Statement) -> set[str]:
     """The names that a statement gives: they must not be those of something that is still to be removed."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.InsertSelect):
         return set()
-    given = {name: str(value) for name, value in statement.properties}
+    given = {given.name: str(given.value) for given in statement.properties}
     if isinstance(statement, ast.InsertSelect):
         return {given.get("QUERY_ID", "").upper()}
     return {given.get("KAFKA_TOPIC", statement.name)}

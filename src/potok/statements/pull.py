@@ -20,6 +20,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
 from potok.statements.database import Database
+from potok.statements.elsewhere import left_behind
 from potok.statements.frames import Frame, python_rows, stacked
 from potok.statements.patience import check_time
 from potok.statements.prepared import Prepared, prepared_for
@@ -67,7 +68,8 @@ class _Pull:
     def __init__(
         self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, *, scans: bool
     ) -> None:
-        self._broker, self._prepared, self._plan, self._context = database.broker, prepared, plan, context
+        self._database, self._broker = database, database.broker
+        self._prepared, self._plan, self._context = prepared, plan, context
         self._scans = scans
         self.warnings: list[str] = []
 
@@ -89,6 +91,7 @@ class _Pull:
         ends: Ends = self._broker.end_offsets_of(topics) if topics else {}
         tables = [relation for relation in self._plan.relations if relation.source.is_table]
         queries = [name for name in dict.fromkeys(r.source.table_of for r in tables) if self._has_begun(name)]
+        self._warn_of_stale(queries)
         looks = [partial(committed, self._broker, name) for name in queries]
         if not looks:
             return self._rows({}, ends)
@@ -99,6 +102,17 @@ class _Pull:
             return True
         self.warnings.append(f"query {query} has not begun: its table has no rows yet")
         return False
+
+    def _warn_of_stale(self, queries: Sequence[str]) -> None:
+        """Where this process runs no queries, perhaps nobody does."""
+        if self._database.shared is not None:
+            return
+        known = self._database.books().queries
+        for name in queries:
+            behind = left_behind(self._broker, known[name]) if name in known else 0
+            if behind:
+                records = "1 record" if behind == 1 else f"{behind} records"
+                self.warnings.append(f"query {name} is not running, and {records} behind: potok serve runs it")
 
     def _rows(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
         """May run more than once, where the tables moved on meanwhile."""

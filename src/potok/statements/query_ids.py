@@ -23,9 +23,9 @@ def query_id_for(statement: ast.Statement, sequence: int, books: Books, broker: 
         if known:
             return known
     if isinstance(statement, ast.InsertSelect):
-        given = dict(statement.properties).get("QUERY_ID")
-        if given is not None:
-            return _given(str(given).upper(), books, broker, statement.at)
+        given = next((given for given in statement.properties if given.name == "QUERY_ID"), None)
+        if given is not None and given.value is not None:
+            return _given(str(given.value).upper(), books, broker, given.value_at)
     prefix = prefix_of(statement)
     if not prefix:
         return ""

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from potok.cli.prompt import here as heres
-from potok.cli.prompt.here import Here, in_background
+from potok.cli.prompt.background import in_background
+from potok.cli.prompt.here import Here
 from potok.engine.lock import QueryLock
 from potok.settings import Settings
 from potok.sql.errors import UnknownName

@@ -90,9 +90,14 @@ expressions = st.recursive(
 )
 
 properties = st.lists(
-    st.tuples(st.sampled_from(("KAFKA_TOPIC", "PARTITIONS", "A.B", "TABLE")), constants),
+    node(
+        ast.Property,
+        st.sampled_from(("KAFKA_TOPIC", "PARTITIONS", "A.B", "TABLE")),
+        constants,
+        value_at=st.just(AT),
+    ),
     max_size=3,
-    unique_by=lambda pair: pair[0],
+    unique_by=lambda given: given.name,
 ).map(tuple)
 
 relations = node(ast.Relation, names, st.just("") | names, none | expressions)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from potok.cli.output import console, counted, note
+from potok.cli.prompt.background import in_background
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.errors import PotokError
 from potok.log.kafka.options import masked_url
@@ -130,22 +130,6 @@ def columns_of(source: Source) -> dict[str, pa.DataType]:
     if source.window is not None:
         found |= dict.fromkeys(WINDOW_BOUNDS, BIGINT)
     return found | PSEUDO
-
-
-def in_background(work: Callable[[], T]) -> Future[T]:
-    """The result of a function that runs in a thread which nobody has to wait for."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except InvalidStateError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever asks for the result
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="potok-prompt", daemon=True).start()
-    return future
 
 
 def _look(work: Future[T], seconds: float) -> None:

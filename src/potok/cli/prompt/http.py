@@ -99,6 +99,8 @@ def _port(url: str, port: int | None) -> int:
 
 def _refusal(status: int, body: bytes) -> PotokError:
     """Our own form of an error, or the one that ksqlDB has."""
+    if status == http.client.UNAUTHORIZED:
+        return ServerRefused("this server answers only with a token", hint="give it with --token, or in POTOK_TOKEN")
     try:
         told = json.loads(body)
     except ValueError:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.cli.output import counted
-from potok.cli.prompt.here import in_background
+from potok.cli.prompt.background import in_background
 from potok.cli.prompt.http import Http, StatementRefused
 from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target

@@ -149,7 +149,7 @@ def _result(
     value_format = value_format or first.value_format.removesuffix(";wrap=false")
     value_format = options.unwrapped(value_format, values)
     key_format = key_format_of(options, keys, _SQL_NAMES.get(first.key_format.partition(";")[0], "JSON"))
-    check_format(value_format, values, options.place, "VALUE")
+    check_format(value_format, values, options.format_at("VALUE"), "VALUE")
     return Source(
         statement.name,
         statement.is_table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import CONSTANTS, expression, number
@@ -111,21 +113,24 @@ def _column(cursor: Cursor) -> ast.ColumnDefinition:
 def properties(cursor: Cursor) -> ast.Properties:
     """What follows WITH."""
     cursor.expect_symbol("(")
-    found: list[tuple[str, object]] = []
+    found: list[ast.Property] = []
     while True:
         token = cursor.peek()
         name = cursor.take().value if token.kind is Kind.STRING else cursor.name("the name of a property")
-        if any(name.upper() == other for other, _ in found):
+        if any(name.upper() == other.name for other in found):
             raise cursor.mistake(f"{name.upper()} is given twice", token, hint="leave one of them out")
         cursor.expect_symbol("=")
-        found.append((name.upper(), _constant(cursor)))
+        first = cursor.peek()
+        value = _constant(cursor)
+        place = cursor.source.place(token.start, token.end)
+        found.append(ast.Property(name.upper(), value, at=place, value_at=cursor.since(first)))
         if not cursor.accept_symbol(","):
             break
     cursor.expect_symbol(")")
-    return tuple(found)  # type: ignore[arg-type]
+    return tuple(found)
 
 
-def _constant(cursor: Cursor) -> object:
+def _constant(cursor: Cursor) -> bool | int | Decimal | float | str | None:
     token = cursor.peek()
     if token.kind is Kind.STRING:
         return cursor.take().value

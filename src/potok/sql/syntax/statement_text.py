@@ -83,7 +83,7 @@ def _column(column: ast.ColumnDefinition) -> str:
 def _with(properties: ast.Properties) -> str:
     if not properties:
         return ""
-    return f"WITH ({', '.join(f'{quoted(name)} = {show_constant(value)}' for name, value in properties)})"
+    return f"WITH ({', '.join(f'{quoted(given.name)} = {show_constant(given.value)}' for given in properties)})"
 
 
 def show_query(query: ast.Select) -> str:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from potok.sql.errors import Place
 from potok.sql.syntax.ast.expressions import Expression, Node, TypeName
 from potok.sql.syntax.ast.queries import Select
 
-Properties = tuple[tuple[str, "bool | int | Decimal | float | str | None"], ...]
-"""What stands in WITH (...), names in upper case."""
+
+@dataclass(frozen=True, slots=True)
+class Property(Node):
+    """One of what stands in WITH (...): `at` is the place of its name, which is in upper case."""
+
+    name: str
+    value: bool | int | Decimal | float | str | None
+    value_at: Place = field(compare=False, kw_only=True)
+
+
+Properties = tuple[Property, ...]
 
 
 @dataclass(frozen=True, slots=True)

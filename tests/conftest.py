@@ -27,7 +27,8 @@ SLOW = ("kafka", "spark", "kill", "browser")
 """Marks, in the order in which their tests run, after all the others."""
 
 LONGEST = ("spark", "kill", "kafka", "browser")
-"""The order among several workers, before all the others: those are small, and let the workers end at one time."""
+"""The order among several workers, after all the others: the largest groups first, so that the workers end at one time.
+Those of the browser come last: its driver leaves an event loop running in the thread of the tests."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -97,7 +98,7 @@ def _turn(item: pytest.Item) -> int:
 
 
 def _turn_of_many(item: pytest.Item) -> int:
-    return (*LONGEST, "").index(_slowest(item))
+    return ("", *LONGEST).index(_slowest(item))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -80,7 +80,7 @@ class Plan:
 
 
 def plan_of(agent: Agent) -> Plan:
-    found = used_objects(agent.fun, (Table, WindowedTable, Topic, Channel, Agent), type(agent.app))
+    found = _used(agent)
     tables = [item.table if isinstance(item, WindowedTable) else item for item in (*agent.tables, *found)]
     topics = [*agent.sinks, *agent.sends, *found]
     channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]
@@ -99,6 +99,23 @@ def plan_of(agent: Agent) -> Plan:
         elif isinstance(topic := _topic(agent, chosen), Topic):
             plan.topics = _once([*plan.topics, topic])
     return plan
+
+
+def _used(agent: Agent) -> list[Any]:
+    """What an agent uses: by its own code, by that of its sinks and of who is told of its errors, and by what is
+    called when windows of the tables among that close."""
+    kinds = (Table, WindowedTable, Topic, Channel, Agent)
+    own = [sink for sink in agent.sinks if not isinstance(sink, kinds)]
+    ahead: list[Any] = [agent.fun, *own, agent.on_error, *agent.tables]
+    found: list[Any] = []
+    while ahead:
+        for item in used_objects(ahead.pop(0), kinds, type(agent.app)):
+            if all(item is not other for other in found):
+                found.append(item)
+                table = item.table if isinstance(item, WindowedTable) else item
+                if isinstance(table, Table) and table.on_window_close is not None:
+                    ahead.append(table.on_window_close)
+    return found
 
 
 def _topic(agent: Agent, given: Any) -> Any:

@@ -17,7 +17,8 @@ from potok.app.options import APP, USED
 from potok.app.refused import REFUSED
 from potok.app.signals import Signal
 from potok.app.testing import AgentTest
-from potok.app.windowed import WindowedTable, WindowSet
+from potok.app.window_set import WindowSet
+from potok.app.windowed import WindowedTable
 
 SAME = "the same"
 

@@ -125,7 +125,7 @@ class SeenWindows:
 
     def delta(self, d: Any, event: Any = None) -> Any:
         """The value of the window so long before the one that is meant."""
-        from potok.app.windowed import duration_ms
+        from potok.app.window_set import duration_ms
 
         at = None if event is None else round(event.message.timestamp * 1000)
         if at is None:

@@ -132,7 +132,7 @@ class AgentTest:
         **_: Any,
     ) -> Event:
         """Give a record to the agent, and wait until it is done with it."""
-        running, offset = self._running, self.sent_offset
+        offset = self.sent_offset
         self.sent_offset += 1
         at_ms = _now_ms() if timestamp is None else round(timestamp * SECOND_MS)
         item = self._seen(value)
@@ -140,8 +140,7 @@ class AgentTest:
         event = current_event()
         self._raised = None
         await self._turns.take(self._driven, offset, item)
-        self.posted += running.posted
-        running.posted = []
+        await self._note_posted()
         if self._raised is not None:
             raise self._raised
         self.results.setdefault(offset, item)
@@ -174,7 +173,11 @@ class AgentTest:
     async def _close_windows(self) -> None:
         running = self._running
         closing = CloseWindows(running.stream_time, running.processing_time_ms)
-        await closing.run(running, running.tables.values())
+        await closing.run(running, running.tables.values(), self._note_posted, self.agent.timeout_s)
+
+    async def _note_posted(self, number: int = 0) -> None:
+        self.posted += self._running.posted
+        self._running.posted = []
 
     @property
     def sent(self) -> list[SentInTest]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from potok.app.fields import FieldDescriptor
 from potok.app.outside import SeenWindows
-from potok.app.record import Record
 from potok.app.refused import refuse
 from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.app.values import Thaw
-from potok.duration import to_ms
+from potok.app.window_set import HeldSet, WindowSet, can_be_held, duration_ms, holdable
 from potok.errors import TopologyError
 from potok.kernels import agents_running
 from potok.kernels.agents_values import ABSENT
@@ -28,14 +26,6 @@ if TYPE_CHECKING:
     from potok.dsl.stream import Stream
 
 SECOND_MS = 1000
-
-_put = object.__setattr__
-"""Past `__setattr__`, which goes to the value."""
-
-
-def duration_ms(given: Any) -> int:
-    """A timedelta, a text such as "1 hour", or a number of seconds, as Faust takes it."""
-    return round(given * SECOND_MS) if isinstance(given, int | float) else to_ms(given)
 
 
 class WindowedTable:
@@ -113,7 +103,7 @@ class WindowedTable:
         if type(found) is not OpenWindows:
             return WindowSet(self, key)
         entry = found.held(key)
-        if entry is None or not (_holdable.get(type(entry.value)) or _can_be_held(entry.value)):
+        if entry is None or not (holdable.get(type(entry.value)) or can_be_held(entry.value)):
             return WindowSet(self, key)
         made = _new(HeldSet)
         made._table, made._key, made._entry = self, key, entry
@@ -125,16 +115,18 @@ class WindowedTable:
         held = value._entry if type(value) is HeldSet and value._table is self and value._key == key else None
         if self._kept(key, value, held):
             return
-        if isinstance(value, WindowSet):
-            if value.applied and value.table is self and value.key == key:
-                return
-            value = value._whole()
         found = self.table.open()
         if found is None:
             raise OnlyAgentsWrite(self.name)
         assert isinstance(found, OpenWindows)
-        for start in found.starts(found.instant_ms()):
-            found.put(found.window(key, start, change=True), value)
+        if isinstance(value, WindowSet):
+            if value.table is self and value.key == key and (value.applied or not found.tumbling):
+                # The change has been made, in each window by itself; what was changed in one alone is found out.
+                return
+            value = value._whole()
+        with found.changing(key):
+            for start in found.starts(found.instant_ms()):
+                found.put(found.window(key, start, change=True), value)
 
     def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
         """Put back what was changed in place, where it is from, if that is all that there is to do."""
@@ -151,8 +143,9 @@ class WindowedTable:
 
     def __delitem__(self, key: Any) -> None:
         found = self.open()
-        for start in found.starts(found.instant_ms()):
-            found.put(found.window(key, start, change=True), ABSENT)
+        with found.changing(key):
+            for start in found.starts(found.instant_ms()):
+                found.put(found.window(key, start, change=True), ABSENT)
 
     def __contains__(self, key: Any) -> bool:
         return self.get(key, ABSENT) is not ABSENT
@@ -213,149 +206,7 @@ class WindowedTable:
         return refuse("WindowedTable", name)
 
 
-class WindowSet:
-    """The windows of one key, as of the record at hand. It stands for the value of the newest of them: attributes,
-    items and arithmetic are those of that value."""
-
-    __slots__ = ("__dict__", "_entry", "_key", "_table")
-    applied = False
-
-    def __init__(self, table: WindowedTable, key: Any) -> None:
-        _put(self, "_table", table)
-        _put(self, "_key", key)
-
-    @property
-    def table(self) -> WindowedTable:
-        return self._table  # type: ignore[no-any-return]
-
-    @property
-    def key(self) -> Any:
-        return self._key
-
-    def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
-        """The value of the window that the table is relative to."""
-        if event is not None:
-            return self._at(round(event.message.timestamp * SECOND_MS), default)
-        return self._at(self.table.open().instant_ms(), default)
-
-    def _whole(self) -> Any:
-        """The same for those who change it in place."""
-        return self.table.open().value_now(self.key)
-
-    def current(self, event: Any = None) -> Any:
-        """The value of the window of the record at hand."""
-        at = self.table.open().timestamp_ms if event is None else round(event.message.timestamp * SECOND_MS)
-        return self._at(at)
-
-    def now(self) -> Any:
-        """The value of the window of this moment."""
-        return self._at(self.table.open().processing_time_ms)
-
-    def delta(self, d: Any, event: Any = None) -> Any:
-        """The value of the window so long before the one that the table is relative to."""
-        at = self.table.open().instant_ms() if event is None else round(event.message.timestamp * SECOND_MS)
-        return self._at(at - duration_ms(d))
-
-    def _at(self, at_ms: int, default: Any = NOT_GIVEN) -> Any:
-        found = self.table.open()
-        entry = found.window(self.key, found.newest(at_ms))
-        if default is NOT_GIVEN:
-            return found.default_of(entry, self.key)
-        value = found.value_of(entry)
-        return default if value is ABSENT else value
-
-    def _apply(self, change: Callable[[Any, Any], Any], other: Any) -> WindowSet:
-        found = self.table.open()
-        for start in found.starts(found.instant_ms()):
-            entry = found.window(self.key, start, change=True)
-            found.put(entry, change(found.default_of(entry, self.key), other))
-        return Applied(self.table, self.key)
-
-    def __iadd__(self, other: Any) -> WindowSet:
-        return self._apply(operator.iadd, other)
-
-    def __isub__(self, other: Any) -> WindowSet:
-        return self._apply(operator.isub, other)
-
-    def __imul__(self, other: Any) -> WindowSet:
-        return self._apply(operator.imul, other)
-
-    def __ior__(self, other: Any) -> WindowSet:
-        return self._apply(operator.ior, other)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OWN:
-            raise AttributeError(name)
-        return getattr(self._whole(), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._whole(), name, value)
-
-    def __getitem__(self, item: Any) -> Any:
-        return self._whole()[item]
-
-    def __setitem__(self, item: Any, value: Any) -> None:
-        self._whole()[item] = value
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.value() == (other.value() if isinstance(other, WindowSet) else other))
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __repr__(self) -> str:
-        return f"<WindowSet {self.key!r}: {self.value()!r}>"
-
-
-class HeldSet(WindowSet):
-    """One that has a record in hand until the turn is over: what that is made of is what this is made of, so that
-    nothing stands between its fields and who changes them."""
-
-    __slots__ = ()
-    __setattr__ = object.__setattr__  # type: ignore[assignment]
-
-    def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
-        return self._entry.value if event is None else super().value(event, default=default)
-
-    def _let_go(self) -> None:
-        self.__dict__ = {}
-        self.__class__ = WindowSet  # type: ignore[assignment]
-
-
 _new: Any = object.__new__
-
-
-_OWN = frozenset(dir(WindowSet))
-
-_holdable: dict[type, bool] = {}
-
-
-def _can_be_held(value: Any) -> bool:
-    """Whether a value is a record that is nothing but its fields, none of which is called as something of windows."""
-    kind = type(value)
-    known = _holdable.get(kind)
-    if known is None:
-        known = isinstance(value, Record) and _OWN.isdisjoint(value.__dict__) and _is_plain(kind)
-        _holdable[kind] = known
-    return known
-
-
-def _is_plain(kind: type) -> bool:
-    """Whether to set an attribute of an object is to change its dict and no more."""
-    names = {name for each in kind.__mro__[:-1] for name in vars(each)} - {"__dict__", "__weakref__"}
-    return getattr(kind, "__setattr__", None) is _put and not any(_takes(getattr(kind, name)) for name in names)
-
-
-def _takes(attribute: Any) -> bool:
-    """Whether an attribute of a class does something of its own with what it is set to."""
-    return attribute.fset is not None if isinstance(attribute, property) else hasattr(attribute, "__set__")
-
-
-class Applied(WindowSet):
-    """What `table[key] += 1` puts back: the change has been made, in each window by itself."""
-
-    __slots__ = ()
-    applied = True
 
 
 def _instant_ms(value: Any) -> int:

@@ -6,6 +6,7 @@ from potok.kernels.agents_batch import Batch
 from potok.kernels.agents_closing import CloseWindows
 from potok.kernels.agents_output import changed_rows, sent_chunks
 from potok.kernels.agents_places import Records
+from potok.kernels.agents_rows import NoCopy
 from potok.kernels.agents_running import Running
 from potok.kernels.agents_tables import OpenTable
 from potok.kernels.agents_windows import OpenWindows
@@ -81,12 +82,20 @@ class DriveAgents(Operator):
         closing = CloseWindows(self._clock_ms, self.task.processing_time_ms)
         if not any(records) and not closing.is_due(self._cells.values()):
             return
+        self._settle(self._tried(records, closing))
+
+    def _tried(self, records: list[Records | None], closing: CloseWindows) -> Batch:
         try:
-            batch = Batch(self._opened(), self._crew.agents, records, closing, careful=False)
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=False)
+        except (StateNotData, NoCopy):
+            # Something was changed in place into what is no data; who did it is found by looking after each turn. Or
+            # somebody failed who had touched a row that is too large to be copied each time.
+            pass
+        try:
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=True)
         except StateNotData:
-            # Something was changed in place into what is no data; who did it is found by looking after each turn.
-            batch = Batch(self._opened(), self._crew.agents, records, closing, careful=True)
-        self._settle(batch)
+            # It was none of those who had asked for that row.
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=True, suspicious=True)
 
     def _settle(self, batch: Batch) -> None:
         for table, changes in batch.changes:

@@ -55,7 +55,7 @@ class Taker:
 
 class Batch:
     """`opened` is a crew that has done nothing yet. A batch that is `careful` looks after each turn whether all that
-    was touched is data."""
+    was touched is data; one that is `suspicious`, too, takes all that ever was at hand for touched."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Batch:
         closing: CloseWindows,
         *,
         careful: bool,
+        suspicious: bool = False,
     ) -> None:
         self.records, self.closing = records, closing
         self.running, self._tables = opened
@@ -76,7 +77,7 @@ class Batch:
             for port, revive in agent.part.inputs:
                 if (found := records[port]) is not None:
                     self._takers.setdefault(port, Taker(found)).add(agent, revive)
-        self._turns = turns_of(self.running, self.driven, self._look_at, careful=careful)
+        self._turns = turns_of(self.running, self.driven, self._look_at, careful=careful, suspicious=suspicious)
         agents_running.current = self.running
         try:
             run_now(self._run())
@@ -92,11 +93,33 @@ class Batch:
     async def _run(self) -> None:
         try:
             await self._records()
-            await self.closing.run(self.running, self._tables.values())
+            await self._rest()
+            await self.closing.run(self.running, self._tables.values(), self._channels, self._patience())
+            await self._rest()
+            for agent in self.driven:
+                self.closing.take_over(agent.errors)
         finally:
             # Here, for what is left of them belongs to this event loop.
             for agent in self.driven:
                 self._turns.drop(agent)
+
+    def _patience(self) -> float | None:
+        """How long what is done for nobody's record may wait: as long as any agent."""
+        given = [agent.part.timeout_s for agent in self.driven]
+        return None if None in given else max((each for each in given if each is not None), default=None)
+
+    async def _rest(self) -> None:
+        """Wait until all is done, and tell those who hold records back that there are no more; what they put into
+        channels may be held back again."""
+        await self._turns.drain()
+        while holding := [agent for agent in self.driven if agent.hand]:
+            for agent in holding:
+                number = agent.hand[-1]
+                self._look_at(number)
+                await self._turns.take(agent, number, END)
+                agent.hand.clear()
+                await self._channels(number)
+            await self._turns.drain()
 
     async def _records(self) -> None:
         inputs = {port: AheadInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
@@ -107,12 +130,6 @@ class Batch:
                 ahead.learn(self.places)
             for rest in self._turns_of(run):
                 await rest
-        for agent in self.driven:
-            if agent.hand:
-                self._look_at(agent.hand[-1])
-                await self._turns.take(agent, agent.hand[-1], END)
-                await self._channels(self.running.record)
-        await self._turns.drain()
 
     def _turns_of(self, run: Run) -> Iterator[Coroutine[Any, Any, None]]:
         """Give records to those who take them, all in one go; what is left to wait for comes out on the way.
@@ -120,7 +137,7 @@ class Batch:
         For an agent that asks for the next record at once, as almost all do, a turn is no more than is written here.
         """
         taker, running, turns = self._takers[run.port], self.running, self._turns
-        agents, sent, direct = taker.agents, running.sent, turns.direct
+        agents, sent, direct, watched = taker.agents, running.sent, turns.direct, running.watched
         running.chunk = taker.records.chunk
         for number, (row, key, at, stream_time, items) in enumerate(taker.rows(run), run.number):
             running.record, running.row, running.key = number, row, key
@@ -136,12 +153,14 @@ class Batch:
                         running.undo = []
                     if running.held:
                         running.let_go()
+                    if agent.hoisted:
+                        turns.remember_for(agent)
                     before, waits_for, failed = len(sent), WAITING, None
                     try:
                         waits_for = agent.send(item)
                     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
                         failed = error
-                    if waits_for is WAITING and failed is None and not (agent.inlet.holding or agent.hand):
+                    if waits_for is WAITING and failed is None and not (watched or agent.inlet.holding or agent.hand):
                         if not running.posted:
                             continue
                     else:
@@ -153,7 +172,10 @@ class Batch:
                 self._look_at(number)
 
     def _look_at(self, number: int) -> None:
-        """Set what is at hand to a record."""
+        """Set what is at hand to a record, or to a window at its end."""
+        if number < 0:
+            self.closing.look_at(self.running, number)
+            return
         port, row = self.places[number]
         found, running = self.records[port], self.running
         assert found is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import numpy as np
 from potok.kernels.agents_running import NO_RECORD, Running
 from potok.kernels.agents_tables import OpenTable
 from potok.kernels.agents_values import ABSENT
+from potok.kernels.agents_watched import check_watched
 from potok.kernels.agents_windows import Closed, OpenWindows
 from potok.kernels.call import Errors, describe_error
 from potok.kernels.chunk import NO_LANE, Chunk
 
 SECOND_MS = 1000
+
+Deliver = Callable[[int], Awaitable[None]]
 
 
 class CloseWindows:
@@ -23,6 +27,7 @@ class CloseWindows:
 
     def __init__(self, clock_ms: int, processing_time_ms: int) -> None:
         self._clock_ms, self._processing_time_ms = clock_ms, processing_time_ms
+        self._closed: list[tuple[OpenWindows, Closed]] = []
         self._failed: list[tuple[Closed, str]] = []
 
     def is_due(self, tables: Iterable[OpenTable]) -> bool:
@@ -32,28 +37,47 @@ class CloseWindows:
     def _now(self, table: OpenWindows) -> int:
         return self._processing_time_ms if table.part.wall else self._clock_ms
 
-    async def run(self, running: Running, tables: Iterable[OpenTable]) -> None:
-        self._failed = []
-        running.record, running.chunk, running.value = NO_RECORD, None, None
+    async def run(
+        self, running: Running, tables: Iterable[OpenTable], deliver: Deliver, timeout_s: float | None
+    ) -> None:
+        """Close windows. `deliver` gives what was put into channels on the way to who takes it; each window has a
+        number for that, as records have."""
+        self._closed, self._failed = [], []
         for table in tables:
             if isinstance(table, OpenWindows):
                 for closed in table.closing(self._now(table)):
-                    await self._close(running, table, closed)
+                    self._closed.append((table, closed))
+                    number = -len(self._closed)
+                    self.look_at(running, number)
+                    await self._close(running, table, number, timeout_s)
+                    await deliver(number)
 
-    async def _close(self, running: Running, table: OpenWindows, closed: Closed) -> None:
-        sent = running.begin_turn()
+    def look_at(self, running: Running, number: int) -> None:
+        """Set what is at hand to a window."""
+        table, closed = self._closed[-number - 1]
+        running.record, running.chunk, running.value = NO_RECORD, None, None
         running.key, running.timestamp = closed.key, closed.end_ms - 1
         running.stream_time = max(self._now(table), running.timestamp)
+
+    async def _close(self, running: Running, table: OpenWindows, number: int, timeout_s: float | None) -> None:
+        sent, (_, closed) = running.begin_turn(), self._closed[-number - 1]
         if table.part.on_close is not None:
             try:
-                bounds = closed.start_ms / SECOND_MS, closed.end_ms / SECOND_MS
-                told = table.part.on_close((closed.key, bounds), closed.value)
-                if asyncio.iscoroutine(told):
-                    await told
+                async with asyncio.timeout(timeout_s):
+                    bounds = closed.start_ms / SECOND_MS, closed.end_ms / SECOND_MS
+                    told = table.part.on_close((closed.key, bounds), closed.value)
+                    if isawaitable(told):
+                        await told
+                check_watched(running.watched)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 running.take_back(sent)
                 self._failed.append((closed, describe_error(error)))
         table.put(closed.entry, ABSENT)
+
+    def take_over(self, errors: Errors) -> None:
+        """Take the failures of agents that took from a channel what was put there at the end of a window."""
+        for number in sorted((number for number in errors if number < 0), reverse=True):
+            self._failed.append((self._closed[-number - 1][1], errors.pop(number)))
 
     def letters(self) -> tuple[Chunk, Errors] | None:
         """The windows of which somebody did not want to hear, as records that never were in a topic."""

@@ -17,7 +17,7 @@ from typing import Any
 from potok.kernels import agents_running
 from potok.kernels.agents_drive import END, WAITING, Driven, Inlet, Turns
 from potok.kernels.agents_flights import Airspace, Conflict, Flight
-from potok.kernels.agents_running import Running
+from potok.kernels.agents_running import NO_RECORD, Running
 from potok.kernels.call import describe_error
 
 AHEAD = 4
@@ -79,7 +79,7 @@ class ConcurrentTurns(Turns):
         """Wait until all records are done. What was sent then stands in the order of the records."""
         while any([await crowd.drain() for crowd in self._crowds.values()]):
             pass
-        self._running.sent.sort(key=lambda sent: sent[1])
+        self._running.sent.sort(key=lambda sent: (sent[1] == NO_RECORD, sent[1]))
         agents_running.current = self._running
 
     def drop(self, agent: Driven) -> None:
@@ -120,8 +120,7 @@ class ConcurrentTurns(Turns):
                         raise RuntimeError(f'agent "{member.part.name}" ended without asking for a record')
                 if await self._go(member, flight.item, flight, limit):
                     member.coroutine = None
-            if self._careful:
-                self._check()
+            self._check()
         except Conflict:
             raise
         except (Exception, asyncio.CancelledError) as error:
@@ -145,6 +144,7 @@ class ConcurrentTurns(Turns):
             self._space.set_to(flight.number, flight.item)
             await self._tell(member, error)
             self._space.note_changes()
+            flight.posted, self._running.posted = self._running.posted, []
 
     @types.coroutine
     def _go(self, member: Member, got: Any, flight: Flight, limit: asyncio.Timeout) -> Generator[Any, Any, bool]:
@@ -272,8 +272,10 @@ class Crowd:
             member.drop()
 
 
-def turns_of(running: Running, driven: Sequence[Driven], look_at: Callable[[int], Any], *, careful: bool) -> Turns:
+def turns_of(
+    running: Running, driven: Sequence[Driven], look_at: Callable[[int], Any], *, careful: bool, suspicious: bool
+) -> Turns:
     """The turns of a crew, by what its agents ask for."""
     if any(agent.part.concurrency > 1 for agent in driven):
         return ConcurrentTurns(running, driven, look_at, careful=careful)
-    return Turns(running, careful=careful)
+    return Turns(running, careful=careful, suspicious=suspicious)

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import types
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any
 
+from potok.kernels.agents_rows import Entry
 from potok.kernels.agents_running import Running
-from potok.kernels.agents_values import ABSENT, IMMUTABLE
+from potok.kernels.agents_values import SETTLED
+from potok.kernels.agents_watched import check_watched
 from potok.kernels.call import describe_error
 from potok.state.codec import dump_state
 from potok.topology.agents import AgentPart
@@ -28,6 +32,8 @@ END: Any = object()
 """What an agent is given that holds records back, when there are no more in its batch."""
 
 Failure = Exception | asyncio.CancelledError
+
+_logger = logging.getLogger("potok.app")
 
 
 @types.coroutine
@@ -62,6 +68,8 @@ class Driven:
     send: Callable[[Any], Any] | None = None
     hand: list[int] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
+    hoisted: list[Entry] = field(default_factory=list)
+    """The rows that it has looked up before its loop, and may change with any record."""
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,8 +123,11 @@ def _until_waiting(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Gener
 class Turns:
     """Gives records to agents, each at its turn, so that one who fails leaves no trace."""
 
-    def __init__(self, running: Running, *, careful: bool) -> None:
-        self._running, self._careful = running, careful
+    def __init__(self, running: Running, *, careful: bool, suspicious: bool = False) -> None:
+        """`careful` looks after each turn whether all that it touched is data. `suspicious` takes each row that was ever
+        at hand for touched, since agents may keep them in their variables."""
+        self._running, self._careful, self._suspicious = running, careful, suspicious
+        running.copies_all = careful or type(self) is not Turns
         self.direct = not careful and type(self) is Turns
         """Whether nothing needs to be done between two records."""
 
@@ -129,12 +140,22 @@ class Turns:
         try:
             if agent.send is None:
                 await agent.begin()
+                agent.hoisted = [entry for entry, *_ in self._running.undo if type(entry.value) not in SETTLED]
+            self.remember_for(agent)
             assert agent.send is not None
             waits_for = agent.send(item)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
             await self.settle(agent, sent, error=error)
         else:
             await self.settle(agent, sent, waits_for)
+
+    def remember_for(self, agent: Driven) -> None:
+        """Remember what an agent may change without asking for it."""
+        for entry in agent.hoisted:
+            entry.table.value_of(entry)
+        if self._suspicious:
+            for table in self._running.tables.values():
+                table.remember_all()
 
     async def settle(
         self, agent: Driven, sent: int, waits_for: Any = WAITING, error: BaseException | None = None
@@ -145,8 +166,7 @@ class Turns:
                 raise error
             if waits_for is not WAITING:
                 await agent.wait(waits_for)
-            if self._careful:
-                self._check()
+            self._check()
         except StopIteration:
             # It ended, and begins again with the next record.
             agent.coroutine = agent.send = None
@@ -166,11 +186,20 @@ class Turns:
         await self._tell(agent, error)
 
     async def _tell(self, agent: Driven, error: BaseException) -> None:
-        if agent.part.on_error is not None:
-            with contextlib.suppress(Exception):
+        """Tell who wants to know that an agent has failed, in a turn of its own: if that fails too, it leaves no trace
+        but in the log. The record is a dead letter anyway."""
+        if agent.part.on_error is None:
+            return
+        sent = self._running.begin_turn()
+        try:
+            async with asyncio.timeout(agent.part.timeout_s):
                 told = agent.part.on_error(agent.part.name, error)
-                if asyncio.iscoroutine(told):
+                if isawaitable(told):
                     await told
+            self._check()
+        except Exception as failure:  # noqa: BLE001 - the user's function may raise anything
+            self._running.take_back(sent)
+            _logger.error('on_error of agent "%s" has failed: %s', agent.part.name, describe_error(failure))
 
     async def drain(self) -> None:
         """Wait until all records that were given are done, which they are."""
@@ -182,9 +211,14 @@ class Turns:
         self._running.take_back(sent)
 
     def _check(self) -> None:
-        """Raise if something that the record at hand has touched is no data."""
+        """Raise if something was changed in place that may not be; if careful, also if what was touched is no data."""
+        if self._running.watched:
+            check_watched(self._running.watched)
+            self._running.watched.clear()
+        if not self._careful:
+            return
         for entry, *_ in self._running.undo:
-            if type(entry.value) not in IMMUTABLE and entry.value is not ABSENT:
+            if type(entry.value) not in SETTLED:
                 dump_state(entry.table.frozen(entry.value))
 
 

@@ -16,6 +16,7 @@ from potok.kernels import agents_running
 from potok.kernels.agents_drive import END
 from potok.kernels.agents_running import Running, Undo
 from potok.kernels.agents_tables import ABSENT, Entry, OpenTable
+from potok.kernels.agents_watched import Watched
 from potok.kernels.agents_windows import OpenWindows, WindowEntry
 
 Look = Callable[[Any], None]
@@ -55,7 +56,7 @@ class Flight:
         self.begin_again()
 
     def begin_again(self) -> None:
-        self.turn = 0
+        self.turn: int | None = None
         self.at_hand = False
         self.looked_at: dict[Any, int] = {}
         """Entries, and tables of which all rows were asked for, with the number of the last change at that time."""
@@ -63,6 +64,7 @@ class Flight:
         self._sent: list[Any] = []
         self._base = 0
         self.posted: list[tuple[str, Any]] = []
+        self._watched: list[Watched] = []
 
 
 class Airspace:
@@ -100,19 +102,20 @@ class Airspace:
         if any(self._changed.get(what, 0) > at for what, at in flight.looked_at.items()):
             raise Conflict
         running = self._running
-        self._outer = running.turn, running.posted
-        if not flight.turn:
-            self._outer = running.turn + 1, running.posted
-            flight.turn = running.turn + 1
+        if flight.turn is None:
+            running.turn += 1
+            flight.turn = running.turn
+        self._outer = running.turn, running.posted, running.watched
         self.set_to(flight.number, flight.item)
         running.agent, running.turn, running.tables = agent, flight.turn, self._tracked
         running.undo = [self._installed(flight, *undo) for undo in flight._dirty]
-        running.posted = flight.posted
+        running.posted, running.watched = flight.posted, flight._watched
         flight._base = len(running.sent)
         running.sent += flight._sent
         self._flight, flight.at_hand = flight, True
 
     def _installed(self, flight: Flight, entry: Entry, value: Any, time: int, changed: bool) -> Undo:
+        assert flight.turn is not None
         before = entry, entry.value, entry.time, entry.changed
         entry.value, entry.time, entry.changed, entry.seen = value, time, changed, flight.turn
         return before
@@ -122,7 +125,9 @@ class Airspace:
         running = self._running
         flight._dirty = [(entry, entry.value, entry.time, entry.changed) for entry, *_ in running.undo]
         flight._sent, flight.posted = running.sent[flight._base :], running.posted
-        running.take_back(flight._base)
+        # Those of the flight stay for when it goes on.
+        running.watched = []
+        running.take_back(flight._base, apart=True)
         self._away(flight)
 
     def land(self, flight: Flight) -> None:
@@ -134,14 +139,15 @@ class Airspace:
     def give_up(self, flight: Flight) -> None:
         """What a flight has done goes."""
         if flight.at_hand:
-            self._running.take_back(flight._base)
+            self._running.take_back(flight._base, apart=True)
             self._away(flight)
+        flight.posted = []
 
     def _away(self, flight: Flight) -> None:
         running = self._running
         if running.held:
             running.let_go()
-        running.turn, running.posted = self._outer
+        running.turn, running.posted, running.watched = self._outer
         running.undo, running.tables = [], self._tables
         self._flight, flight.at_hand = None, False
         agents_running.current = NOBODY

@@ -11,7 +11,8 @@ from potok.kernels.dead_letters import Lane
 from potok.topology.processor import Position
 
 if TYPE_CHECKING:
-    from potok.kernels.agents_tables import Entry, OpenTable
+    from potok.kernels.agents_rows import Entry
+    from potok.kernels.agents_tables import OpenTable
     from potok.kernels.agents_watched import Watched
 
 NO_RECORD = -1
@@ -39,7 +40,7 @@ class Unfit(NamedTuple):
 Sent = tuple[int, int, bytes | None, bytes | None, int | None, Headers | None]
 """A record on its way: the number of its topic, that of the record that led to it, key, value, time and headers."""
 
-Undo = tuple["Entry", Any, int, bool]
+Undo = tuple["Entry", Any, int, bool | None]
 """An entry of a table with the value, the time and the mark that it had before the record at hand."""
 
 
@@ -62,6 +63,8 @@ class Running:
         """What ends with the turn, to be told so."""
         self.watched: list[Watched] = []
         """Values that were handed out in this turn, and may not be changed in place."""
+        self.copies_all = False
+        """Whether large rows, too, are copied before they are changed."""
         self.turn = NO_RECORD
         self.record = NO_RECORD
         self.timestamp = self.stream_time = 0
@@ -116,12 +119,17 @@ class Running:
         for let_go in held:
             let_go()
 
-    def take_back(self, sent: int) -> None:
-        """Undo what was done since the last turn began; `sent` is how much had been sent by then."""
+    def take_back(self, sent: int, *, apart: bool = False) -> None:
+        """Undo what was done since the last turn began; `sent` is how much had been sent by then. Rows become what they
+        were in place, or, if that is kept `apart` for later, are others from then on."""
         del self.sent[sent:]
         self.posted = []
         for entry, value, time, changed in reversed(self.undo):
-            entry.value, entry.time, entry.changed = value, time, changed
+            entry.time, entry.changed = time, changed
+            if apart:
+                entry.value = value
+            else:
+                entry.restore(value)
         self.undo = []
         self.watched.clear()
         if self.held:

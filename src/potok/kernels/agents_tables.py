@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import StateError
-from potok.kernels.agents_running import NO_RECORD, Running
-from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied, models
+from potok.kernels.agents_rows import LARGE, Entry, lend, remember, settle
+from potok.kernels.agents_running import Running
+from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied
+from potok.records.json_key import load_key
 from potok.records.keys import decode_keys, encode_each_key, encode_key
 from potok.state.codec import dump_state, load_own_state
 from potok.state.session import StateSession
@@ -30,30 +32,20 @@ class OutsideOfKey(StateError):
         )
 
 
-class Entry:
-    """One cell: its key, its bytes as they were before the batch, its value, and the time of the last change."""
-
-    __slots__ = ("changed", "data", "key", "seen", "table", "time", "value")
-
-    def __init__(self, table: OpenTable, key: bytes, data: bytes | None, value: Any, time: int) -> None:
-        self.table, self.key, self.data, self.value, self.time = table, key, data, value, time
-        self.changed = False
-        self.seen = NO_RECORD - 1
-
-
 Change = tuple[Entry, bytes | None]
-
-_new: Any = object.__new__
 
 
 class OpenTable:
-    """A table of a crew in one task. A place is a key; one that is no text stands as its bytes, since 1 equals True."""
+    """A table of a crew in one task. A place is a key that is text; any other stands as its bytes, since 1 equals True,
+    unless these are the bytes of a text, as those of an enum may be. So each cell has one place."""
 
     def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
         self.part, self.name = part, part.name
         self._running, self._session, self.spread = running, session, spread
         self._entries: dict[Any, Entry] = {}
         self._default = None if part.make_default is None else self.frozen(part.make_default())
+        self._texts = part.key_type is None or pa.types.is_string(part.key_type)
+        """Whether keys that are text stand as they are."""
         self.quick = self._entries
         """Entries that need nothing but to be found; if the agents are spread, of the key of their record."""
         self._asked: list[tuple[int, Any]] | None = None
@@ -76,7 +68,8 @@ class OpenTable:
         return [self.name]
 
     def get(self, key: Any) -> Any:
-        """The value of a key, or `ABSENT`. What is changed in place in it is kept."""
+        """The value of a key, or `ABSENT`, which a default is that was only looked at. What is changed in place in it is
+        kept."""
         return self.value_of(self.entry(key))
 
     def get_or_default(self, key: Any) -> Any:
@@ -105,26 +98,34 @@ class OpenTable:
 
     def delete(self, key: Any) -> None:
         entry = self.entry(key)
-        if entry.value is ABSENT:
+        if not self._is_row(entry):
             raise KeyError(key)
         self.put(entry, ABSENT)
 
     def value_of(self, entry: Entry) -> Any:
-        value = entry.value
-        if type(value) not in IMMUTABLE and entry.seen != self._running.turn:
+        if type(entry.value) not in IMMUTABLE and entry.seen != self._running.turn:
             self._remember(entry)
-        return value
+        return entry.value if self._is_row(entry) else ABSENT
 
     def default_of(self, entry: Entry, key: Any) -> Any:
-        value = self.value_of(entry)
+        if type(entry.value) not in IMMUTABLE and entry.seen != self._running.turn:
+            self._remember(entry)
+        value = entry.value
         if value is not ABSENT:
             return value
         if self.part.make_default is None:
             raise KeyError(key)
         value = self.part.make_default()
         if type(value) not in IMMUTABLE:
-            entry.value = value
+            lend(entry, value, self._running)
         return value
+
+    def is_default(self, value: Any) -> bool:
+        return bool(self.frozen(value) == self._default)
+
+    def _is_row(self, entry: Entry) -> bool:
+        """Whether an entry has a value: not if there is but a default that somebody has looked at."""
+        return entry.value is not ABSENT and (entry.changed is not None or not self.is_default(entry.value))
 
     def put(self, entry: Entry, value: Any) -> None:
         running, before = self._running, entry.value
@@ -140,30 +141,35 @@ class OpenTable:
             entry.time = running.timestamp
 
     def _remember(self, entry: Entry) -> None:
-        running, value = self._running, entry.value
-        kind = type(value)
-        if kind in SETTLED:
-            kept = value
-        elif kind in models and IMMUTABLE.issuperset(map(type, (parts := value.__dict__).values())):
-            kept = _new(kind)
-            kept.__dict__ = parts.copy()
-        else:
-            kept = copied(value)
-        running.undo.append((entry, kept, entry.time, entry.changed))
-        entry.seen = running.turn
+        remember(entry, self._running)
+
+    def remember_all(self) -> None:
+        """Remember all rows that somebody may have kept at hand."""
+        for entry in self._entries.values():
+            if entry.hold is not None and entry.seen != self._running.turn:
+                self._remember(entry)
 
     def entry(self, key: Any) -> Entry:
         if self.spread:
             self.check_own(key)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
-        entry = self._entries.get(key if type(key) is str else self.canonical(key))
-        return self._load(key) if entry is None else entry
+        entry = self._entries.get(place := self.place(key))
+        return self._load(place, key) if entry is None else entry
 
     def check_own(self, key: Any) -> None:
         own = self._running.key
-        if key != own or type(key) is not type(own):
+        if key != own or (type(key) is not type(own) and self.place(key) != self.place(own)):
             raise OutsideOfKey(self.name, key, own)
+
+    def place(self, key: Any) -> Any:
+        return key if type(key) is str and self._texts else self.place_of(self.canonical(key))
+
+    def place_of(self, cell: bytes) -> Any:
+        """The place of a key, by its bytes."""
+        if self.part.key_type is None:
+            return load_key(cell) if cell.startswith(b'"') else cell
+        return cell.decode() if self._texts else cell
 
     def canonical(self, key: Any) -> bytes:
         encoded = encode_key(key, self.part.key_type)
@@ -171,9 +177,9 @@ class OpenTable:
             raise KeyError("None cannot be the key of a row")
         return encoded
 
-    def _load(self, key: Any) -> Entry:
+    def _load(self, place: Any, key: Any) -> Entry:
         cell = self.canonical(key)
-        return self.enter(key if type(key) is str else cell, cell, self._session.read(self.name, [cell])[0])
+        return self.enter(place, cell, self._session.read(self.name, [cell])[0])
 
     def enter(self, place: Any, cell: bytes, data: bytes | None) -> Entry:
         if data is None:
@@ -205,12 +211,10 @@ class OpenTable:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
         stored = self._session.rows_between(self.name, [(start, stop)])[0]
         for cell, data in stored:
-            key = self.key_of(cell)
-            place = key if type(key) is str else cell
-            if place not in self._entries:
+            if (place := self.place_of(cell)) not in self._entries:
                 self.enter(place, cell, data)
         for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
-            if entry.value is not ABSENT and start <= entry.key and (stop is None or entry.key < stop):
+            if start <= entry.key and (stop is None or entry.key < stop) and self._is_row(entry):
                 yield self.key_of(entry.key), self.value_of(entry)
 
     def key_of(self, cell: bytes) -> Any:
@@ -227,10 +231,12 @@ class OpenTable:
             if value is ABSENT:
                 if entry.data is not None:
                     found.append((entry, None))
-            elif entry.changed:
+            elif entry.changed and type(value) in IMMUTABLE:
                 found.append((entry, self._dumped(entry)))
-            elif type(value) not in IMMUTABLE and (data := self._changed_in_place(entry)) is not None:
-                found.append((entry, data))
+            elif type(value) not in IMMUTABLE:
+                data = self._changed_in_place(entry)
+                if entry.changed or data != entry.data:
+                    found.append((entry, data))
         return found
 
     def _dumped(self, entry: Entry) -> bytes:
@@ -243,11 +249,18 @@ class OpenTable:
         return dump_state((entry.time, self.frozen(value)))
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:
-        frozen = self.frozen(entry.value)
-        if entry.data is None and frozen == self._default:
+        """The bytes of a row that somebody may have changed in place."""
+        hold = entry.hold
+        if hold is not None:
+            settle(entry, hold)
+        if entry.changed is None:
             return None
-        data = self._dumped(entry)
-        return None if data == entry.data else data
+        if not entry.changed and (hold is None or self._dumped(entry) == entry.data):
+            return entry.data
+        if hold is not None and (not entry.changed or hold.before is LARGE):
+            # When it was changed is not known, but for that it was given out then for the last time.
+            entry.time = max(entry.time, hold.at)
+        return self._dumped(entry)
 
     def write(self, changes: list[Change]) -> None:
         if changes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ import numpy as np
 from potok.errors import StateError
 from potok.kernels.agents_running import Running
 from potok.kernels.agents_tables import Change, Entry, OpenTable
-from potok.kernels.agents_values import ABSENT, SETTLED
+from potok.kernels.agents_values import ABSENT, IMMUTABLE, SETTLED, copied
+from potok.kernels.agents_watched import Watched, check_watched
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
@@ -30,6 +32,27 @@ class LateForWindow(StateError):
         super().__init__(
             f'the window of table "{table}" that begins at {start_ms} is over for this record',
             hint="keep windows for longer: .tumbling(size, expires=timedelta(days=7))",
+        )
+
+
+class OneOfSeveralWindows(StateError):
+    """A value that was changed in place in the newest window, while the record falls into older ones too."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'the windows of table "{table}" overlap, and a value was changed in place in one of them alone',
+            hint="change it in all windows of the record: table[key] += 1, a method such as table[key].append(1), or "
+            "table[key].each_window(change), which calls change(value) for each",
+        )
+
+
+class WithoutWindow(StateError):
+    """A table with windows that was asked for the value of a key alone."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" has a value for each window, and was asked for a key alone',
+            hint="use what tumbling() or hopping() has returned: counts = app.Table(...).tumbling(size)",
         )
 
 
@@ -96,17 +119,81 @@ class OpenWindows(OpenTable):
     def timestamp_ms(self) -> int:
         return self._running.timestamp
 
-    def value_now(self, key: Any) -> Any:
-        """The value of the newest window that is meant, or the default."""
-        return self.default_of(self.window(key, self.newest(self.instant_ms())), key)
+    def entry(self, key: Any) -> Entry:
+        raise WithoutWindow(self.name)
+
+    def look(self, key: Any, instant_ms: int) -> Any:
+        """The value of the newest window of an instant, or `ABSENT`, as it is of one that is over."""
+        start = self.newest(instant_ms)
+        entry = self.window(key, start)
+        return ABSENT if self._over(start) else self._handed_out(entry, self.value_of(entry))
+
+    def look_or_default(self, key: Any, instant_ms: int) -> Any:
+        """The same, or the default. Who changes that of a window that is over is late."""
+        start = self.newest(instant_ms)
+        entry = self.window(key, start)
+        return (
+            self._late_default(key, start)
+            if self._over(start)
+            else self._handed_out(entry, self.default_of(entry, key))
+        )
+
+    def _late_default(self, key: Any, start_ms: int) -> Any:
+        if self.part.make_default is None:
+            raise KeyError(key)
+        made = self.part.make_default()
+        if type(made) not in IMMUTABLE:
+            self._running.watched.append(Watched(made, LateForWindow(self.name, start_ms)))
+        return made
+
+    def _handed_out(self, entry: WindowEntry, value: Any) -> Any:
+        """A value for its reader. If windows overlap, a change of this one alone would be missing in others."""
+        if not self.tumbling and type(value) not in SETTLED:
+            watched = self._running.watched
+            if not any(each.value is value for each in watched):
+                watched.append(Watched(value, OneOfSeveralWindows(self.name), entry))
+        return value
+
+    def each(self, key: Any, change: Callable[[Any], Any]) -> Any:
+        """Let a function change the value of each window of the record at hand in place; returns what it returned for
+        the newest."""
+        result: Any = None
+        with self.changing(key):
+            for start in self.starts(self.instant_ms()):
+                entry = self.window(key, start)
+                if self._over(start):
+                    result = change(self._late_default(key, start))
+                    continue
+                value = self.default_of(entry, key)
+                before = copied(value)
+                result = change(value)
+                if value != before:
+                    self.put(entry, value)
+        return result
+
+    @contextmanager
+    def changing(self, key: Any) -> Iterator[None]:
+        """While all windows of the record at hand are changed: what was handed out of them may be changed too."""
+        watched = self._running.watched
+        if not watched:
+            yield
+            return
+        mine = {self.window(key, start) for start in self.starts(self.instant_ms())}
+        check_watched(each for each in watched if each.entry in mine)
+        yield
+        for each in watched:
+            if each.entry in mine:
+                each.keep()
 
     def held(self, key: Any) -> WindowEntry | None:
-        """The newest window that is meant, remembered for this turn, if it has something to change in place."""
-        if type(key) is not str:
+        """The window that is meant, remembered for this turn, if it has something to change in place."""
+        if type(key) is not str or not self.tumbling:
             return None
         running = self._running
         at = running.timestamp if self._own_time else self.instant_ms()
         start = at - at % self._advance_ms
+        if self._life_ms is not None and self._over(start):
+            return None
         mine = self._by_start.get(start)
         entry = None if mine is None or self._asked is not None else mine.get(key)
         if entry is None:
@@ -146,7 +233,7 @@ class OpenWindows(OpenTable):
             raise LateForWindow(self.name, start_ms)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
-        place = (key if type(key) is str else self.canonical(key), start_ms)
+        place = (self.place(key), start_ms)
         entry: Any = self._entries.get(place)
         if entry is None:
             cell = self.canonical(key) + (start_ms + _BIAS).to_bytes(TIME, "big")
@@ -177,10 +264,19 @@ class OpenWindows(OpenTable):
         for cell, data in self._session.rows_between(self.name, [(b"", None)])[0]:
             if self._place(cell) not in self._entries:
                 self.enter(self._place(cell), cell, data)
-        for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
-            if entry.value is not ABSENT:
-                start_ms = time_of(entry.key[-TIME:])
-                yield (self.key_of(entry.key), (start_ms, start_ms + self._size_ms)), self.value_of(entry)
+        for entry in sorted(self._windows(), key=lambda entry: entry.key):
+            if self._is_row(entry) and not self._over(entry.start):
+                bounds = entry.start, entry.start + self._size_ms
+                yield (self.key_of(entry.key), bounds), self.value_of(entry)
+
+    def _is_row(self, entry: WindowEntry) -> bool:
+        """Whether a window has a value: not if there is but a default that somebody has looked at."""
+        value = entry.value
+        if value is ABSENT:
+            return False
+        if entry.data is not None or entry.changed or type(value) in IMMUTABLE:
+            return True
+        return self._changed_in_place(entry) is not None
 
     def _over(self, start_ms: int) -> bool:
         if self._life_ms is None:
@@ -203,7 +299,7 @@ class OpenWindows(OpenTable):
         due = [entry for entry in self._windows() if self._due(entry.start) <= clock_ms]
         found: list[Closed] = []
         for entry in sorted(due, key=lambda entry: (entry.start, entry.key)):
-            if entry.value is not ABSENT:
+            if self._is_row(entry):
                 end_ms = entry.start + self._size_ms
                 found.append(Closed(self.key_of(entry.key), entry.start, end_ms, entry.value, entry))
         return found
@@ -212,8 +308,7 @@ class OpenWindows(OpenTable):
         yield from self._entries.values()  # type: ignore[misc]
 
     def _place(self, cell: bytes) -> tuple[Any, int]:
-        key = self.key_of(cell)
-        return key if type(key) is str else cell[:-TIME], time_of(cell[-TIME:])
+        return self.place_of(cell[:-TIME]), time_of(cell[-TIME:])
 
     def key_of(self, cell: bytes) -> Any:
         return decode_keys([cell[:-TIME]], self.part.key_type)[0]

@@ -89,6 +89,19 @@ class Books:
         owned = {query for source in self.catalog.sources.values() for query in (source.query, source.table_of)}
         return (owned | self.queries.keys()) - {""}
 
+    @property
+    def broken(self) -> dict[str, str]:
+        """What cannot be read in this process, or not run, by name, and why."""
+        queries = [query for query in self.queries.values() if query.broken]
+        return dict(self.catalog.missing) | {
+            query.query_id: query.broken for query in queries if query.source not in self.catalog.missing
+        }
+
+    def left_by(self, query_id: str) -> str:
+        """The stream or table that a query has left which was terminated; "" if there is none."""
+        of = (source for source in self.catalog.sources.values() if query_id in (source.query, source.table_of))
+        return "" if query_id in self.queries else next((source.name for source in of), "")
+
     def readers(self, source: Source) -> list[str]:
         """The queries that read what a source writes to or reads from, besides the one that writes it."""
         found = [q for q in self.queries.values() if source.topic in q.topology.source_topics]
@@ -269,7 +282,7 @@ class _Writing:
     def _known(self, query_id: str, place: Place) -> str:
         known = list(self._before.queries)
         if query_id not in known:
-            raise UnknownQuery(query_id, known, closest(query_id, known), place)
+            raise UnknownQuery(query_id, known, place, left=self._before.left_by(query_id))
         return query_id
 
 

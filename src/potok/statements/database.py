@@ -29,7 +29,7 @@ from potok.statements.refusals import check_change
 from potok.statements.results import Done
 from potok.statements.runner import LAST_RETRY_S, BackOff, Runner
 from potok.statements.transient import remove_leftovers
-from potok.statements.wording import command_id_of, done_message
+from potok.statements.wording import broken_told, command_id_of, done_message
 
 if TYPE_CHECKING:
     from potok.engine.shared.shared_query import SharedQuery
@@ -278,16 +278,18 @@ class Database:
         known = users_functions()
         if self._has_broken and known != self._functions:
             self._books, self._applied = EMPTY, 0
-        self._functions = known
+        self._functions, before = known, self._books.broken
         for command in self._commands.commands(self._applied):
             try:
                 books = self._books.after(parsed_of(command), command, self.broker)
             except LogError:
                 raise
             except PotokError as error:
-                log.warning("statement %d cannot be carried out here: %s", command.sequence, error)
+                log.info("statement %d cannot be carried out here: %s", command.sequence, error)
                 books = self._books.after_broken(command, error)
             self._turn_to(books, command.sequence + 1)
+        if self._has_broken and self._books.broken.keys() - before.keys():
+            log.warning(broken_told(self._books.broken))
 
     def _turn_to(self, books: Books, applied: int) -> None:
         self._books, self._applied = books, applied

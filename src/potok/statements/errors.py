@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
 from potok.errors import QueryError
 from potok.sql.errors import Place, Refused
 from potok.sql.types import quoted
+from potok.statements.wording import FEW
 
 
 class CatalogueMoved(QueryError):
@@ -45,8 +50,34 @@ class NotRunningHere(QueryError):
 
 
 class UnknownQuery(Refused):
-    """A query id that nobody has."""
+    """A query id that nobody has.
 
-    def __init__(self, query_id: str, known: list[str], hint: str, place: Place | None) -> None:
-        there = hint or (f"there are {', '.join(known)}" if known else "no query runs: SHOW QUERIES")
-        super().__init__(f"there is no query {quoted(query_id)}", hint=there, place=place)
+    Args:
+        left: The stream or table that a query of this id has left, if it was terminated.
+    """
+
+    def __init__(self, query_id: str, known: Sequence[str], place: Place | None, *, left: str = "") -> None:
+        if left:
+            hint = f"it was terminated; CREATE OR REPLACE of {quoted(left)} lets it go on"
+        elif near := _near(query_id, known):
+            hint = f"did you mean {near}?"
+        else:
+            more = f" and {len(known) - FEW} more: SHOW QUERIES" if len(known) > FEW else ""
+            hint = f"there are: {', '.join(known[:FEW])}{more}" if known else "no query runs: SHOW QUERIES"
+        super().__init__(f"there is no query {quoted(query_id)}", hint=hint, place=place)
+
+
+_OF_SOURCE = re.compile(r"(?:CSAS|CTAS|CST)_(.+?)(?:_[0-9]+)?")
+
+
+def _near(query_id: str, known: Iterable[str]) -> str:
+    """The id that is meant, if one is near. Ids are alike in all but the name of what they write, so that is compared;
+    those of INSERT have none."""
+    by_name = {_name_in(other): other for other in known if not other.startswith("INSERTQUERY_")}
+    near = difflib.get_close_matches(_name_in(query_id), by_name, n=1, cutoff=0.8)
+    return by_name[near[0]] if near else ""
+
+
+def _name_in(query_id: str) -> str:
+    found = _OF_SOURCE.fullmatch(query_id)
+    return found[1] if found else query_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from potok.sql.errors import Refused, closest
+from potok.sql.errors import Refused
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.query import Lowering
 from potok.sql.syntax import ast
@@ -15,6 +15,7 @@ from potok.statements.inspect_queries import lag_of
 from potok.statements.listing import listed, texts
 from potok.statements.processing_log import failures_told
 from potok.statements.results import Rows
+from potok.statements.wording import counted
 from potok.topology.describe import as_text, description_of
 from potok.topology.graph import Topology
 from potok.views.ledger_view import read_entry
@@ -46,8 +47,8 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
     known = {query.query_id: query for query in database.queries()}
     info = known.get(statement.query_id)
     if info is None:
-        near = closest(statement.query_id, known)
-        raise UnknownQuery(statement.query_id, list(known), near, statement.at)
+        left = database.books().left_by(statement.query_id)
+        raise UnknownQuery(statement.query_id, list(known), statement.at, left=left)
     wanted = database.books().queries[info.query_id]
     progress = read_progress(database.broker, info.query_id)
     failed = [("Failed expressions", "none" if progress is None else failures_told(progress.failures))]
@@ -75,7 +76,7 @@ def _position(database: Database, info: QueryInfo) -> list[tuple[str, Any]]:
         for partition, end in sorted(parts.items())
     ]
     columns = texts("Topic", "Partition", "Offset", "End", numbers=("Offset", "End"))
-    return [("Lag", f"{lag_of(database, info)} records"), ("Offsets", listed("offsets", columns, rows))]
+    return [("Lag", counted(lag_of(database, info), "record")), ("Offsets", listed("offsets", columns, rows))]
 
 
 def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect | ast.CreateSource) -> Rows:

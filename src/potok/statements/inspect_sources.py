@@ -14,6 +14,7 @@ from potok.statements.inspect_topics import last_record_ms, retention_of
 from potok.statements.listing import listed, show_time, texts
 from potok.statements.processing_log import failures_told
 from potok.statements.results import Row, Rows
+from potok.statements.wording import counted
 from potok.views.letter_box import LetterBox
 from potok.views.progress import read_progress
 
@@ -133,7 +134,7 @@ def _state(database: Database, source: Source) -> list[tuple[str, Any]]:
     if info is None:
         return []
     progress = read_progress(database.broker, query_id)
-    lag = [("Lag", f"{lag_of(database, info)} records")]
+    lag = [("Lag", counted(lag_of(database, info), "record"))]
     if progress is None:
         return lag
     rows = [f"{name}: {count}" for name, count in sorted(progress.state_keys.items())]

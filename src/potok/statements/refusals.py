@@ -11,6 +11,7 @@ from potok.sql.errors import Place, Refused
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 from potok.statements.books import Books, Wanted
+from potok.statements.wording import misfit_told
 from potok.topology.compare import compare, shape_of
 from potok.topology.infer import infer
 
@@ -87,7 +88,7 @@ def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) 
         changes = compare(shapes[0], shapes[1])
     misfits = [change for change in changes if not change.fits]
     if misfits:
-        reasons = "; ".join(f"{change.step}: {change.what}" for change in misfits)
+        reasons = "; ".join(dict.fromkeys(misfit_told(change, new.source) for change in misfits))
         kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
         hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
         raise Refused(f"the state of query {new.query_id} does not fit: {reasons}", hint=hint, place=place)

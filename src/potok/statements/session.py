@@ -9,16 +9,16 @@ from typing import Any
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.settings import Settings
-from potok.sql.errors import Refused, SqlError, SyntaxMistake
+from potok.sql.errors import Refused, SqlError
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_leniently
 from potok.statements.database import Database
 from potok.statements.inserts import insert_values
 from potok.statements.inspect import assert_topic, describe, explain, show
 from potok.statements.prepared import parsed_script
 from potok.statements.processing_log import make_log_if_read
-from potok.statements.pull import check_pull, run_pull
-from potok.statements.push import check_push, start_print, start_push
+from potok.statements.pull import run_pull
+from potok.statements.push import start_print, start_push
+from potok.statements.rehearsal import Rehearsal
 from potok.statements.results import Done, Executed, Push, Result
 
 CHANGES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.AlterSource | ast.Drop | ast.InsertSelect | ast.Steer
@@ -141,25 +141,7 @@ class SqlSession:
 
     def check(self, text: str) -> list[SqlError]:
         """All that is wrong with a script, without carrying anything out. One statement builds on the other."""
-        books = self.database.books()
-        found: list[SqlError] = []
-        for parsed in parse_leniently(text, self.variables):
-            if isinstance(parsed, SqlError):
-                found.append(parsed)
-                continue
-            statement = parsed.statement
-            try:
-                if isinstance(statement, CHANGES):
-                    books = self.database.preview(parsed, self.properties, books)
-                elif isinstance(statement, ast.Query):
-                    checked = check_pull if statement.query.emit is None else check_push
-                    checked(books.catalog, statement.query)
-            except SyntaxMistake as error:
-                found.append(error.in_text(text))
-            except SqlError as error:
-                error.line_text = ""
-                found.append(error.in_text(text))
-        return found
+        return Rehearsal(self.database, self.properties).mistakes(text, self.variables)
 
     def close(self) -> None:
         if self._owns:

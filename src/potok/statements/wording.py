@@ -2,7 +2,96 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from potok.sql.syntax import ast
+from potok.topology.compare import Change
+
+FEW = 5
+"""How many names are told where there may be many."""
+
+_TYPES = {
+    "bool": "BOOLEAN",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BYTES",
+    "date32[day]": "DATE",
+    "time32[ms]": "TIME",
+    "timestamp[ms]": "TIMESTAMP",
+    "decimal128": "DECIMAL",
+    "list<item: ": "ARRAY<",
+    "map<": "MAP<",
+    "struct<": "STRUCT<",
+}
+_TYPE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, _TYPES))})(?:(?<=[< ])|(?![\w:]))")
+"""Not a field that has the name of a type: a colon follows it."""
+_AGGREGATES = re.compile(r"columns \((.*)\)(?: as (.*))?")
+
+
+def counted(number: int, what: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def broken_told(broken: Mapping[str, str]) -> str:
+    """One line on what cannot be read here: the first reason, which is mostly that of all.
+
+    >>> broken_told({"B": "there is no function ZZ", "C": "B is there, and cannot be read here: ..."})
+    'B and C cannot be read here: there is no function ZZ; --functions FILE loads functions'
+    """
+    *names, last = [*list(broken)[:FEW], *([f"{len(broken) - FEW} more"] if len(broken) > FEW else [])]
+    why = next(iter(broken.values()))
+    hint = "--functions FILE loads functions" if "no function" in why else "SHOW QUERIES EXTENDED tells more"
+    told = f"{', '.join(names)} and {last}" if names else last
+    return f"{told} cannot be read here: {why}; {hint}"
+
+
+def misfit_told(change: Change, source: str) -> str:
+    """Why the state of a query does not fit its statement, in the words of statements.
+
+    >>> misfit_told(Change("T", "", False, "value", "struct<C: int64>", "struct<C: int64, S: list<item: int32>>"), "T")
+    'its columns were C BIGINT and would be C BIGINT, S ARRAY<INTEGER>'
+    """
+    step = "" if change.step == source else f"{change.step}: "
+    match change.part:
+        case "key":
+            return f"{step}its key was {type_told(change.was)} and would be {type_told(change.now)}"
+        case "value":
+            return f"{step}its columns were {_columns(change.was)} and would be {_columns(change.now)}"
+        case "window":
+            return f"{step}its windows were {change.was} and would be {change.now}"
+        case "cells" if _AGGREGATES.fullmatch(change.was) and _AGGREGATES.fullmatch(change.now):
+            return f"{step}its aggregates were {_aggregates(change.was)} and would be {_aggregates(change.now)}"
+        case "cells" | "kind":
+            return f"{step}its rows would be kept in another way"
+        case "function":
+            return "what the query before it took in could not be taken back"
+    return f"{step}{change.what}"
+
+
+def type_told(arrow: str) -> str:
+    """A type as statements write it.
+
+    >>> type_told("map<string, struct<a: timestamp[ms], double: decimal128(4, 2)>>")
+    'MAP<VARCHAR, STRUCT<a TIMESTAMP, double DECIMAL(4, 2)>>'
+    """
+    return _TYPE.sub(lambda found: _TYPES[found[0]], arrow).replace(": ", " ")
+
+
+def _columns(arrow: str) -> str:
+    return type_told(arrow.removeprefix("struct<").removesuffix(">") if arrow.startswith("struct<") else arrow)
+
+
+def _aggregates(cells: str) -> str:
+    """`COUNT BIGINT, SUM DOUBLE as N, TOTAL`."""
+    found = _AGGREGATES.fullmatch(cells)
+    assert found is not None
+    parts = (part.partition(" ") for part in re.split(r", (?=[a-z_]+ )", found[1]))
+    named = f" as {found[2]}" if found[2] else ""
+    return ", ".join(f"{operation.upper()} {type_told(type_)}" for operation, _, type_ in parts) + named
 
 
 def prefix_of(statement: ast.Statement) -> str:

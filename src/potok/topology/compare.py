@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, NoneType
 from typing import Any
 
@@ -37,11 +37,17 @@ Shape = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. One that does not fit stops the query from starting."""
+    """One difference. One that does not fit stops the query from starting.
+
+    Of a table, `part` is the part of its layout that `was` one thing and is another `now`, or its `function`.
+    """
 
     step: str
     what: str
     fits: bool
+    part: str = field(default="", compare=False)
+    was: str = field(default="", compare=False)
+    now: str = field(default="", compare=False)
 
 
 class StateDoesNotFit(TopologyError):
@@ -165,7 +171,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
             changes.append(Change(name, "is gone", True))
         elif before and after and before["code"] != after["code"] and after.get("takes back"):
             why = "its function decides what is taken back, and what the old one put in would stay"
-            changes.append(Change(name, why, False))
+            changes.append(Change(name, why, False, "function"))
         elif before and after and before["code"] != after["code"]:
             changes.append(Change(name, "its function changed; records from here on go through the new one", True))
         if before and after:
@@ -191,11 +197,12 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
         return [Change(name, "is a new table; it starts empty, from the records that come next", True)]
     if new is None:
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
-    return [
-        Change(name, f"its {part} was {_told(old.get(part, 'none'))} and is {_told(new.get(part, 'none'))}", False)
-        for part in ("kind", "key", "value", "window", "cells")
-        if old.get(part) != new.get(part)
-    ]
+    changes = []
+    for part in ("kind", "key", "value", "window", "cells"):
+        if old.get(part) != new.get(part):
+            was, now = (_told(layout.get(part, "none")) for layout in (old, new))
+            changes.append(Change(name, f"its {part} was {was} and is {now}", False, part, was, now))
+    return changes
 
 
 def _told(layout: str) -> str:

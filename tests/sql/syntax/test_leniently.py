@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-from potok.sql.errors import SqlError
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import parse_leniently
+from potok.sql.syntax.parse import Unparsed, parse_leniently
 
 
 def lines(text: str) -> list[int | str]:
     """For each statement its text, or the line of the mistake in it."""
     found: list[int | str] = []
     for parsed in parse_leniently(text):
-        if isinstance(parsed, SqlError):
-            assert parsed.place is not None and parsed.line_text
-            found.append(parsed.place.line)
+        if isinstance(parsed, Unparsed):
+            assert parsed.error.place is not None and parsed.error.line_text
+            found.append(parsed.error.place.line)
         else:
             found.append(parsed.text)
     return found

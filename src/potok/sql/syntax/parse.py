@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from potok.sql.errors import SqlError, SyntaxMistake
@@ -13,6 +16,7 @@ from potok.sql.syntax.expressions import expression
 from potok.sql.syntax.statements import statement
 from potok.sql.syntax.tokens import Kind, Source, Token, scan
 from potok.sql.syntax.variables import expand
+from potok.sql.syntax.words import STATEMENTS
 
 T = TypeVar("T")
 
@@ -33,8 +37,8 @@ def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[
 
     def parse() -> list[ast.Parsed]:
         found = []
-        for tokens in _split(source, scan(source)):
-            parsed = _parse(source, tokens, known)
+        for tokens in _split(scan(source)):
+            parsed = _finished(source, tokens, known)
             found.append(parsed)
             if isinstance(parsed.statement, ast.Define):
                 _define(parsed.statement, known)
@@ -43,22 +47,28 @@ def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[
     return _placed(text, parse)
 
 
-def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed | SqlError]:
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """A statement that cannot be parsed: why, and the name that it was to make, if it was to make one."""
+
+    error: SqlError
+    makes: str = ""
+
+
+def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed | Unparsed]:
     """The statements of a script, with what is wrong in the place of each that cannot be parsed."""
     source = Source(text)
     known = dict(variables or {})
-    found: list[ast.Parsed | SqlError] = []
+    found: list[ast.Parsed | Unparsed] = []
     try:
-        split = _split(source, scan(source), last_may_be_open=True)
+        split = _split(scan(source))
     except SqlError as error:
-        return [error.in_text(text)]
+        return [Unparsed(error.in_text(text))]
     for tokens in split:
         try:
-            parsed = _parse(source, tokens, known)
-            if tokens[-1].written != ";":
-                raise _unfinished(source, tokens[-1])
+            parsed = _finished(source, tokens, known)
         except SqlError as error:
-            found.append(error.in_text(text))
+            found.append(Unparsed(error.in_text(text), _made_by(tokens)))
             continue
         found.append(parsed)
         if isinstance(parsed.statement, ast.Define):
@@ -96,14 +106,13 @@ def _placed(text: str, parse: Callable[[], T]) -> T:
         raise error.in_text(text) from None
 
 
-def _split(source: Source, tokens: list[Token], *, last_may_be_open: bool = False) -> list[list[Token]]:
-    """The tokens of each statement, without its `;` and with an END; empty statements are passed over."""
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each statement, without its `;` and with an END, which says `;` unless the statement is open; empty
+    statements are passed over."""
     statements: list[list[Token]] = []
     current: list[Token] = []
     for token in tokens:
         if token.kind is Kind.END and current:
-            if not last_may_be_open:
-                raise _unfinished(source, token)
             statements.append([*current, token])
             break
         if token.kind is not Kind.SYMBOL or token.value != ";":
@@ -118,6 +127,31 @@ def _split(source: Source, tokens: list[Token], *, last_may_be_open: bool = Fals
 def _unfinished(source: Source, end: Token) -> SyntaxMistake:
     place = source.place(end.start, end.end)
     return SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
+
+
+def _finished(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:
+    """A statement that ends with `;`. Where nothing but the end is missing, that is told; a mistake before it comes
+    first."""
+    end = tokens[-1]
+    if end.written == ";":
+        return _parse(source, tokens, variables)
+    unfinished = _unfinished(source, end)
+    try:
+        _parse(source, tokens, variables)
+    except SqlError as error:
+        if error.place != unfinished.place:
+            raise
+    raise unfinished
+
+
+def _made_by(tokens: list[Token]) -> str:
+    """The name that a statement with a mistake in it was to make: that before its columns, WITH or AS."""
+    if difflib.get_close_matches(tokens[0].value, STATEMENTS, n=1, cutoff=0.7) != ["CREATE"]:
+        return ""
+    for before, token in itertools.pairwise(tokens):
+        if token.kind is Kind.END or token.value in ("(", "WITH", "AS"):
+            return before.value if before.kind in (Kind.WORD, Kind.QUOTED) else ""
+    return ""
 
 
 def _parse(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:

@@ -101,6 +101,19 @@ def test_check_knows_what_is_defined_already(potok, tmp_path: Path) -> None:
     assert (done.code, "nothing is wrong" in done.err) == (0, True)
 
 
+def test_check_of_a_script_that_was_run_finds_nothing_wrong(potok, tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text(f"{ORDERS}\nCREATE TYPE money AS INT;\nSELECT n FROM orders EMIT CHANGES;")
+    potok("sql", "-e", f"{ORDERS} CREATE TYPE money AS INT;")
+    assert potok("sql", "--check", "a.sql").code == 0
+
+
+def test_check_tells_a_wrong_statement_and_not_what_builds_on_it(potok, tmp_path: Path) -> None:
+    wrong = ORDERS.replace("JSON", "JSN")
+    (tmp_path / "a.sql").write_text(f"{wrong}\nCREATE STREAM b AS SELECT * FROM orders;\nSELECT * FROM b EMIT CHANGES;")
+    (told,) = potok("sql", "--check", "a.sql", "--json").objects
+    assert (told["message"], told["line"], told["column"]) == ("there is no format JSN", 1, ORDERS.index("'JSON'") + 1)
+
+
 def test_check_and_a_server_do_not_go_together(potok, tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("")
     assert potok("sql", "--check", "a.sql", "--server", "http://127.0.0.1:1").code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import random
 from collections import defaultdict
 from typing import Any
@@ -112,3 +113,93 @@ def test_cells_that_were_moved_to_other_shards_go_on_as_they_were(key: Any, afte
         assert (counts, last, sent) == (right[0], right[1], right[3])
         driver.advance_to(100_000)
         assert driver.table("sums").all() == {}
+
+
+class Kind(enum.StrEnum):
+    """Keys that are text, and of a class of their own."""
+
+    A = "a"
+    B = "b"
+
+
+def rows_of_two() -> faust.App:
+    """Two agents on one table of lists, by keys of two classes: one changes rows in place, one looks and raises."""
+    app = faust.App("app")
+    topic, out = app.topic("steps"), app.topic("out")
+    rows = app.Table("rows", default=list)
+    rows.to_stream().to("changes")
+
+    @app.agent(topic)
+    async def change(stream: Any) -> None:
+        everything = rows["everything"]
+        async for at, what, key in stream:
+            row = rows[Kind(key)]
+            if what == "append":
+                row.append(at)
+            elif what == "cut":
+                del row[1:]
+            elif what == "set":
+                rows[key] = [at]
+            elif what == "delete":
+                rows.pop(key, None)
+            everything.append(at)
+            if at % 5 == 0:
+                raise ValueError("each fifth")
+
+    @app.agent(topic)
+    async def look(stream: Any) -> None:
+        async for at, _, key in stream:
+            seen = [key in rows, len(rows), len(rows[key]), Kind(key) in rows]
+            if at % 4 == 0:
+                rows[key].append(-at)
+            if at % 8 == 0:
+                raise ValueError("each eighth")
+            await out.send(value=seen)
+
+    return app
+
+
+def expected_rows(steps: list[tuple[int, str, str]]) -> tuple[dict[str, list[int]], dict[str, int], list[Any]]:
+    """The rows, the times of their last changes, and what was sent."""
+    rows: dict[str, list[int]] = {}
+    times: dict[str, int] = {}
+    sent: list[Any] = []
+    for at, what, key in steps:
+        if at % 5:
+            before = list(rows[key]) if key in rows else None
+            row = rows.get(key, [])
+            after = {"append": [*row, at], "cut": row[:1], "set": [at], "delete": None}.get(what, row)
+            if after is None:
+                rows.pop(key, None)
+            elif after or key in rows or what == "set":
+                rows[key] = after
+            times[key] = at if rows.get(key) != before else times.get(key, 0)
+            rows["everything"] = [*rows.get("everything", []), at]
+            times["everything"] = at
+        seen = [key in rows, len(rows), len(rows.get(key, [])), key in rows]
+        if at % 8:
+            sent.append(seen)
+            if at % 4 == 0:
+                rows[key] = [*rows.get(key, []), -at]
+                times[key] = at
+    return rows, times, sent
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_are_changed_in_place_are_those_of_plain_python(seed: int) -> None:
+    chance = random.Random(seed)
+    kinds = ["append", "append", "cut", "set", "delete", "look"]
+    steps = [(at, chance.choice(kinds), chance.choice("ab")) for at in range(1, chance.randrange(2, 60))]
+    with InProcess(rows_of_two()) as driver:
+        cut = chance.randrange(len(steps) + 1)
+        for part in (steps[:cut], steps[cut:]):
+            for step in part:
+                driver.send("steps", step, timestamp=step[0])
+            driver.run(chance.choice([None, 1, 3, 20]), more_to_come=True)
+        rows, times, sent = expected_rows(steps)
+        assert driver.table("rows").all() == rows
+        assert [record.value for record in driver.read("out")] == sent
+        last = {record.key: record for record in driver.read("changes")}
+        assert {key: (last[key].value, last[key].timestamp_ms) for key in rows} == {
+            key: (row, times[key]) for key, row in rows.items()
+        }

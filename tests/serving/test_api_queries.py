@@ -34,6 +34,23 @@ def test_a_mistake_is_a_problem_with_its_place_and_what_came_before_it(client: h
     assert (answer.status_code, told["status"], told["title"]) == (400, 400, "unknown name")
     assert (told["line"], told["hint"]) == (2, "did you mean ORDERS?")
     assert [result["kind"] for result in told["results"]] == ["done"]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_what_comes_of_a_mistake_is_described(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    described = {
+        (method, path): operation["responses"]
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+    assert [key for key, responses in described.items() if "422" in responses] == [("post", "/topics/{name}/records")]
+    assert all("application/problem+json" in responses["default"]["content"] for responses in described.values())
+    schema = described["post", "/sql"]["400"]["content"]["application/problem+json"]["schema"]
+    told = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"}).json()
+    assert told.keys() == schema["properties"].keys()
+    assert {"400", "404"} <= described["get", "/tables/{name}"].keys()
+    assert "404" in described["delete", "/queries/{query_id}"]
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM orders EMIT CHANGES;", "PRINT orders;"])

@@ -70,6 +70,26 @@ def test_a_function_that_is_not_known_here_leaves_the_rest_of_the_catalogue(sess
         session.execute("SELECT * FROM b;")
 
 
+def test_what_cannot_be_read_is_told_once_in_one_line(
+    session: SqlSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.database.refresh()
+    caplog.clear()
+    with opened(tmp_path) as third:
+        third.execute("SHOW STREAMS; SHOW QUERIES;")
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told == ["B and C cannot be read here: there is no function ZZ; --functions FILE loads functions"]
+
+
+def test_what_was_dropped_is_told_no_more(
+    session: SqlSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.execute("DROP STREAM c; DROP STREAM b;")
+    caplog.clear()
+    with opened(tmp_path):
+        assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
 def test_statements_that_come_later_are_taken_in_as_well(session: SqlSession, tmp_path: Path) -> None:
     define()
     with opened(tmp_path) as other:

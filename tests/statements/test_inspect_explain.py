@@ -46,7 +46,7 @@ def test_a_query_is_explained_by_its_steps_and_where_it_is(driver: InProcessSql)
         ("sink", "native"),
     ]
     assert details["Status"] == "RUNNING"
-    assert details["Lag"] == "1 records"
+    assert details["Lag"] == "1 record"
     assert details["Offsets"].rows == (("orders", "0", 1, 2),)
     assert details["Execution plan"].startswith("topology CTAS_COUNTS_1")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import Refused
+from potok.sql.errors import Place, Refused
+from potok.statements.errors import UnknownQuery
 from statements.playing import Play
 
 SCRIPT = """
@@ -76,3 +77,82 @@ def test_a_topic_that_another_stream_is_declared_over_is_not_deleted(play: Play)
     assert play.broker.has_topic("g")
     play.do("DROP STREAM two DELETE TOPIC;")
     assert not play.broker.has_topic("g")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("SUM(w)", "its aggregates were COUNT BIGINT as C and would be COUNT BIGINT, SUM DOUBLE as C, S"),
+        ("COLLECT_LIST(w)", "its rows would be kept in another way"),
+    ],
+)
+def test_state_that_does_not_fit_is_told_in_the_words_of_statements(play: Play, more: str, reason: str) -> None:
+    play.do("CREATE STREAM a (id VARCHAR KEY, w DOUBLE) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);")
+    play.do("CREATE TABLE t AS SELECT id, COUNT(*) AS c FROM a GROUP BY id;")
+    play.do("INSERT INTO a (id, w) VALUES ('x', 1.0);")
+    play.run()
+    with pytest.raises(Refused) as caught:
+        play.do(f"CREATE OR REPLACE TABLE t AS SELECT id, COUNT(*) AS c, {more} AS s FROM a GROUP BY id;")
+    assert caught.value.message == f"the state of query CTAS_T_1 does not fit: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("query_id", "hint"),
+    [
+        ("CSAS_Z_9", "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
+        ("CSAS_LINE_3", "did you mean CSAS_LINES_3?"),
+        ("CSAS_LINES_12", "did you mean CSAS_LINES_3?"),
+        ("LINES", "did you mean CSAS_LINES_3?"),
+        ("INSERTQUERY_3", "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
+    ],
+)
+def test_only_a_query_of_nearly_the_same_name_is_suggested(play: Play, query_id: str, hint: str) -> None:
+    play.do(SCRIPT)
+    with pytest.raises(UnknownQuery) as caught:
+        play.do(f"TERMINATE {query_id};")
+    assert caught.value.hint == hint
+
+
+def test_of_many_queries_a_few_are_named(play: Play) -> None:
+    play.do(SCRIPT + "".join(f"CREATE STREAM s{n} AS SELECT * FROM a;" for n in range(4)))
+    with pytest.raises(UnknownQuery) as caught:
+        play.do("PAUSE nobody;")
+    assert caught.value.hint == (
+        "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3, CSAS_S0_4, CSAS_S1_5 and 2 more: SHOW QUERIES"
+    )
+
+
+@pytest.mark.parametrize("again", ["TERMINATE csas_y_2;", "EXPLAIN csas_y_2;"])
+def test_a_query_that_was_terminated_is_told_to_be(play: Play, again: str) -> None:
+    play.do(f"{SCRIPT} TERMINATE csas_y_2;")
+    with pytest.raises(UnknownQuery) as caught:
+        play.do(again)
+    assert caught.value.hint == "it was terminated; CREATE OR REPLACE of Y lets it go on"
+    play.do("CREATE OR REPLACE STREAM y AS SELECT id, n AS k FROM x;")
+    assert "CSAS_Y_2" in queries(play)
+
+
+@pytest.mark.parametrize(
+    ("statement", "line", "column", "marked"),
+    [
+        ("CREATE STREAM s (n INT)\n  WITH (KAFKA_TOPIC = 's',\n    FOO = 'x');", 3, 5, "FOO"),
+        ("CREATE STREAM s (n INT)\n  WITH (KAFKA_TOPIC = 's',\n    VALUE_FORMAT = 'JSN');", 3, 20, "'JSN'"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC='s', PARTITIONS = -1);", 1, 61, "-1"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE='no');", 1, 66, "'no'"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC='s', VALUE_DELIMITER='|');", 1, 48, "VALUE_DELIMITER"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC='s', TIMESTAMP='m');", 1, 58, "'m'"),
+        ("CREATE STREAM s (n INT, m INT) WITH (KAFKA_TOPIC='s', FORMAT='KAFKA');", 1, 62, "'KAFKA'"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC='s', WINDOW_SIZE='1 DAY');", 1, 48, "WINDOW_SIZE"),
+        ("CREATE STREAM s WITH (VALUE_FORMAT='KAFKA') AS SELECT id, n, n AS m FROM a;", 1, 36, "'KAFKA'"),
+        ("CREATE STREAM s WITH (KAFKA_TOPIC='a b') AS SELECT id, n FROM a;", 1, 35, "'a b'"),
+        ("INSERT INTO x WITH (QUERY_ID='a b') SELECT id, n, n AS m FROM a;", 1, 30, "'a b'"),
+        ("ASSERT TOPIC 'a' WITH (COLOUR='red');", 1, 24, "COLOUR"),
+    ],
+)
+def test_a_wrong_property_is_marked_itself(play: Play, statement: str, line: int, column: int, marked: str) -> None:
+    play.do(SCRIPT)
+    with pytest.raises(Refused) as caught:
+        play.do(statement)
+    assert caught.value.place == Place(line, column, len(marked))
+    text, below = str(caught.value).splitlines()[1:3]
+    assert text[below.index("^") : below.rindex("^") + 1] == marked

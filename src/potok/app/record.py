@@ -21,6 +21,7 @@ __all__ = [
     "Record",
     "ValidationError",
     "columns_of",
+    "defaults_of",
     "model_named",
     "nested_fields",
     "plain",
@@ -240,6 +241,15 @@ def _planned(cls: type[Record]) -> Iterator[tuple[str, Convert, Any]]:
         optional = type(None) in typing.get_args(annotation) or field.default is None
         read = reader(cls, field.name, annotation)
         yield field.name, read if not optional else _or_none(read), missing if not optional else _optional(missing)
+
+
+def defaults_of(cls: type[Record]) -> dict[str, Callable[[], Any]]:
+    """What makes the value of each field that need not be given."""
+    known: dict[str, Callable[[], Any]] | None = vars(cls).get("__defaults__")
+    if known is None:
+        known = {name: default for name, _, default in _plan(cls) if default is not _missing}
+        setattr(cls, "__defaults__", known)  # noqa: B010
+    return known
 
 
 def nested_fields(cls: type[Record]) -> dict[str, tuple[frozenset[type], Convert]]:

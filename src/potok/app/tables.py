@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from potok.app.outside import NoRows, view_of
@@ -72,7 +74,10 @@ class Table:
     ) -> None:
         self.app, self.name, self.at = app, name, at
         self.key_type, self.on_window_close = key_type, on_window_close
-        self.default: Callable[[], Any] | None = default if default is None or callable(default) else lambda: default
+        # A value that can be changed is another object for each key.
+        self.default: Callable[[], Any] | None = (
+            default if default is None or callable(default) else partial(deepcopy, default)
+        )
         if value_type is None and self.default is not None and isinstance(made := self.default(), Record):
             value_type = type(made)
         self.value_type = value_type

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from potok.app.read_all import read_all
-from potok.app.record import NAMESPACE, Record, model_named, nested_fields, reads_itself
+from potok.app.record import NAMESPACE, Record, defaults_of, model_named, nested_fields, reads_itself
 from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
@@ -162,7 +162,7 @@ class Thaw:
             return data
         if self._model is not None and type(data) is dict and NAMESPACE not in data:
             if IMMUTABLE.issuperset(map(type, data.values())):
-                return _made(self._model, data.copy())
+                return _made(self._model, _whole(self._model, data.copy()))
             return _thawed_record(self._model, data)
         return thawed(data)
 
@@ -170,7 +170,16 @@ class Thaw:
 def _thawed_record(model: type[Record], data: dict[str, Any]) -> Record:
     nested = nested_fields(model)
     fields = {name: nested[name][1](item) if name in nested else thawed(item) for name, item in data.items()}
-    return _made(model, fields)
+    return _made(model, _whole(model, fields))
+
+
+def _whole(model: type[Record], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record that was kept before its class had all that it has, with the defaults of these."""
+    if tuple(fields) != model.__record_fields__:  # type: ignore[attr-defined]
+        for name, default in defaults_of(model).items():
+            if name not in fields:
+                fields[name] = default()
+    return fields
 
 
 def thawed(data: Any) -> Any:

@@ -16,6 +16,7 @@ from potok.app.window_set import HeldSet, WindowSet, can_be_held, duration_ms, h
 from potok.errors import TopologyError
 from potok.kernels import agents_running
 from potok.kernels.agents_values import ABSENT
+from potok.kernels.agents_watched import keep
 from potok.kernels.agents_windows import OpenWindows, WindowEntry
 from potok.topology.agents import TablePart
 from potok.topology.nodes import FixedWindow, Hopping, Tumbling
@@ -124,9 +125,7 @@ class WindowedTable:
                 # The change has been made, in each window by itself; what was changed in one alone is found out.
                 return
             value = value._whole()
-        with found.changing(key):
-            for start in found.starts(found.instant_ms()):
-                found.put(found.window(key, start, change=True), value)
+        self._put(found, key, value)
 
     def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
         """Put back what was changed in place, where it is from, if that is all that there is to do."""
@@ -142,10 +141,13 @@ class WindowedTable:
         return True
 
     def __delitem__(self, key: Any) -> None:
-        found = self.open()
-        with found.changing(key):
-            for start in found.starts(found.instant_ms()):
-                found.put(found.window(key, start, change=True), ABSENT)
+        self._put(self.open(), key, ABSENT)
+
+    def _put(self, found: OpenWindows, key: Any, value: Any) -> None:
+        handed_out = found.handed_out(key)
+        for start in found.starts(found.instant_ms()):
+            found.put(found.window(key, start, change=True), value)
+        keep(handed_out)
 
     def __contains__(self, key: Any) -> bool:
         return self.get(key, ABSENT) is not ABSENT

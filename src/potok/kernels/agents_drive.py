@@ -124,8 +124,8 @@ class Turns:
     """Gives records to agents, each at its turn, so that one who fails leaves no trace."""
 
     def __init__(self, running: Running, *, careful: bool, suspicious: bool = False) -> None:
-        """`careful` looks after each turn whether all that it touched is data. `suspicious` takes each row that was ever
-        at hand for touched, since agents may keep them in their variables."""
+        """Who is `careful` looks after each turn whether all that it touched is data. Who is `suspicious` takes each
+        row that was ever at hand for touched, since agents may keep them in their variables."""
         self._running, self._careful, self._suspicious = running, careful, suspicious
         running.copies_all = careful or type(self) is not Turns
         self.direct = not careful and type(self) is Turns

@@ -114,7 +114,7 @@ class Airspace:
         running.sent += flight._sent
         self._flight, flight.at_hand = flight, True
 
-    def _installed(self, flight: Flight, entry: Entry, value: Any, time: int, changed: bool) -> Undo:
+    def _installed(self, flight: Flight, entry: Entry, value: Any, time: int, changed: bool | None) -> Undo:
         assert flight.turn is not None
         before = entry, entry.value, entry.time, entry.changed
         entry.value, entry.time, entry.changed, entry.seen = value, time, changed, flight.turn

@@ -68,8 +68,7 @@ class OpenTable:
         return [self.name]
 
     def get(self, key: Any) -> Any:
-        """The value of a key, or `ABSENT`, which a default is that was only looked at. What is changed in place in it is
-        kept."""
+        """The value of a key, or `ABSENT`, as is a default that was only looked at. What is changed in it is kept."""
         return self.value_of(self.entry(key))
 
     def get_or_default(self, key: Any) -> Any:

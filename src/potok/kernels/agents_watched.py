@@ -24,11 +24,7 @@ class Watched:
 
     def __init__(self, value: Any, error: StateError, entry: Entry | None = None) -> None:
         self.value, self.error, self.entry = value, error, entry
-        self.keep()
-
-    def keep(self) -> None:
-        """What it is like at this moment is right."""
-        self.kept = copied(self.value)
+        self.kept = copied(value)
 
     def check(self) -> None:
         if self.value != self.kept:
@@ -39,3 +35,9 @@ def check_watched(watched: Iterable[Watched]) -> None:
     """Raise if one of these was changed."""
     for each in watched:
         each.check()
+
+
+def keep(watched: Iterable[Watched]) -> None:
+    """What these are like at this moment is right."""
+    for each in watched:
+        each.kept = copied(each.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from potok.errors import StateError
 from potok.kernels.agents_running import Running
 from potok.kernels.agents_tables import Change, Entry, OpenTable
 from potok.kernels.agents_values import ABSENT, IMMUTABLE, SETTLED, copied
-from potok.kernels.agents_watched import Watched, check_watched
+from potok.kernels.agents_watched import Watched, check_watched, keep
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
@@ -81,6 +80,7 @@ class OpenWindows(OpenTable):
         assert part.window is not None
         self._size_ms, self._advance_ms = part.window.size_ms, part.window.advance_ms
         self._ends = None if part.expires_ms is None else Timers(f"{part.name}/by_end", session)
+        self._wall = part.wall
         self._own_time = not part.wall and part.instant is None
         self._life_ms = None if part.expires_ms is None else self._size_ms + part.expires_ms
         self.tumbling = self._size_ms == self._advance_ms
@@ -157,33 +157,30 @@ class OpenWindows(OpenTable):
     def each(self, key: Any, change: Callable[[Any], Any]) -> Any:
         """Let a function change the value of each window of the record at hand in place; returns what it returned for
         the newest."""
-        result: Any = None
-        with self.changing(key):
-            for start in self.starts(self.instant_ms()):
-                entry = self.window(key, start)
-                if self._over(start):
-                    result = change(self._late_default(key, start))
-                    continue
-                value = self.default_of(entry, key)
-                before = copied(value)
-                result = change(value)
-                if value != before:
-                    self.put(entry, value)
+        result, handed_out = None, self.handed_out(key)
+        for start in self.starts(self.instant_ms()):
+            entry = self.window(key, start)
+            if self._over(start):
+                result = change(self._late_default(key, start))
+                continue
+            value = self.default_of(entry, key)
+            before = copied(value)
+            result = change(value)
+            if value != before:
+                self.put(entry, value)
+        keep(handed_out)
         return result
 
-    @contextmanager
-    def changing(self, key: Any) -> Iterator[None]:
-        """While all windows of the record at hand are changed: what was handed out of them may be changed too."""
+    def handed_out(self, key: Any) -> list[Watched]:
+        """What was handed out of the windows of the record at hand, before all of them are changed; raises if one of
+        them was changed alone."""
         watched = self._running.watched
-        if not watched:
-            yield
-            return
+        if self.tumbling or not watched:
+            return []
         mine = {self.window(key, start) for start in self.starts(self.instant_ms())}
-        check_watched(each for each in watched if each.entry in mine)
-        yield
-        for each in watched:
-            if each.entry in mine:
-                each.keep()
+        found = [each for each in watched if each.entry in mine]
+        check_watched(found)
+        return found
 
     def held(self, key: Any) -> WindowEntry | None:
         """The window that is meant, remembered for this turn, if it has something to change in place."""
@@ -192,7 +189,8 @@ class OpenWindows(OpenTable):
         running = self._running
         at = running.timestamp if self._own_time else self.instant_ms()
         start = at - at % self._advance_ms
-        if self._life_ms is not None and self._over(start):
+        life = self._life_ms
+        if life is not None and start + life <= (running.processing_time_ms if self._wall else running.stream_time):
             return None
         mine = self._by_start.get(start)
         entry = None if mine is None or self._asked is not None else mine.get(key)
@@ -268,15 +266,6 @@ class OpenWindows(OpenTable):
             if self._is_row(entry) and not self._over(entry.start):
                 bounds = entry.start, entry.start + self._size_ms
                 yield (self.key_of(entry.key), bounds), self.value_of(entry)
-
-    def _is_row(self, entry: WindowEntry) -> bool:
-        """Whether a window has a value: not if there is but a default that somebody has looked at."""
-        value = entry.value
-        if value is ABSENT:
-            return False
-        if entry.data is not None or entry.changed or type(value) in IMMUTABLE:
-            return True
-        return self._changed_in_place(entry) is not None
 
     def _over(self, start_ms: int) -> bool:
         if self._life_ms is None:

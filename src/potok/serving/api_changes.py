@@ -18,7 +18,7 @@ from potok.serving.feeds import Event, Feed, places_of
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
 from potok.serving.ksql_queries import reason, until_gone
-from potok.serving.problems import problem_of
+from potok.serving.problems import BAD, NOT_THERE, problem_of
 from potok.serving.pushes import QUIET_S, Follower
 from potok.serving.site import Site, site_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
@@ -32,7 +32,9 @@ _ID = Header(None, alias="Last-Event-ID", description="Go on behind this event."
 _SAME_ID = "The same as the header, for clients that cannot send one."
 _FROM = Query("now", alias="from", description="`now` or `beginning`, where no event is named.")
 _EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "One event for each record."}
+    200: {"content": {"text/event-stream": {}}, "description": "One event for each record."},
+    **BAD,
+    **NOT_THERE,
 }
 
 

@@ -13,7 +13,7 @@ from potok.serving.api_tables import answer
 from potok.serving.errors import BadRequest, NotThere
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import RowWriter
-from potok.serving.problems import problem_of, status_of
+from potok.serving.problems import NOT_THERE, problem_described, problem_response
 from potok.serving.site import Site, json_body, object_of, site_of, text_of
 from potok.serving.tokens import ADMIN, READ
 from potok.serving.work import allow, changes, properties_of
@@ -34,9 +34,15 @@ _SQL = {
     },
 }
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SQL}}}}
+_SO_FAR = {"type": "array", "items": {"type": "object"}, "description": "What the statements before it gave."}
+_FAILED: dict[int | str, dict[str, Any]] = {
+    400: problem_described("A statement that is wrong, or a body that cannot be read.", results=_SO_FAR),
+    404: problem_described("A statement that names a query or a topic that is not there.", results=_SO_FAR),
+    409: problem_described("Somebody else has changed the catalogue meanwhile: send it again.", results=_SO_FAR),
+}
 
 
-@router.post("/sql", tags=["statements"], summary="Carry out statements", openapi_extra=_BODY)
+@router.post("/sql", tags=["statements"], summary="Carry out statements", openapi_extra=_BODY, responses=_FAILED)
 async def sql(request: Request) -> Response:
     """The results in the order of the statements. What came before a statement that fails has happened: the answer
     is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
@@ -49,7 +55,7 @@ async def sql(request: Request) -> Response:
     run = site.work.change if changes(script) else site.work.answer
     results, error = await run(lambda: _carry_out(site, script, properties, variables))
     if error is not None:
-        return answer({**problem_of(error), "results": results}, status_of(error))
+        return problem_response(error, results=results)
     return answer({"results": results})
 
 
@@ -96,20 +102,22 @@ async def queries(request: Request) -> Response:
     return answer({"queries": [_told(info) for info in found], "push": site.pushes.ids})
 
 
-@router.get("/queries/{query_id}", tags=["queries"], summary="One query")
+@router.get("/queries/{query_id}", tags=["queries"], summary="One query", responses=NOT_THERE)
 async def query(request: Request, query_id: str) -> Response:
     caller_of(request.scope).require(READ)
     return answer(_told(await _known(site_of(request), query_id)))
 
 
-@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume")
+@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume", responses=NOT_THERE)
 async def steer(request: Request, query_id: str, action: str) -> Response:
     if action not in ("pause", "resume"):
         raise NotThere(f'there is no action "{action}"', hint="POST .../pause or .../resume, or DELETE the query")
     return await _steer(request, query_id, action.upper())
 
 
-@router.delete("/queries/{query_id}", tags=["queries"], summary="Terminate a query; what it wrote stays")
+@router.delete(
+    "/queries/{query_id}", tags=["queries"], summary="Terminate a query; what it wrote stays", responses=NOT_THERE
+)
 async def terminate(request: Request, query_id: str) -> Response:
     return await _steer(request, query_id, "TERMINATE")
 

@@ -11,6 +11,7 @@ from potok.serving.api_tables import answer
 from potok.serving.errors import BadRequest
 from potok.serving.guard import caller_of
 from potok.serving.idempotent import append_once
+from potok.serving.problems import BAD, NOT_THERE, problem_described
 from potok.serving.record_bodies import records_of
 from potok.serving.site import site_of
 from potok.serving.tokens import READ, WRITE
@@ -32,9 +33,18 @@ _RECORD = {
 }
 _SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SCHEMA}}}}
+_USED_BEFORE: dict[int | str, dict[str, Any]] = {
+    422: problem_described("An idempotency key that came with other records before.")
+}
 
 
-@router.post("/topics/{name}/records", status_code=201, summary="Append one record or many", openapi_extra=_BODY)
+@router.post(
+    "/topics/{name}/records",
+    status_code=201,
+    summary="Append one record or many",
+    openapi_extra=_BODY,
+    responses=BAD | NOT_THERE | _USED_BEFORE,
+)
 async def append(
     request: Request,
     name: str,

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from potok.serving.errors import BadRequest
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
+from potok.serving.problems import BAD, NOT_THERE
 from potok.serving.site import site_of
 from potok.serving.table_reads import EVERY, Keys, Windows, no_row, source_named
 from potok.serving.tokens import READ
@@ -28,8 +29,10 @@ def _parameter(name: str, place: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": place, "description": description, "schema": {"type": "string"}, **required}
 
 
-@router.get("/tables", summary="The tables whose rows can be read")
+@router.get("/tables", summary="The tables, and whether their rows can be read here")
 async def tables(request: Request) -> Response:
+    """`readable` are the tables whose rows a query keeps: those of CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE.
+    The others name what lies in a topic."""
     caller_of(request.scope).require(READ)
     sources = site_of(request).database.catalog.sources.values()
     found = [
@@ -46,7 +49,7 @@ async def tables(request: Request) -> Response:
     return answer({"tables": found})
 
 
-@router.get("/tables/{name}", summary="Rows of a table, in the order of their keys")
+@router.get("/tables/{name}", summary="Rows of a table, in the order of their keys", responses=BAD | NOT_THERE)
 async def rows(
     request: Request,
     name: str,
@@ -70,6 +73,7 @@ async def rows(
 @router.get(
     "/tables/{name}/{key:path}",
     summary="The row of a key, or those of its windows",
+    responses=BAD | NOT_THERE,
     openapi_extra={
         "parameters": [
             _parameter("name", "path", "The table."),

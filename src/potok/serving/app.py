@@ -23,7 +23,7 @@ from potok.serving.errors import BadRequest, NotThere, ServingError
 from potok.serving.guard import KSQL_PATHS, Guard
 from potok.serving.limits import Limits
 from potok.serving.pages import Files, Page, PageRoute, file_routes
-from potok.serving.problems import ksql_response, problem_response
+from potok.serving.problems import OTHERS, ksql_response, problem_response
 from potok.serving.quick_rows import QuickRows, leave_tables_alone
 from potok.serving.site import Site
 from potok.serving.tokens import Tokens
@@ -63,7 +63,13 @@ def create_app(
         site.close()
 
     app = FastAPI(
-        title="Potok", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="Potok",
+        version=__version__,
+        description=ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        responses=OTHERS,
     )
     app.state.site = site
     app.router.routes[:0] = [*map(PageRoute, pages), api_tables.QUICK]

@@ -11,12 +11,45 @@ from starlette.responses import Response
 from potok.errors import PotokError, SetupError
 from potok.log.errors import DiskFull, KeylessRecord, MarkChanged, RecordTooLarge, TopicNotFound
 from potok.serving.errors import ServingError
+from potok.serving.json_rows import dump
 from potok.sql.errors import SqlError
 from potok.statements.errors import CatalogueMoved, NotRunningHere, UnknownQuery
 from potok.views.tables import NoSuchQuery, NoSuchTable
 
 PROBLEM = "application/problem+json"
 KSQL_JSON = "application/json"
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "Which error it is: `urn:potok:unknown-name`."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong."},
+        "hint": {"type": "string", "description": "What to do instead."},
+        "line": {"type": "integer", "description": "Of a statement; from 1 on."},
+        "column": {"type": "integer", "description": "Of a statement; from 1 on."},
+        "length": {"type": "integer", "description": "How much of the line is wrong."},
+        "marked": {"type": "string", "description": "The line, with what is wrong in it marked."},
+    },
+}
+
+
+def problem_described(description: str, **properties: Any) -> dict[str, Any]:
+    """A problem as OpenAPI describes it, with what it has besides the usual."""
+    schema = {**_PROBLEM, "properties": {**_PROBLEM["properties"], **properties}}  # type: ignore[dict-item]
+    return {"description": description, "content": {PROBLEM: {"schema": schema}}}
+
+
+BAD: dict[int | str, dict[str, Any]] = {400: problem_described("A parameter or a body that cannot be read.")}
+NOT_THERE: dict[int | str, dict[str, Any]] = {404: problem_described("Nothing has that name, or that key.")}
+OTHERS: dict[int | str, dict[str, Any]] = {
+    "default": problem_described(
+        "Another problem: 401 and 403 without the token that is asked for, 413 for a body that is too large, 503 where "
+        "the answer takes too long."
+    )
+}
 
 BAD_REQUEST, BAD_STATEMENT, QUERY_ENDPOINT = 40000, 40001, 40002
 
@@ -59,9 +92,10 @@ def problem_of(error: PotokError) -> dict[str, Any]:
     return told
 
 
-def problem_response(error: PotokError) -> Response:
+def problem_response(error: PotokError, **more: Any) -> Response:
+    """The answer to a request that failed, with `more` than the error says."""
     headers = {"WWW-Authenticate": 'Bearer realm="potok"'} if status_of(error) == 401 else None
-    return Response(orjson.dumps(problem_of(error)), status_of(error), headers, media_type=PROBLEM)
+    return Response(dump({**problem_of(error), **more}), status_of(error), headers, media_type=PROBLEM)
 
 
 def ksql_error(

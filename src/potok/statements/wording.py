@@ -59,13 +59,13 @@ def misfit_told(change: Change, source: str) -> str:
     match change.part:
         case "key":
             return f"{step}its key was {type_told(change.was)} and would be {type_told(change.now)}"
-        case "value":
+        case "value" if "none" not in (change.was, change.now):
             return f"{step}its columns were {_columns(change.was)} and would be {_columns(change.now)}"
         case "window":
             return f"{step}its windows were {change.was} and would be {change.now}"
         case "cells" if _AGGREGATES.fullmatch(change.was) and _AGGREGATES.fullmatch(change.now):
             return f"{step}its aggregates were {_aggregates(change.was)} and would be {_aggregates(change.now)}"
-        case "cells" | "kind":
+        case "cells" | "kind" | "value":
             return f"{step}its rows would be kept in another way"
         case "function":
             return "what the query before it took in could not be taken back"

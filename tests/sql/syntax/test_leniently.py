@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from potok.sql.errors import Place, SyntaxMistake
 from potok.sql.syntax import ast
-from potok.sql.syntax.parse import Unparsed, parse_leniently
+from potok.sql.syntax.parse import Unparsed, parse_leniently, parse_script
 
 
 def lines(text: str) -> list[int | str]:
@@ -36,3 +39,30 @@ def test_variables_count_from_their_definition_on() -> None:
 
 def test_nothing_is_nothing() -> None:
     assert parse_leniently(" -- nothing\n;") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("CREATE STREAM a (n INT KYE) WITH (KAFKA_TOPIC = 'a');", "A"),
+        ("CREATE OR REPLACE STRAEM a (n INT);", "A"),
+        ("CREATE TABLE IF NOT EXISTS `b c` AS SELEC 1;", "b c"),
+        ("CRETE TYPE t AS INT;", "T"),
+        ("CREATE STREAM a", "A"),
+        ("INSERT INTO a (n) VALEUS (1);", ""),
+        ("CREATE (;", "CREATE"),
+    ],
+)
+def test_the_name_that_a_wrong_statement_was_to_make_is_known(text: str, name: str) -> None:
+    (found,) = parse_leniently(text)
+    assert isinstance(found, Unparsed)
+    assert found.makes == name
+
+
+def test_a_mistake_in_the_last_statement_comes_before_its_missing_end() -> None:
+    with pytest.raises(SyntaxMistake, match="no statement begins with SELCT") as caught:
+        parse_script("SELECT a FROM o; SELCT")
+    assert (caught.value.hint, caught.value.place) == ("did you mean SELECT?", Place(1, 18, 5))
+    for text in ("SELECT a FROM o; SELECT a FROM o", "SELECT a FROM o; SELECT a FROM"):
+        with pytest.raises(SyntaxMistake, match="the statement is not finished"):
+            parse_script(text)

@@ -1,0 +1,91 @@
+"""What a script is told that is checked, and not carried out."""
+
+from __future__ import annotations
+
+import pytest
+
+from statements.playing import Play
+
+SCRIPT = """
+    CREATE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);
+    CREATE TYPE money AS STRUCT<cents INT>;
+    CREATE STREAM b AS SELECT id, n + 1 AS m FROM a;
+    CREATE TABLE t AS SELECT id, COUNT(*) AS c FROM b GROUP BY id;
+    INSERT INTO b WITH (QUERY_ID = 'again') SELECT id, n AS m FROM a;
+"""
+
+
+def told(play: Play, text: str) -> list[tuple[int, str]]:
+    """The line and the message of each mistake."""
+    return [(error.place.line if error.place else 0, error.message) for error in play.session.check(text)]
+
+
+def test_a_script_that_was_carried_out_may_be_checked_again(play: Play) -> None:
+    assert told(play, SCRIPT) == []
+    play.do(SCRIPT)
+    assert told(play, SCRIPT) == []
+    assert told(play, SCRIPT.replace("n + 1 AS m", "n+1   AS M")) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "message"),
+    [
+        ("n INT", "n BIGINT", 2, "there is a stream A already"),
+        ("cents INT", "cents BIGINT", 3, "there is a type MONEY already"),
+        ("n + 1", "n + 2", 4, "there is a stream B already"),
+        ("COUNT(*)", "COUNT(m)", 5, "there is a table T already"),
+        ("n AS m FROM", "n + 0 AS m FROM", 6, "there is a query AGAIN already"),
+    ],
+)
+def test_one_that_says_something_else_than_what_stands_there_is_a_mistake(
+    play: Play, before: str, after: str, line: int, message: str
+) -> None:
+    play.do(SCRIPT)
+    assert told(play, SCRIPT.replace(before, after)) == [(line, message)]
+
+
+def test_what_a_script_makes_twice_is_a_mistake_wherever_it_was_carried_out(play: Play) -> None:
+    first = SCRIPT.strip().splitlines()[0]
+    assert told(play, f"{first}\n{first}") == [(2, "there is a stream A already")]
+    play.do(SCRIPT)
+    assert told(play, f"{first}\n{first}") == [(2, "there is a stream A already")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "mistake"),
+    [
+        ("CREATE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', FOO = 1);", "WITH has no FOO"),
+        ("CREATE STREAM a (id VARCHAR KYE, n INT) WITH (KAFKA_TOPIC = 'a');", "expected a comma"),
+        ("CRAETE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a');", "no statement begins with CRAETE"),
+        ("CREATE STREAM a AS SELECT * FROM nothing;", "there is no stream or table NOTHING"),
+    ],
+)
+def test_what_builds_on_a_wrong_statement_is_not_blamed_for_it(play: Play, wrong: str, mistake: str) -> None:
+    followers = """
+        CREATE STREAM b AS SELECT id, n FROM a;
+        SELECT * FROM b EMIT CHANGES;
+        INSERT INTO a SELECT * FROM b;
+        DROP STREAM a;
+    """
+    ((line, message),) = told(play, wrong + followers)
+    assert (line, message.startswith(mistake)) == (1, True)
+
+
+def test_a_mistake_of_its_own_is_told_beside(play: Play) -> None:
+    script = "CREATE STREAM a (n INTT) WITH (KAFKA_TOPIC = 'a');\nCREATE STREAM b WITH (FOO = 1) AS SELECT * FROM a;"
+    assert [line for line, _ in told(play, script)] == [1, 2]
+    script = "CREATE STREAM a (n INTT) WITH (KAFKA_TOPIC = 'a');\nSELECT * FROM other EMIT CHANGES;"
+    assert [line for line, _ in told(play, script)] == [1, 2]
+
+
+def test_what_stands_there_from_before_is_not_held_against_what_builds_on_a_wrong_statement(play: Play) -> None:
+    play.do(SCRIPT)
+    script = "CREATE STREAM a (other INT) WITH (KAFKA_TOPIC = 'a');\nSELECT other FROM a EMIT CHANGES;"
+    assert told(play, script) == [(1, "there is a stream A already")]
+
+
+def test_a_statement_that_mends_it_counts(play: Play) -> None:
+    script = """CREATE STREAM a (n INTT) WITH (KAFKA_TOPIC = 'a');
+        CREATE STREAM a (n INT) WITH (KAFKA_TOPIC = 'a');
+        SELECT other FROM a EMIT CHANGES;"""
+    assert [line for line, _ in told(play, script)] == [1, 3]

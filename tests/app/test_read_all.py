@@ -102,3 +102,15 @@ def test_data_of_another_class_is_of_that_class() -> None:
 
     made = Revive(Animal)([{"name": "a"}, {"name": "b", "__faust": {"ns": "dog"}}])
     assert [type(record) for record in made] == [Animal, Dog]
+
+
+def test_fields_that_the_class_does_not_have_are_left_out() -> None:
+    rows = [{**ORDER, "city": "Omsk"}, {**ORDER, "city": ["Tomsk"], "more": 1}, ORDER]
+    found = read_all(Order, rows, 2)
+    assert found is not None
+    assert [[vars(record) for record in each] for each in found] == [[ORDER] * 3] * 2
+
+
+@pytest.mark.parametrize("other", [{"order_id": "o", "amount": 1.5}, {**ORDER, "__faust": {"ns": "Odd"}}])
+def test_data_without_a_field_or_with_a_class_of_its_own_is_read_alone(other: dict[str, Any]) -> None:
+    assert read_all(Order, [ORDER, other], 1) is None

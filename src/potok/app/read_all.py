@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from potok.app.record import Record, columns_of
+from potok.app.record import NAMESPACE, Record, columns_of
 from potok.errors import PotokError
 from potok.kernels.agents_values import IMMUTABLE, copied
 
@@ -20,10 +20,17 @@ Copy = Callable[[Any], Any]
 
 def read_all(model: type[Record], column: list[Any], count: int) -> list[list[Any]] | None:
     """The records of `model`, and as often as `count` says, each time other objects. None if some value does not fit,
-    or has other fields than a record of this class."""
+    has no value for a field, or tells its class."""
     readers = columns_of(model)
-    if readers is None or set(map(type, column)) != {dict} or set(map(len, column)) != {len(readers)}:
+    if readers is None or set(map(type, column)) != {dict}:
         return None
+    if set(map(len, column)) != {len(readers)}:
+        if any(NAMESPACE in item for item in column):
+            return None
+        narrowed = _narrowed(column, tuple(readers))
+        if narrowed is None:
+            return None
+        column = narrowed
     read: dict[str, tuple[list[Any], Copy | None]] = {}
     for name, (kind, convert) in readers.items():
         try:
@@ -40,6 +47,15 @@ def read_all(model: type[Record], column: list[Any], count: int) -> list[list[An
         elif otherwise:
             read[name] = values, None
     return [_made(model, column, read) for _ in range(count)]
+
+
+def _narrowed(column: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str, Any]] | None:
+    """The fields that have one of these names, of data that may have others too. None if one is missing."""
+    try:
+        parts = [list(map(itemgetter(name), column)) for name in names]
+    except KeyError:
+        return None
+    return [dict(zip(names, row)) for row in zip(*parts)]  # noqa: B905 - speed; each has all names
 
 
 def _copy_of(kinds: set[type], values: list[Any]) -> Copy:

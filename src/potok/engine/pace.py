@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 LEAST = 1_000
 FIRST = 250_000
+FIRST_ONE_BY_ONE = 20_000
+"""Where each record goes through a function of the user's: there is no knowing how long that takes."""
+
 WORTH = 2
 """A batch should spend this many times longer on its records than on what every batch costs."""
 

@@ -11,7 +11,7 @@ from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import protect
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
-from potok.engine.pace import FIRST, Pace
+from potok.engine.pace import FIRST, FIRST_ONE_BY_ONE, Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
 from potok.engine.reach import check_reach, on_one_machine
@@ -22,6 +22,7 @@ from potok.log.broker import Broker
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Ends, Offsets
+from potok.topology.nodes import Agents, Process
 from potok.views.table_view import TableView
 from potok.views.tables import Tables
 
@@ -78,7 +79,9 @@ class Query:
         """Goes on with what the last run has learnt."""
         mark = mark_of(self.name, "pace")
         learnt = broker.mark(mark)
-        pace = Pace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else FIRST)
+        one_by_one = any(isinstance(node, Agents | Process) for node in self._prepared.plan.topology.nodes)
+        first = FIRST_ONE_BY_ONE if one_by_one else FIRST
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else first)
         broker.set_marks({mark: str(pace.limit).encode()})
         return pace
 

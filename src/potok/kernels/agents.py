@@ -82,7 +82,12 @@ class DriveAgents(Operator):
         closing = CloseWindows(self._clock_ms, self.task.processing_time_ms)
         if not any(records) and not closing.is_due(self._cells.values()):
             return
-        self._settle(self._tried(records, closing))
+        batch = self._tried(records, closing)
+        self._settle(batch)
+        # All this refers to each other, and the collector would have to walk through every row to find that out.
+        batch.forget()
+        for input_ in self._inputs:
+            input_.chunks = []
 
     def _tried(self, records: list[Records | None], closing: CloseWindows) -> Batch:
         try:

@@ -87,8 +87,13 @@ class Batch:
             (table, table.changes()) for table in self._tables.values()
         ]
 
-    def _changes(self) -> list[tuple[OpenTable, list[Change]]]:
-        return [(table, table.changes()) for table in self._tables.values()]
+    def forget(self) -> None:
+        """Let go of all rows and records, when nobody will look at them again."""
+        for table in self._tables.values():
+            table.forget()
+        self.changes, self.driven = [], []
+        self._takers.clear()
+        self.running.forget()
 
     async def _run(self) -> None:
         try:

@@ -119,6 +119,11 @@ class Running:
         for let_go in held:
             let_go()
 
+    def forget(self) -> None:
+        """Let go of the last record, and of all that was open."""
+        self.tables, self.sent, self.undo, self.watched = {}, [], [], []
+        self.chunk = self.key = self.value = None
+
     def take_back(self, sent: int, *, apart: bool = False) -> None:
         """Undo what was done since the last turn began; `sent` is how much had been sent by then. Rows become what they
         were in place, or, if that is kept `apart` for later, are others from then on."""

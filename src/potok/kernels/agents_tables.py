@@ -265,6 +265,10 @@ class OpenTable:
         if changes:
             self._session.write(self.name, [(entry.key, data, entry.data) for entry, data in changes])
 
+    def forget(self) -> None:
+        """Let go of all entries."""
+        self._entries = self.quick = {}
+
 
 def _utf8(text: str) -> bytes | None:
     try:

@@ -91,6 +91,10 @@ class OpenWindows(OpenTable):
     def tables(self) -> list[str]:
         return [self.name, *([] if self._ends is None else [self._ends.table])]
 
+    def forget(self) -> None:
+        super().forget()
+        self._by_start = {}
+
     def starts(self, instant_ms: int) -> range:
         """The windows that an instant falls into, the oldest first."""
         advance, size = self._advance_ms, self._size_ms

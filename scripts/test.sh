@@ -3,6 +3,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Tests start hundreds of processes, and each would compile everything anew.
+unset PYTHONDONTWRITEBYTECODE
+
 if [ "${CI:-}" = true ]; then
   ./scripts/install-browser.sh
   ./scripts/servers.sh

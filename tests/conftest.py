@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 import class_archive
+import memory_files
 from potok.engine.connector import CHOICE
 from potok.log.kafka.errors import JarsNotFound
 from potok.log.kafka.jars import connector_jars
@@ -30,6 +31,9 @@ LONGEST = ("spark", "kill", "kafka", "browser")
 """The order among several workers, after all the others: the largest groups first, so that the workers end at one time.
 Those of the browser come last: its driver leaves an event loop running in the thread of the tests."""
 
+FAILED = pytest.StashKey[int]()
+"""How many tests have failed in this run."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
@@ -38,6 +42,7 @@ hypothesis.settings.register_profile("potok", deadline=None)
 hypothesis.settings.load_profile("potok")
 
 class_archive.use()
+memory_files.use()
 
 
 @pytest.fixture(scope="session")
@@ -106,6 +111,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if os.environ.get("CI") == "true":
             pytest.fail("no Chromium on this machine: scripts/install-browser.sh installs it", pytrace=False)
         pytest.skip("no Chromium on this machine: run scripts/install-browser.sh")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.stash[FAILED] = session.testsfailed
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """When the workers have ended, if there were any."""
+    if not config.stash.get(FAILED, 1):
+        memory_files.remove()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -92,7 +92,7 @@ def test_commands_list_send_and_explain(tmp_path: Path, capsys: pytest.CaptureFi
     app.main(["tables"])
     assert "tumbling 1h" in capsys.readouterr().out
     app.main(["explain"])
-    assert "process_orders, hourly_aggregation: one task" in capsys.readouterr().out
+    assert "process_orders: one task, in order; beside agents with which nothing is shared" in capsys.readouterr().out
     app.main(["send", "@process_orders", json.dumps(order(1, "u1", 10.0)), "-k", "u1"])
     with InProcess(app, directory=tmp_path) as driver:
         driver.run()
@@ -155,5 +155,5 @@ def test_options_of_faust_that_do_nothing_are_said_and_others_are_refused(caplog
     assert 'app "app": topic_replication_factor= not used here' in caplog.text
     with pytest.raises(PotokError, match="no option topic_partition="):
         faust.App("app", topic_partition=8)
-    with pytest.raises(PotokError, match="broker_credentials= is not taken"):
-        faust.App("app", broker_credentials="secret")
+    with pytest.raises(PotokError, match="consumer_auto_offset_reset= cannot be 'first'"):
+        faust.App("app", consumer_auto_offset_reset="first")

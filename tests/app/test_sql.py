@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -43,23 +42,17 @@ class Running:
 
     def __init__(self, app: faust.App, directory: Path) -> None:
         self.app, self._directory = app, directory
-        self._stack = ExitStack()
 
     def __enter__(self) -> Running:
-        self.agents = self._stack.enter_context(InProcess(self.app, directory=self._directory))
-        wanted = self.app.statements.database.books().queries
-        self._statements = [
-            self._stack.enter_context(InProcess(query.topology, directory=self._directory)) for query in wanted.values()
-        ]
+        self.agents = InProcess(self.app, directory=self._directory)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.app.statements.close()
-        self._stack.close()
+        self.agents.close()
 
     def run(self) -> None:
-        for driver in (self.agents, *self._statements, self.agents):
-            driver.run(more_to_come=True)
+        self.agents.run(more_to_come=True)
 
 
 def test_tables_and_topics_are_read_by_select(app: faust.App, tmp_path: Path) -> None:

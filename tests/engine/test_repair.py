@@ -10,8 +10,9 @@ import potok
 from kernels.in_process import InProcess
 from potok import StreamsBuilder
 from potok.engine import repair
+from potok.engine.directory import query_directory
 from potok.engine.lock import QueryLock
-from potok.engine.prepare import prepare, query_directory
+from potok.engine.prepare import prepare
 from potok.engine.replay import NothingToReplay, ReplayExists, start_replay
 from potok.engine.shadow import catch_up, shadow_of, start_shadow, swap
 from potok.log.embedded.embedded_broker import EmbeddedBroker

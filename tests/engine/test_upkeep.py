@@ -18,8 +18,11 @@ class Scripted(EmbeddedBroker):
 
     rounds: list[Exception | None]
     ended: threading.Event
+    turn: threading.Event
+    """Set, unless a test holds the rounds back."""
 
     def maintain(self) -> None:
+        assert self.turn.wait(30)
         if not self.rounds:
             self.ended.set()
             return
@@ -30,7 +33,8 @@ class Scripted(EmbeddedBroker):
 
 def scripted(directory: Path, *rounds: Exception | None) -> Scripted:
     broker = Scripted(directory)
-    broker.rounds, broker.ended = list(rounds), threading.Event()
+    broker.rounds, broker.ended, broker.turn = list(rounds), threading.Event(), threading.Event()
+    broker.turn.set()
     return broker
 
 
@@ -51,9 +55,11 @@ def test_what_goes_wrong_is_told_and_the_next_round_tries_again(
 
 def test_a_closed_broker_ends_it(tmp_path: Path) -> None:
     broker = scripted(tmp_path, BrokerClosed("x"), None)
+    broker.turn.clear()
     upkeep = Upkeep(broker, 0.001)
     upkeep.start()
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "potok-upkeep"]
+    broker.turn.set()
     thread.join(30)
     assert not thread.is_alive()
     assert broker.rounds == [None]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from potok.engine.batch import BatchRunner
-from potok.engine.prepare import Prepared, prepare
 from potok.testing.driver import TestDriver
 
 TASKS = 3
@@ -50,22 +48,8 @@ class InProcess(TestDriver):
 
     __test__ = False
 
-    def _begin(self) -> None:
-        context: Any = LocalContext()
-        parts: Prepared = prepare(self._topology, self.broker, self._settings)
-        self._prepared = parts
-        self._runner = BatchRunner(
-            context,
-            self.broker,
-            parts.plan,
-            parts.ledger,
-            parts.directory,
-            parts.pulse,
-            context.defaultParallelism,
-            parts.state,
-        )
-        if self._spread:
-            self._runner.small_batch = -1
+    def _context(self) -> Any:
+        return LocalContext()
 
     def reasons(self) -> list[tuple[str, str]]:
         """The dead letters as (step, reason), in order."""

@@ -166,7 +166,7 @@ def test_a_ttl_may_be_changed_but_not_begun() -> None:
         assert driver.table("carts").all() == {"b": 2}
         without = StreamsBuilder("q")
         without.table("carts").to_stream().to("out")
-        with pytest.raises(TopologyError, match="its cells was objects with event times"):
+        with pytest.raises(TopologyError, match="its cells were objects with event times"):
             driver.replace(without)
         driver.replace(carts())
 

@@ -162,7 +162,7 @@ def test_closed_rows_leave_nothing_behind(how: str) -> None:
 def test_what_is_kept_depends_on_what_the_joiner_reads() -> None:
     with InProcess(joined(joiner=lambda a, b: a["n"], typed=TYPED)) as driver:
         driver.replace(joined(joiner=lambda a, b: a["n"] + 1, typed=TYPED))
-        with pytest.raises(StateDoesNotFit, match="its cells was"):
+        with pytest.raises(StateDoesNotFit, match="its cells were"):
             driver.replace(joined(joiner=lambda a, b: a["s"], typed=TYPED))
 
 

@@ -155,3 +155,4 @@ def test_a_function_is_described_with_its_arguments(client: httpx.Client) -> Non
         ("text", "VARCHAR", False),
         ("group", "INT", False),
     ]
+    assert variation["returnType"] == "VARCHAR"

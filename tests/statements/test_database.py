@@ -123,3 +123,21 @@ def test_a_column_can_be_added_and_is_known_to_later_queries(database: Database)
     apply(database, ORDERS + "ALTER STREAM orders ADD COLUMN region VARCHAR, ADD COLUMN n INT;")
     apply(database, "CREATE STREAM regions AS SELECT id, region FROM orders WHERE n > 1;")
     assert [column.name for column in database.catalog.source("REGIONS").columns] == ["ID", "REGION"]
+
+
+def test_queries_that_feed_each_other_in_a_circle_are_allowed_and_told(database: Database) -> None:
+    made = "(id VARCHAR KEY, n INT) WITH (VALUE_FORMAT = 'JSON', PARTITIONS = 1, KAFKA_TOPIC ="
+    apply(database, f"CREATE STREAM a {made} 'a'); CREATE STREAM b {made} 'b'); CREATE STREAM c {made} 'c');")
+    first, second, third, aside = apply(
+        database,
+        "INSERT INTO b SELECT * FROM a; INSERT INTO c SELECT * FROM b WHERE n > 1;"
+        "INSERT INTO a SELECT id, n - 1 AS n FROM c; CREATE STREAM d AS SELECT * FROM c;",
+    )
+    assert (first.warnings, second.warnings, aside.warnings) == ((), (), ())
+    [warning] = third.warnings
+    assert warning.startswith("query INSERTQUERY_5 closes a circle, a -> b -> c -> a: records go round for ever")
+
+
+def test_a_stream_that_feeds_itself_is_refused(database: Database) -> None:
+    with pytest.raises(SqlError):
+        apply(database, ORDERS + "INSERT INTO orders SELECT * FROM orders;")

@@ -155,6 +155,7 @@ def test_all_tables_are_described_together(driver: InProcessSql) -> None:
 def test_a_function_is_described_by_its_ways_to_be_called(driver: InProcessSql) -> None:
     found = told(driver, "DESCRIBE FUNCTION substring;")
     assert found.rows[0][0].startswith("SUBSTRING(")
+    assert [row[1] for row in found.rows] == ["VARCHAR", "BYTES"]
     assert details(found)["Category"] == "text"
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from potok.engine.processing_log import PROCESSING_LOG
 from potok.expressions.failures import MOST
+from potok.records.log_record import LogRecord
 from potok.sql.errors import Refused
+from potok.statements import push_failures
+from potok.statements.results import Push
 from statements.playing import Play
 
 ORDERS = """
@@ -113,6 +116,83 @@ def test_the_log_is_a_stream_that_queries_can_read(play: Play) -> None:
     described = play.do("DESCRIBE KSQL_PROCESSING_LOG;").as_dicts()  # type: ignore[union-attr]
     assert [row["Field"] for row in described][:3] == ["QUERY_ID", "TIME", "EXPRESSION"]
     assert "KSQL_PROCESSING_LOG" in [row[0] for row in play.rows("SHOW STREAMS;")]
+
+
+def test_what_fails_over_something_made_of_the_log_is_not_told_there_either(play: Play) -> None:
+    play.do(ORDERS + RATIOS)
+    play.do(
+        "CREATE STREAM copied AS SELECT query_id, failures FROM KSQL_PROCESSING_LOG;"
+        "CREATE STREAM again (query_id VARCHAR KEY, failures BIGINT) WITH (KAFKA_TOPIC = 'again', PARTITIONS = 1);"
+        "INSERT INTO again SELECT * FROM copied;"
+        "CREATE STREAM wrong AS SELECT query_id, failures / 0 AS n FROM again;"
+    )
+    fed(play, ("o1", 1, 0, "7"))
+    for _ in range(3):
+        play.run()
+    assert [row[0] for row in logged(play)] == ["CSAS_RATIOS_1"]
+    assert play.rows("SELECT * FROM wrong;") == [("CSAS_RATIOS_1", None)]
+    counts = {row["Query ID"]: row["Failures"] for row in play.do("SHOW QUERIES EXTENDED;").as_dicts()}  # type: ignore[union-attr]
+    assert counts["CSAS_WRONG_5"] == 1
+
+
+def test_what_a_push_query_cannot_read_or_compute_is_told_too(play: Play) -> None:
+    play.do(ORDERS)
+    result = play.do(
+        "SELECT id, a / b AS ratio, UCASE(text) AS t FROM orders WHERE CAST(text AS INT) > 0 EMIT CHANGES;"
+    )
+    assert isinstance(result, Push)
+    play.broker.append("orders", [LogRecord(b"o0", b"{broken")])
+    fed(play, ("o1", 1, 0, "7"), ("o2", 4, 2, "8"), ("o3", 6, 3, "many"))
+    rows: list[object] = []
+    while len(rows) < 2:
+        rows += result.next(20) or []
+    result.close()
+    assert rows == [("o1", None, "7"), ("o2", 2, "8")]
+    told = sorted(logged(play), key=lambda row: str(row[5]))
+    query = result.query_id
+    assert [(row[0], row[1], *row[3:]) for row in told] == [
+        (query, None, "orders", 0, 0, 1),
+        (query, "(A / B)", "orders", 0, 1, 1),
+        (query, "(CAST(TEXT AS INTEGER) > 0)", "orders", 0, 3, 1),
+    ]
+    assert str(told[0][2]).startswith("the record cannot be read: ")
+
+
+def test_a_push_query_of_a_table_tells_the_row_that_failed(play: Play) -> None:
+    play.do(
+        "CREATE TABLE t (id VARCHAR PRIMARY KEY, a INT) WITH (KAFKA_TOPIC = 't', PARTITIONS = 1);"
+        "INSERT INTO t VALUES ('x', 1);"
+    )
+    result = play.session.execute("SELECT id, a / 0 AS r FROM t EMIT CHANGES;", {"auto.offset.reset": "earliest"})
+    push = result[-1].result
+    assert isinstance(push, Push)
+    assert push.next(20) == [("x", None)]
+    assert [(row[1], *row[3:]) for row in logged(play)] == [("(A / 0)", "t", 0, 0, 1)]
+    push.close()
+
+
+def test_a_push_query_over_the_log_tells_nothing_there(play: Play) -> None:
+    play.do(ORDERS + RATIOS)
+    fed(play, ("o1", 1, 0, "7"))
+    text = "SELECT query_id, failures / 0 AS n FROM KSQL_PROCESSING_LOG EMIT CHANGES;"
+    push = play.session.execute(text, {"auto.offset.reset": "earliest"})[-1].result
+    assert isinstance(push, Push)
+    assert push.next(20) == [("CSAS_RATIOS_1", None)]
+    push.close()
+    assert len(logged(play)) == 1
+
+
+def test_a_push_query_that_fails_all_the_time_writes_now_and_then(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_failures, "TELL_S", 3600.0)
+    play.do(ORDERS)
+    push = play.do("SELECT id, a / b AS ratio FROM orders EMIT CHANGES;")
+    assert isinstance(push, Push)
+    for number in range(4):
+        fed(play, (f"o{number}", 1, 0, ""))
+        assert push.next(20) == [(f"o{number}", None)]
+    assert [row[5] for row in logged(play)] == [0]
+    push.close()
+    assert [row[5] for row in logged(play)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,20 @@ def test_what_a_script_makes_twice_is_a_mistake_wherever_it_was_carried_out(play
     assert told(play, f"{first}\n{first}") == [(2, "there is a stream A already")]
 
 
+def test_a_column_that_was_added_may_be_checked_again_and_is_a_mistake_twice(play: Play) -> None:
+    created, added = SCRIPT.strip().splitlines()[0], "ALTER STREAM a ADD COLUMN y INT, ADD COLUMN z VARCHAR;"
+    for carried_out in ("", created + added):
+        play.session.execute(carried_out)
+        assert told(play, f"{created}\n{added}\nSELECT y FROM a EMIT CHANGES;") == []
+        assert told(play, f"{created}\n{added}\n{added}") == [(3, "there is a column Y already")]
+        again = f"{created}\n{added}\nDROP STREAM a;\n{created}\n{added}\nSELECT y FROM a EMIT CHANGES;"
+        assert told(play, again) == []
+        assert told(play, f"{again}\n{added}") == [(7, "there is a column Y already")]
+    other = added.replace("y INT", "y BIGINT")
+    assert told(play, f"{created}\n{other}") == [(2, "there is a column Y already")]
+    assert told(play, f"{created}\n{added.replace('STREAM', 'TABLE')}") == [(2, "A is a stream")]
+
+
 @pytest.mark.parametrize(
     ("wrong", "mistake"),
     [

@@ -1,5 +1,6 @@
 """Programs in Faust's style: `import potok.app as faust`."""
 
+from importlib import import_module
 from typing import Any
 
 from potok.app import models, serializers, types, web
@@ -7,6 +8,7 @@ from potok.app.agent import Agent
 from potok.app.app import App
 from potok.app.channel import Channel
 from potok.app.codecs import Codec
+from potok.app.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
 from potok.app.event import Event, current_event
 from potok.app.fields import FieldDescriptor
 from potok.app.record import Record, ValidationError
@@ -31,11 +33,14 @@ __all__ = [
     "Event",
     "EventT",
     "FieldDescriptor",
+    "GSSAPICredentials",
     "GlobalTable",
     "HoppingWindow",
     "Record",
     "Request",
     "Response",
+    "SASLCredentials",
+    "SSLCredentials",
     "Schema",
     "Service",
     "ServiceT",
@@ -62,6 +67,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """A name of `faust` that means nothing here says what to do instead."""
+    if name == "cli":
+        # Loads click, which few programs need.
+        return import_module("potok.app.cli")
     if name in REFUSED["faust"]:
         raise CannotImport(name, REFUSED["faust"][name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

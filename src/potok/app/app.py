@@ -12,10 +12,12 @@ from potok.app.agent import Agent, AgentFunction
 from potok.app.build import Build
 from potok.app.channel import Channel
 from potok.app.conf import WithConf, versioned
+from potok.app.credentials import options_of
+from potok.app.definitions import DefinedTwice, WithDefinitions
 from potok.app.kept_by_agents import KeptByAgents
-from potok.app.options import AGENT, APP, CHANNEL, TABLE, TOPIC, left_out
+from potok.app.loop import AppLoop
+from potok.app.options import AGENT, APP, left_out
 from potok.app.pages import Pages, WithPages
-from potok.app.schema import Schema
 from potok.app.service import Service
 from potok.app.services import Timed, WithServices
 from potok.app.signals import WithSignals
@@ -25,8 +27,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.dsl.forgotten import used
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table as DslTable
-from potok.duration import to_ms
-from potok.errors import Location, TopologyError
+from potok.errors import Location
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.log.producer import Producer
@@ -37,23 +38,13 @@ from potok.topology.validate import validate
 from potok.views.tables import Tables
 
 if TYPE_CHECKING:
+    from potok.app.cli import OfFunction
     from potok.app.sql import Statements
 
 Headers = tuple[tuple[str, bytes], ...]
 
 
-class DefinedTwice(TopologyError):
-    """Two tables or agents with one name."""
-
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(
-            f'there is a {what} "{name}" already',
-            hint="state is found by name: choose another",
-            at=Location.of_caller(),
-        )
-
-
-class App(WithPages, WithSignals, WithServices, WithConf):
+class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     """The agents, tables and topics of one program; they run as one query.
 
     >>> app = App("order-processor", broker="kafka://localhost:9092", store="rocksdb://")
@@ -70,6 +61,7 @@ class App(WithPages, WithSignals, WithServices, WithConf):
         left_out(f'app "{id}"', options, APP)
         self.given_id, self.options = id, options
         self.id = versioned(id, options.get("version"))
+        options_of(options.get("broker_credentials"), options.get("ssl_context"))
         self.broker, self.state = broker_url(broker or options.get("url")), state_url(store)
         self.begin_signals()
         self.topics: list[Topic] = []
@@ -77,8 +69,9 @@ class App(WithPages, WithSignals, WithServices, WithConf):
         self.agents: dict[str, Agent] = {}
         self.timed: list[Timed] = []
         self.services: list[Callable[[], Service]] = []
-        self.commands: dict[str, tuple[Callable[..., Any], str]] = {}
+        self.commands: dict[str, OfFunction] = {}
         self.web = Pages(self)
+        self.own_loop = AppLoop()
         self._channels = 0
         self._handles: dict[str, DslTable] = {}
         self._builder = StreamsBuilder(self.id)
@@ -113,115 +106,13 @@ class App(WithPages, WithSignals, WithServices, WithConf):
             services=[],
             commands={},
             web=Pages(self),
+            own_loop=AppLoop(),
             _producer=None,
             _lock=threading.Lock(),
         )
         self._builder = StreamsBuilder(self.id)
         self.begin_signals()
         used(self._builder)
-
-    def topic(
-        self,
-        *names: str,
-        key_type: Any = None,
-        value_type: Any = None,
-        key_serializer: str = "",
-        value_serializer: Any = "",
-        partitions: int | None = None,
-        retention: Any = None,
-        compacting: bool = False,
-        schema: Schema | None = None,
-        **options: Any,
-    ) -> Topic:
-        """A topic, or several that are taken together.
-
-        Args:
-            key_type: The type of keys; bytes if left out.
-            value_type: A record class or a plain type; JSON of any shape if left out.
-            key_serializer: The format of keys.
-            value_serializer: The format of values: `json`, `raw`, `text`, `avro`, ..., or a codec.
-            partitions: How many the topic gets if the app creates it.
-            retention: How long its records are kept, if the app creates it.
-            compacting: Whether it keeps the last record of each key alone, if the app creates it.
-            schema: Types and formats in one object.
-        """
-        if not names:
-            raise TopologyError("a topic needs a name", hint='app.topic("orders")', at=Location.of_caller())
-        left_out(f'topic "{names[0]}"', options, TOPIC)
-        if schema is not None:
-            kept: dict[str, Any] = {"partitions": partitions, "retention": retention, "compacting": compacting}
-            return self.topic(*names, **kept, **schema.options())
-        made = Topic(
-            self,
-            names,
-            key_type=key_type,
-            value_type=value_type,
-            key_serializer=key_serializer or self.options.get("key_serializer", ""),
-            value_serializer=value_serializer or self.options.get("value_serializer", ""),
-            partitions=partitions or self.options.get("topic_partitions"),
-            retention_ms=None if retention is None else _retention_ms(retention),
-            compacting=compacting,
-            at=Location.of_caller(),
-        )
-        self.topics.append(made)
-        return made
-
-    def Table(  # noqa: N802 - as Faust spells it
-        self,
-        name: str,
-        *,
-        default: Any = None,
-        key_type: Any = None,
-        value_type: Any = None,
-        on_window_close: Callable[[Any, Any], Any] | None = None,
-        window: Any = None,
-        **options: Any,
-    ) -> Any:
-        """A table that agents write, and anybody reads.
-
-        Args:
-            default: What a key without a row has: a function without arguments, such as `int`.
-            key_type: The type of its keys; any data if left out.
-            value_type: A record class, if its values are records; that of the default if left out.
-            on_window_close: Called with ((key, (start, end)), value) when a window has come to its end.
-            window: `TumblingWindow(size)` or `HoppingWindow(size, step)`: what comes back is the table with windows.
-            options: `changelog_topic` names a topic that its changes are written to, for those who follow them and for
-                statements; True stands for one of its own.
-        """
-        left_out(f'table "{name}"', options, TABLE)
-        made = self._keep(
-            kinds.Table(
-                self,
-                name,
-                default=default,
-                key_type=key_type,
-                value_type=value_type,
-                on_window_close=on_window_close,
-                at=Location.of_caller(),
-            ),
-            options.get("changelog_topic"),
-        )
-        return made if window is None else window.of(made)
-
-    GlobalTable = Table
-    """Every table can be read under any key, by agents that are not spread."""
-
-    def SetTable(self, name: str, *, key_type: Any = None, **options: Any) -> kinds.Table:  # noqa: N802
-        """A table of sets."""
-        left_out(f'table "{name}"', options, TABLE)
-        made = kinds.SetTable(self, name, key_type=key_type, at=Location.of_caller())
-        return self._keep(made, options.get("changelog_topic"))
-
-    SetGlobalTable = SetTable
-
-    def _keep(self, table: kinds.Table, changelog: Topic | str | bool | None) -> kinds.Table:
-        if table.name in self.tables:
-            raise DefinedTwice("table", table.name)
-        if changelog:
-            named = changelog.name if isinstance(changelog, Topic) else changelog
-            table.changelog = named if isinstance(named, str) else f"{self.id}-{table.name}-changelog"
-        self.tables[table.name] = table
-        return table
 
     def agent(
         self,
@@ -281,12 +172,6 @@ class App(WithPages, WithSignals, WithServices, WithConf):
 
     actor = agent
 
-    def channel(self, *, name: str = "", **options: Any) -> Channel:
-        """Takes values from agents to an agent, in memory, within the record at hand."""
-        left_out("a channel", options, CHANNEL)
-        self._channels += 1
-        return Channel(self, name or f"channel-{self._channels}")
-
     def stream(self, topic: Topic | str, **options: Any) -> Stream:
         """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
         chosen = topic if isinstance(topic, Topic) else self.topic(topic)
@@ -331,12 +216,22 @@ class App(WithPages, WithSignals, WithServices, WithConf):
         """
         return self.statements.run(text)
 
-    def command(self, *, name: str = "") -> Callable[[Any], Any]:
-        """Make a command of a function: `python shop.py NAME ARGUMENTS`."""
+    def command(self, *options: Any, base: Any = None, name: str = "", **attributes: Any) -> Callable[[Any], Any]:
+        """Make a command of a function: `python shop.py NAME ARGUMENTS`.
+
+        Args:
+            options: `option(...)` and `argument(...)` of `potok.app.cli`, which the function is given by name. Without
+                any, its parameters are the arguments.
+            base: The class of what it is given as `self`, if it asks for that.
+            name: The name of the function if left out.
+        """
+        from potok.app.cli import BUILT_IN, AppCommand, NameTaken, OfFunction
 
         def decorate(function: Any) -> Any:
-            text = (function.__doc__ or "").strip().partition("\n")[0]
-            self.commands[name or function.__name__.replace("_", "-")] = function, text
+            called = name or function.__name__.lower().replace("_", "-")
+            if called in BUILT_IN or called in self.commands:
+                raise NameTaken(called)
+            self.commands[called] = OfFunction(function, options, base or AppCommand, attributes)
             return function
 
         return decorate
@@ -358,7 +253,7 @@ class App(WithPages, WithSignals, WithServices, WithConf):
         return topology
 
     def settings(self, **given: Any) -> Settings:
-        return Settings.load(**{"broker": self.broker, "state": self.state, **given})
+        return Settings.load(**{"broker": self.broker, "state": self.state, "kafka": self.kafka, **given})
 
     def log(self) -> Broker:
         """The log of this app, opened."""
@@ -379,7 +274,3 @@ class App(WithPages, WithSignals, WithServices, WithConf):
             if self._producer is None:
                 self._producer = Producer(self.log(), linger_ms=0)
             self._producer.send(topic, value, key, timestamp, tuple(told) or headers)
-
-
-def _retention_ms(given: Any) -> int:
-    return round(given * 1000) if isinstance(given, int | float) else to_ms(given)

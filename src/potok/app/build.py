@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from potok.app.agent import Agent, Begin
 from potok.app.channel import Channel
-from potok.app.discover import used_objects
 from potok.app.fields import FieldDescriptor
 from potok.app.kept_by_agents import put_in_place, waiting_for
+from potok.app.plans import Plan, crews_of, keep_together, once, plan_of
 from potok.app.replies import replies_topic
 from potok.app.tables import Table
 from potok.app.topic import Topic
-from potok.app.windowed import WindowedTable
 from potok.dsl.serdes import field_function
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -42,115 +40,6 @@ if TYPE_CHECKING:
 TOGETHER, SPREAD = "agents", "agents-by-key"
 
 
-@dataclass
-class Plan:
-    """What is known of an agent: the topics it takes, the key it is spread by, what it uses; and why not spread."""
-
-    agent: Agent
-    key: Any
-    tables: list[Table]
-    channels: list[Channel]
-    topics: list[Topic]
-    through: list[Topic] = field(default_factory=list)
-    beside: list[Topic] = field(default_factory=list)
-    """Those that it takes with its own."""
-    note: str = ""
-
-    @property
-    def spread(self) -> bool:
-        return self.key is not None
-
-    @property
-    def source(self) -> Topic:
-        found = self.through[-1] if self.through else self.agent.topic
-        assert isinstance(found, Topic)
-        return found
-
-    @property
-    def taken(self) -> set[str]:
-        """The topics whose records it takes, and those on the way."""
-        beside = {name for topic in self.beside for name in topic.names}
-        own = self.agent.topic
-        return beside if isinstance(own, Channel) else {*own.names, *self.source.names, *beside}
-
-    @property
-    def shared(self) -> list[Table | Channel]:
-        """What ties it to other agents that use the same."""
-        return [*self.tables, *self.channels]
-
-
-def plan_of(agent: Agent) -> Plan:
-    found = _used(agent)
-    tables = [item.table if isinstance(item, WindowedTable) else item for item in (*agent.tables, *found)]
-    topics = [*agent.sinks, *agent.sends, *found]
-    channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]
-    plan = Plan(agent, agent.key, _once(item for item in tables if isinstance(item, Table)), _once(channels), [])
-    named = [item for item in topics if isinstance(item, Topic | Agent | str)]
-    if isinstance(agent.topic, Topic):
-        plan.beside = list(agent.topic.beside)
-    plan.topics = _once(topic for item in named if isinstance(topic := _topic(agent, item), Topic))
-    for verb, chosen in agent.moves():
-        if verb == "group_by":
-            plan.key = chosen
-        elif verb == "through":
-            plan.through.append(_topic(agent, chosen))
-        elif verb == "combine":
-            plan.beside.append(_topic(agent, chosen))
-        elif isinstance(topic := _topic(agent, chosen), Topic):
-            plan.topics = _once([*plan.topics, topic])
-    return plan
-
-
-def _used(agent: Agent) -> list[Any]:
-    """What an agent uses: by its own code, by that of its sinks and of who is told of its errors, and by what is
-    called when windows of the tables among that close."""
-    kinds = (Table, WindowedTable, Topic, Channel, Agent)
-    own = [sink for sink in agent.sinks if not isinstance(sink, kinds)]
-    ahead: list[Any] = [agent.fun, *own, agent.on_error, *agent.tables]
-    found: list[Any] = []
-    while ahead:
-        for item in used_objects(ahead.pop(0), kinds, type(agent.app)):
-            if all(item is not other for other in found):
-                found.append(item)
-                table = item.table if isinstance(item, WindowedTable) else item
-                if isinstance(table, Table) and table.on_window_close is not None:
-                    ahead.append(table.on_window_close)
-    return found
-
-
-def _topic(agent: Agent, given: Any) -> Any:
-    if isinstance(given, Agent):
-        return given.topic
-    return (
-        agent.app.topic(given, value_type=getattr(agent.topic, "value_type", None)) if isinstance(given, str) else given
-    )
-
-
-def _once(items: Any) -> list[Any]:
-    return list({id(item): item for item in items}.values())
-
-
-def keep_together(plans: list[Plan]) -> None:
-    """An agent that shares a table with one that is not spread is not spread either."""
-    changed = True
-    while changed:
-        changed = False
-        fixed = {id(item): plan.agent.name for plan in plans if not plan.spread for item in plan.shared}
-        for plan in plans:
-            shared = [item for item in plan.shared if id(item) in fixed]
-            if plan.spread and shared:
-                other = fixed[id(shared[0])]
-                plan.key = None
-                plan.note = (
-                    f'{plan.agent.name} is not spread: it shares {_kind(shared[0])} "{shared[0].name}" with {other}'
-                )
-                changed = True
-
-
-def _kind(item: Table | Channel) -> str:
-    return "table" if isinstance(item, Table) else "channel"
-
-
 class Build:
     """Builds the topology of an app once."""
 
@@ -160,20 +49,21 @@ class Build:
         self._sources = {node.topic: node for node in nodes if isinstance(node, StreamSource)}
         self._read = {node.topic for node in nodes if isinstance(node, StreamSource | TableSource)}
         self._by_key: list[tuple[Any, SelectKey]] = []
+        self._told: list[tuple[str, Any]] = []
+        """Topics, and as what they are read, by agents that tell what does not fit."""
 
     def topology(self) -> Topology:
         plans = [plan_of(agent) for agent in self._app.agents.values()]
         keep_together(plans)
         together = [plan for plan in plans if not plan.spread]
         spread = [plan for plan in plans if plan.spread]
-        owned = _once(table for plan in spread for table in plan.tables)
+        owned = once(table for plan in spread for table in plan.tables)
         rest = [table for table in self._app.tables.values() if all(table is not other for other in owned)]
         for plan in plans:
             self._forward(plan)
-        if together:
-            self._crew(TOGETHER, together, rest, owned, plans, spread=False)
+        self._beside_each_other(crews_of(together), rest, owned, plans)
         if spread:
-            self._crew(SPREAD, spread, owned, rest, plans, spread=True)
+            self._crew(SPREAD, spread, owned, rest, plans, None)
         tables = {node.name: node for node in self._nodes if isinstance(node, AgentTable)}
         self._nodes += put_in_place(self._waiting, tables)
         return Topology(self._app.id, tuple(self._nodes))
@@ -198,19 +88,40 @@ class Build:
                 self._add(Sink(sink, plan.agent.at, self._source(topic, name), step.name))
             topic = step
 
-    def _crew(
-        self, name: str, plans: list[Plan], tables: list[Table], others: list[Table], all_: list[Plan], *, spread: bool
+    def _beside_each_other(
+        self, crews: list[list[Plan]], tables: list[Table], spread: list[Table], all_: list[Plan]
     ) -> None:
+        """Crews that are not spread. Tables that no agent is seen to use are with the first."""
+        used = [once(table for plan in crew for table in plan.tables) for crew in crews]
+        free = [table for table in tables if not any(table is other for mine in used for other in mine)]
+        for home, crew in enumerate(crews):
+            mine = used[home] + (free if home == 0 else [])
+            own = [table for table in tables if any(table is other for other in mine)]
+            name = TOGETHER if home == 0 else f"{TOGETHER}.{crew[0].agent.name}"
+            self._crew(name, crew, own, spread, all_, home)
+
+    def _crew(
+        self,
+        name: str,
+        plans: list[Plan],
+        tables: list[Table],
+        others: list[Table],
+        all_: list[Plan],
+        home: int | None,
+    ) -> None:
+        """`home` is the number of the shard of agents that are not spread."""
+        spread = home is None
         sources: list[Node] = []
         parts = tuple(self._agent(plan, sources) for plan in plans)
         key_type = _key_type(plans) if spread else None
-        topics = self._topics(plans, all_)
+        topics = self._topics(plans, all_, all_topics=not home)
         crew = Crew(
             self._app.id,
             parts,
             tuple(_part(table, key_type) for table in tables),
             tuple(TopicPart(topic.name) for topic in topics),
             spread,
+            home or 0,
             tuple(plan.note for plan in plans if plan.note),
             tuple((table.name, _why(spread)) for table in others),
         )
@@ -250,11 +161,13 @@ class Build:
         self._add(Sink(sink, table.at, changes, table.changelog, key_format, "json", cleanup_policy=policy))
 
     def _agent(self, plan: Plan, sources: list[Node]) -> AgentPart:
-        agent, inputs = plan.agent, list[tuple[int, Any]]()
+        agent, inputs, silent = plan.agent, list[tuple[int, Any]](), set[int]()
         begin = Begin(self._app.id, agent.fun, agent.sinks)
         if isinstance(agent.topic, Channel):
             taken = agent.topic.name
-            return AgentPart(agent.name, begin, (), agent.on_error, agent.timeout_s, taken, agent.concurrency)
+            return AgentPart(
+                agent.name, begin, (), agent.on_error, agent.timeout_s, taken, concurrency=agent.concurrency
+            )
         taken_topics = [(topic, name) for topic in (plan.source, *plan.beside) for name in topic.names]
         for topic, name in taken_topics:
             node: Node = self._source(topic, name)
@@ -262,9 +175,18 @@ class Build:
                 node = self._keyed(node, plan, name)
             if node not in sources:
                 sources.append(node)
-            inputs.append((sources.index(node), topic.revive()))
+            inputs.append((sources.index(node), revive := topic.revive()))
+            if (name, revive) in self._told:
+                silent.add(sources.index(node))
+            self._told.append((name, revive))
         return AgentPart(
-            agent.name, begin, tuple(inputs), agent.on_error, agent.timeout_s, concurrency=agent.concurrency
+            agent.name,
+            begin,
+            tuple(inputs),
+            agent.on_error,
+            agent.timeout_s,
+            silent=frozenset(silent),
+            concurrency=agent.concurrency,
         )
 
     def _keyed(self, source: Node, plan: Plan, name: str) -> Node:
@@ -279,11 +201,11 @@ class Build:
         self._add(node)
         return node
 
-    def _topics(self, plans: list[Plan], all_: list[Plan]) -> list[Topic]:
-        """Where a crew may send: what its agents are seen to use, and all topics that nobody takes."""
+    def _topics(self, plans: list[Plan], all_: list[Plan], *, all_topics: bool) -> list[Topic]:
+        """Where a crew may send: what its agents are seen to use, and perhaps all topics that nobody takes."""
         taken = set[str]().union(*(plan.taken for plan in all_))
         seen = [topic for plan in plans for topic in plan.topics]
-        free = [topic for topic in self._app.topics if topic.name not in taken | self._read]
+        free = [topic for topic in self._app.topics if all_topics and topic.name not in taken | self._read]
         if any(plan.agent.yields for plan in plans):
             free.append(Topic(self._app, (replies_topic(self._app.id),)))
         sends = [topic for topic in (*seen, *free) if topic.name not in taken or _sends(topic, plans)]

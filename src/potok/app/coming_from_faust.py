@@ -14,7 +14,7 @@ import potok.app as faust
 from potok.app.commands import command_names
 from potok.app.event import Message
 from potok.app.options import APP, USED
-from potok.app.refused import REFUSED
+from potok.app.refused import REFUSED, CannotImport
 from potok.app.signals import Signal
 from potok.app.testing import AgentTest
 from potok.app.window_set import WindowSet
@@ -114,6 +114,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "web": _names("Blueprint Request Response View Web gives_model takes_model"),
     "View": _names("bytes error html json notfound path_for redirect text url_for"),
+    "cli": _names("AppCommand Command argument call_command option"),
     "commands": _names("agents clean-versions completion livecheck model models reset send tables worker"),
 }
 """By what has them."""
@@ -124,6 +125,7 @@ DIFFERS: dict[str, str] = {
     "App.Table": "outside of agents it shows the last committed batch, and is read only",
     "App.actor": "as `agent`",
     "App.agent": "`key=` spreads it, `timeout=` ends its waiting; `concurrency=` keeps the order of each key",
+    "App.command": "without options, the parameters of the function are the arguments",
     "App.channel": "between agents, within the record at hand",
     "App.main": "`explain` too, and `--json`; `potok run FILE` works as well",
     "App.on_partitions_assigned": "told once, with all partitions of the topics that agents take",
@@ -161,14 +163,23 @@ DIFFERS: dict[str, str] = {
     "Record.from_data": "types are always checked; dates and decimals are always read",
     "Record.asdict": "records in it are plain data too",
     "Record.to_representation": "always with the namespace; topics have it with `include_metadata=True` alone",
+    "faust.GSSAPICredentials": "refused where Kafka's client was built without Kerberos, as it is on PyPI",
     "faust.current_event": "raises where there is no record at hand",
     "faust.Codec": "`pickle` is refused: bytes of a topic would run as a program",
     "AgentTestWrapper.put": "raises what the agent raises",
     "serializers.codecs.get_codec": "`json`, `raw`, `binary`, and what is registered; `a|b` chains",
     "View.error": "more keywords become fields of the answer",
+    "cli.Command": "as `AppCommand`",
     "commands.send": "to a topic, or to an `@agent`",
     "commands.worker": "`-l`, `--web-port`, `--web-bind`, `--without-web`, and `--until-end`",
     "commands.reset": "forgets where the app stands, and its tables; its topics stay",
+}
+
+_CONTEXT = "a certificate of one's own cannot be taken out of a context: ssl.certificate.location in potok.toml"
+_SETTINGS = {
+    "consumer_auto_offset_reset": "for an app that never ran",
+    "broker_credentials": _CONTEXT,
+    "ssl_context": _CONTEXT,
 }
 
 
@@ -207,6 +218,7 @@ def holders() -> dict[str, Any]:
         "Service": faust.Service(),
         "web": faust.web,
         "View": faust.View,
+        "cli": faust.cli,
         "commands": command_names(app),
     }
     found["AgentTestWrapper"] = AgentTest(found["Agent"])
@@ -224,9 +236,10 @@ def is_there(holder: Any, name: str) -> bool:
     """Whether a name means something here; one that is refused is not there."""
     if isinstance(holder, tuple):
         return name in holder
-    if holder is faust and name in REFUSED["faust"]:
+    try:
+        return hasattr(holder, name)
+    except CannotImport:
         return False
-    return hasattr(holder, name)
 
 
 def rows() -> Iterator[Row]:
@@ -245,8 +258,8 @@ def rows() -> Iterator[Row]:
 
 
 def _setting(name: str) -> tuple[str, str]:
-    if name in ("broker_credentials", "ssl_context"):
-        return "refused", "options of Kafka stand in [kafka] of potok.toml"
+    if name in _SETTINGS:
+        return SAME, _SETTINGS[name]
     return (SAME, "") if name in USED else ("accepted", "does nothing, and the log says so")
 
 

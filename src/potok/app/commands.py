@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import logging
 import sys
@@ -17,6 +16,7 @@ import orjson
 
 from potok.app.agent import Agent
 from potok.app.channel import OnlyAgentsPut
+from potok.app.cli import carry_out, commands_of
 from potok.app.record import Record
 from potok.app.services import Services
 from potok.app.topic import Topic
@@ -39,6 +39,9 @@ LEVELS = {
 HOSTED = "potok.cli.hosting:hosted"
 """What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
 
+SHORT = 80
+"""So much is told of a command in the list of all."""
+
 _logger = logging.getLogger("potok.app")
 
 
@@ -52,9 +55,10 @@ class NoSuchThing(QueryError):
 def main(app: App, arguments: Sequence[str] | None = None) -> None:
     """Carry out what the command line says, and end the process as it ended."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    parsed = _parser(app).parse_args(given)
     try:
-        parsed.command(app, parsed)
+        if not _own(app, given):
+            parsed = _parser(app).parse_args(given)
+            parsed.command(app, parsed)
     except PotokError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -85,9 +89,8 @@ def _parser(app: App) -> argparse.ArgumentParser:
     command("models", _models, "List the record classes.")
     command("explain", _explain, "Show the topology: which agents are spread, and why others are not.")
     command("reset", _reset, "Forget where the app stands and all its tables; its topics stay.")
-    for name, (work, text) in app.commands.items():
-        made = command(name, lambda app_, parsed, work=work: _own(app_, parsed, work), text)  # type: ignore[misc]
-        made.add_argument("arguments", nargs="*")
+    for name, own in commands_of(app).items():
+        command(name, _nothing, own.get_short_help_str(SHORT))
     return parser
 
 
@@ -112,7 +115,8 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
     logging.basicConfig(level=LEVELS[parsed.loglevel])
     _logger.info("app %s: broker %s", app.id, app.settings().broker)
     with _served(app, parsed):
-        query = start(app, broker=app.broker, until_end=parsed.until_end, state=app.state)
+        given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
+        query = start(app, until_end=parsed.until_end, begin=app.begin, **given)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
             wait_for(query)
 
@@ -201,10 +205,19 @@ def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
     print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics from the first record')
 
 
-def _own(app: App, parsed: argparse.Namespace, work: Callable[..., Any]) -> None:  # noqa: ARG001
-    told = work(*parsed.arguments)
-    if asyncio.iscoroutine(told):
-        asyncio.run(told)
+def _own(app: App, given: list[str]) -> bool:
+    """Carry out a command of the program's own, if it is one."""
+    named = [text for text in given if text != "--json"]
+    own = commands_of(app).get(named[0]) if named else None
+    if own is None:
+        return False
+    at = given.index(named[0])
+    carry_out(own, given[at + 1 :], as_json=at > 0)
+    return True
+
+
+def _nothing(app: App, parsed: argparse.Namespace) -> None:
+    """What a command of the program's own does is not for this parser, which lists it."""
 
 
 def _show(rows: list[dict[str, str]], *, as_json: bool) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from potok.app.credentials import options_of
 from potok.app.options import APP, left_out
 from potok.app.refused import refuse
 
@@ -45,6 +46,17 @@ class WithConf:
     @property
     def conf(self) -> Conf:
         return Conf(self)
+
+    @property
+    def begin(self) -> Literal["earliest", "latest"]:
+        """Where an app begins that never ran: with the first records of its topics, unless
+        `consumer_auto_offset_reset` says otherwise."""
+        return "latest" if self.options.get("consumer_auto_offset_reset") == "latest" else "earliest"
+
+    @property
+    def kafka(self) -> dict[str, str]:
+        """What Kafka's client is told of who the app is."""
+        return options_of(self.options.get("broker_credentials"), self.options.get("ssl_context"))
 
     def config_from_object(self, given: Any, **_: Any) -> None:
         """Take settings from a mapping, a module or an object, given itself or by its name."""

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isawaitable, iscoroutinefunction
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 LEAVE_S = 10.0
 """How long the end of the loop waits for what blocks in it."""
+
+THREADS = 32
+"""So many functions that are not async may block at once."""
 
 
 class AppLoop:
@@ -56,8 +59,9 @@ class AppLoop:
         asyncio.run(self._until_ended(ready))
 
     async def _until_ended(self, ready: threading.Event) -> None:
-        self._running, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        ended = self._ended
+        self._running = loop = asyncio.get_running_loop()
+        self._ended = ended = asyncio.Event()
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, "potok-page"))
         ready.set()
         await ended.wait()
 
@@ -68,9 +72,10 @@ class AppLoop:
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something in the loop, and wait for it in that of the caller; there, if nobody has entered this one."""
-        if self._running is None or self._running is asyncio.get_running_loop():
+        running = self._running
+        if running is None or running is asyncio.get_running_loop():
             return await work
-        return await asyncio.wrap_future(self.submit(work))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, running))
 
 
 async def called(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

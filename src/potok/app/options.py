@@ -49,25 +49,29 @@ PAGE = _names("cors_options")
 TIMED = _names("on_leader traced name max_drift_correction")
 USED = _names(
     """web_enabled web_host web_port web_bind canonical_url changelog_topic autodiscover origin version timezone
-    topic_partitions key_serializer value_serializer reply_expires url"""
+    topic_partitions key_serializer value_serializer reply_expires url broker_credentials ssl_context
+    consumer_auto_offset_reset"""
 )
 """Those that do mean something."""
 
 
-_KAFKA = "options of Kafka stand in [kafka] of potok.toml, or in the URL of broker="
 _NOT_TAKEN = {
-    "broker_credentials": _KAFKA,
-    "ssl_context": _KAFKA,
     "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
     "has_prefix": "name the topic as it is called in the log",
 }
 """Those that it would be no help to leave out in silence, with what to do instead."""
+
+_CHOICES = {"consumer_auto_offset_reset": ("earliest", "latest")}
 
 
 def left_out(what: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
     """Say which options do nothing; one that Faust has not either is refused."""
     for name in sorted(_NOT_TAKEN.keys() & {name for name, value in given.items() if value}):
         raise TopologyError(f"{what}: {name}= is not taken", hint=_NOT_TAKEN[name], at=Location.of_caller())
+    for name in sorted(_CHOICES.keys() & {name for name, value in given.items() if value is not None}):
+        if given[name] not in _CHOICES[name]:
+            hint = f"write one of: {', '.join(_CHOICES[name])}"
+            raise TopologyError(f"{what}: {name}= cannot be {given[name]!r}", hint=hint, at=Location.of_caller())
     unknown = sorted(set(given) - known)
     if unknown:
         close = difflib.get_close_matches(unknown[0], sorted(known), n=1)

@@ -21,7 +21,6 @@ _SETTINGS = "app.conf has what was given to App(...); settings of Potok are in p
 
 REFUSED: dict[str, dict[str, str]] = {
     "faust": {
-        "cli": "a command takes what stands behind its name: @app.command() async def greet(name): ...",
         "livecheck": "test with potok.testing.TestDriver(app)",
         "sensors": _METRICS,
         "ModelOptions": "options of a record class are its keywords: class Order(Record, validation=True)",
@@ -30,10 +29,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "Settings": _SETTINGS,
         "SlidingWindow": "the DSL has such windows: app.stream(topic).group_by_key().windowed_by(sliding(...))",
         "Worker": "run it with app.main(), python shop.py worker, or potok run shop.py",
-        "GSSAPICredentials": 'options of Kafka stand in [kafka] of potok.toml: sasl.mechanism = "GSSAPI"',
-        "OAuthCredentials": 'options of Kafka stand in [kafka] of potok.toml: sasl.mechanism = "OAUTHBEARER"',
-        "SASLCredentials": "options of Kafka stand in [kafka] of potok.toml: sasl.username, sasl.password",
-        "SSLCredentials": "options of Kafka stand in [kafka] of potok.toml: ssl.ca.location, ssl.certificate.location",
+        "OAuthCredentials": "Kafka's client fetches tokens itself: [kafka] of potok.toml, "
+        'sasl.mechanism = "OAUTHBEARER", sasl.oauthbearer.method = "oidc"',
     },
     "App": {
         "BootStrategy": _START,
@@ -249,6 +246,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "wait_many": "asyncio.wait(...)",
     },
     "Record": {},
+    "cli": {"call_command": 'app.main(["greet", "ann"]) does what the command line would'},
     "commands": {
         "clean-versions": "python shop.py reset, with version= of the old one, forgets its tables",
         "completion": "python shop.py -h lists the commands",

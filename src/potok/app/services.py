@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from inspect import isawaitable, signature
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from potok.app.cron import wait_for_cron
+from potok.app.loop import LEAVE_S, AppLoop
 from potok.app.options import TIMED, left_out
 from potok.app.service import Service, seconds_of
 
@@ -85,34 +85,34 @@ class WithServices:
 
 
 class Services:
-    """Runs timed functions and services in an event loop of their own, in the background. What one raises is logged,
-    and it is called again when it is due again."""
+    """Runs timed functions and services in the event loop of the app, in the background. What one raises is logged, and
+    it is called again when it is due again."""
 
     def __init__(self, app: Any, timed: list[Timed]) -> None:
         self._app, self._timed = app, timed
         self._services: list[Service] = [make() for make in getattr(app, "services", ())]
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="potok-services", daemon=True)
+        self._loop: AppLoop = AppLoop() if app is None else app.own_loop
 
     def __enter__(self) -> Services:
-        self._thread.start()
-        self._ready.wait()
+        self._loop.__enter__()
+        self._ended = asyncio.Event()
+        self._work = self._loop.submit(self._all())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._stop)
-            self._thread.join()
-
-    def _run(self) -> None:
-        asyncio.run(self._all())
+        try:
+            self._loop.submit(self._stop()).result(LEAVE_S)
+        except TimeoutError:
+            # Something blocks the loop without waiting. Nobody can tell it to end.
+            pass
+        else:
+            self._work.result()
+        finally:
+            self._loop.__exit__(kind, error, trace)
 
     async def _all(self) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        self._ready.set()
         begun = [service for service in self._services if await self._begun(service)]
         if self._app is not None:
             await self._app.tell_started()
@@ -133,7 +133,7 @@ class Services:
             return False
         return True
 
-    def _stop(self) -> None:
+    async def _stop(self) -> None:
         self._ended.set()
 
     async def _repeat(self, timed: Timed) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from potok.app.event import TP
 from potok.app.options import say_unheard
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker
 
 _logger = logging.getLogger("potok.app")
 
@@ -69,8 +72,9 @@ class WithSignals:
 
     agents: dict[str, Any]
 
-    def log(self) -> Any:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def log(self) -> Broker: ...
 
     def begin_signals(self) -> None:
         self.on_before_configured = Signal("on_before_configured")

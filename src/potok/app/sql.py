@@ -17,7 +17,7 @@ from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.books import Books
+from potok.statements.books import OFFSET_RESET, Books
 from potok.statements.command_log import Command
 from potok.statements.database import Database, QueryInfo
 from potok.statements.prepared import parsed_script
@@ -90,7 +90,7 @@ class AppDatabase(Database):
         books = Books(catalog_of(app, _key_types(app)), {})
         for number, parsed in enumerate(app.statements.defined):
             _check_topics(parsed.statement, books.catalog)
-            command = Command(number, parsed.text, self._id_of(parsed.statement, number))
+            command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.begin})
             books = books.after(parsed, command, self.broker)
             self._make_topics(parsed.statement, books)
         self._turn_to(books, len(app.statements.defined))

@@ -218,7 +218,8 @@ class Table:
         return self.keys()
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.items())
+        found = self.open()
+        return sum(1 for _ in self.items()) if found is None else found.count()
 
     def as_dict(self) -> dict[Any, Any]:
         return dict(self.items())

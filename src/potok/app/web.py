@@ -6,7 +6,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import isawaitable
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ import orjson
 
 from potok.app import web_errors as exceptions
 from potok.app.blueprints import Blueprint
+from potok.app.loop import called
 from potok.app.outside import SeenWindows
 from potok.app.record import Record, ValidationError, plain
 from potok.app.request import Request
@@ -155,7 +155,7 @@ class View(Web):
         handler = getattr(self, request.method.lower(), None)
         if handler is None:
             raise MethodNotAllowed(f"the page does not take {request.method}")
-        return await _told(handler(request, **parts))
+        return await called(handler, request, **parts)
 
     async def on_request_error(self, request: Request, exc: WebError) -> Any:
         """What to answer when the page raised an error of the web."""
@@ -177,8 +177,12 @@ class Route:
     app: Any = None
 
     async def respond(self, method: str, path: str, **asked: Any) -> Response:
-        """Answer one request. What the page raises is the server's to tell, but for errors of the web."""
-        request = Request.of(self.app, method, path, **asked)
+        """Answer one request, in the loop of the app. What the page raises is the server's to tell, but for errors of
+        the web."""
+        work = self._responded(Request.of(self.app, method, path, **asked))
+        return await (work if self.app is None else self.app.own_loop.run(work))
+
+    async def _responded(self, request: Request) -> Response:
         try:
             return answer(await self.endpoint(request, **request.match_info))
         except WebError as error:
@@ -194,7 +198,7 @@ def route_of(
         return Route(path, found, _dispatch(app, handler), name or handler.__name__, app)
 
     async def of_function(request: Request, **parts: Any) -> Any:
-        return await _told(handler(base(app), request, **parts))
+        return await called(handler, base(app), request, **parts)
 
     return Route(path, methods, of_function, name or getattr(handler, "__name__", path), app)
 
@@ -205,13 +209,9 @@ def _dispatch(app: Any, kind: type[View]) -> Endpoint:
         try:
             return await view.dispatch(request, **parts)
         except WebError as error:
-            return await _told(view.on_request_error(request, error))
+            return await called(view.on_request_error, request, error)
 
     return of_class
-
-
-async def _told(made: Any) -> Any:
-    return await made if isawaitable(made) else made
 
 
 def answer(made: Any) -> Response:
@@ -237,7 +237,7 @@ def takes_model(model: type[Record]) -> Callable[[Any], Any]:
                 record = model.from_data(await request.json())
             except ValidationError as error:
                 raise exceptions.ValidationError(error.message) from error
-            return await _told(function(view, request, record, *args, **parts))
+            return await called(function, view, request, record, *args, **parts)
 
         return page
 
@@ -250,7 +250,7 @@ def gives_model(model: type[Record]) -> Callable[[Any], Any]:  # noqa: ARG001 - 
     def decorate(function: Any) -> Any:
         @wraps(function)
         async def page(view: Any, request: Request, *args: Any, **parts: Any) -> Any:
-            return view.json(await _told(function(view, request, *args, **parts)))
+            return view.json(await called(function, view, request, *args, **parts))
 
         return page
 

@@ -93,8 +93,8 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
 def _state(log: Log, checkpoint: Checkpoint) -> str:
     """What a query wrote down of itself, unless it died since: nobody was left to write that down. Where the ledger is
     on a server, the process may be on any machine, and its word is all there is."""
+    from potok.engine.directory import query_directory
     from potok.engine.lock import is_held
-    from potok.engine.prepare import query_directory
 
     state = checkpoint.progress.state if checkpoint.progress else "unknown"
     if state not in ("starting", "running") or getattr(log, "home_url", None):

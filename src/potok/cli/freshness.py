@@ -19,8 +19,8 @@ def tell_freshness(log: Log, query: str) -> None:
 
 
 def freshness(log: Log, query: str) -> str:
+    from potok.engine.directory import query_directory
     from potok.engine.lock import is_held
-    from potok.engine.prepare import query_directory
     from potok.views.ledger_view import read_entry
     from potok.views.progress import read_progress
 

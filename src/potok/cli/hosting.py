@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from potok.cli.output import note
 
@@ -39,6 +39,16 @@ class Beside:
     @property
     def state(self) -> str | None:
         return None if self.app is None else self.app.state
+
+    @property
+    def kafka(self) -> Mapping[str, str]:
+        """What the program says that Kafka's client is to be told."""
+        return {} if self.app is None else self.app.kafka
+
+    @property
+    def begin(self) -> Literal["earliest", "latest"]:
+        """Where the query begins if it never ran."""
+        return "earliest" if self.app is None else self.app.begin
 
     def serve(self, settings: Settings, port: int | None, *, without: bool) -> None:
         """Serve pages, if there are some, or if a port is named."""
@@ -106,7 +116,7 @@ def hosted(
         return
     app.web.served_at = server.url
     try:
-        with server:
+        with app.own_loop, server:
             yield server
     finally:
         app.statements.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,14 +56,19 @@ def settings_of(context: typer.Context, broker: str | None = None, **given: Any)
 
 @contextmanager
 def opened_log(
-    context: typer.Context, broker: str | None, *, create: bool = False, state: str | None = None
+    context: typer.Context,
+    broker: str | None,
+    *,
+    create: bool = False,
+    state: str | None = None,
+    kafka: Mapping[str, str] | None = None,
 ) -> Iterator[Log]:
     """The log in force. Whoever only looks leaves no directory behind where there is none."""
     from potok.connectors.where import Where
     from potok.log.errors import TopicNotFound
     from potok.log.open import NoLogThere, log_exists, open_broker
 
-    settings = settings_of(context, broker, state=state)
+    settings = settings_of(context, broker, state=state, kafka=kafka)
     url = settings.broker
     if settings.state:
         # A password may stand there, which whoever reads tables needs too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,8 +60,8 @@ def run(
 
     display, beside = display_of(as_json=as_json), Beside(found)
     broker, state = broker_given(context, broker) or beside.broker, state or beside.state
-    settings = settings_of(context, broker, shards=shards, state=state)
-    with opened_log(context, broker, create=True, state=state) as log:
+    settings = settings_of(context, broker, shards=shards, state=state, kafka=beside.kafka)
+    with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log:
         if shadow:
             name = shadow_of(topology).name
             run_shown(log, name, display, lambda: start_shadow(topology, log, settings, until_end=until_end))
@@ -70,7 +70,8 @@ def run(
         _mention_shards(log, topology.name, shards)
         with beside:
             beside.serve(settings, web_port, without=without_web)
-            begin = partial(start, topology, broker=settings.broker, until_end=until_end, shards=shards, state=state)
+            given: dict[str, Any] = {"broker": settings.broker, "shards": shards, "state": state, "kafka": beside.kafka}
+            begin = partial(start, topology, until_end=until_end, begin=beside.begin, **given)
             run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))
 
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from potok.connectors.where import Where
+from potok.engine.directory import query_directory
 from potok.engine.exchange import exchange, next_name, remove_gone
 from potok.engine.ledger import Ledger
-from potok.engine.prepare import query_directory
 from potok.engine.repair import stopped
 from potok.errors import QueryError
 from potok.log.broker import Broker

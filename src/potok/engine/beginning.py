@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Literal
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.errors import FellBehind
 from potok.state.entry import Entry, mark_of
+from potok.topology.graph import Topology
+from potok.topology.nodes import TableSource
 
 log = logging.getLogger(__name__)
 
 Places = Mapping[str, Mapping[int, int]]
 """An offset for each partition of each topic."""
+
+Begin = Literal["earliest", "latest"] | Places
+"""Where a query begins that never ran. `latest` holds for streams: a table is read from its first record on, because it
+would not be the table otherwise."""
 
 
 class OnLost(StrEnum):
@@ -52,6 +59,17 @@ def offsets_at(broker: Broker, topics: Sequence[str], at_ms: int) -> dict[str, d
     }
 
 
+def places_of(broker: Broker, topology: Topology, begin: Begin) -> Places:
+    """What a beginning means in the log of this moment."""
+    if not isinstance(begin, str):
+        return begin
+    if begin == "earliest":
+        return {}
+    tables = {source.topic for source in topology.of_type(TableSource)}
+    topics = [topic for topic in topology.source_topics if topic not in tables and broker.has_topic(topic)]
+    return broker.end_offsets_of(topics) if topics else {}
+
+
 def begin_at(
     broker: Broker, topics: Sequence[str], known: Places, begin: Places, on_lost: OnLost, query: str
 ) -> dict[str, dict[int, int]]:
@@ -59,7 +77,8 @@ def begin_at(
     found: dict[str, dict[int, int]] = {}
     for topic in topics:
         starts, earliest = broker.start_offsets(topic), broker.earliest_offsets(topic)
-        wanted = {**starts, **begin.get(topic, {}), **known.get(topic, {})}
+        # A partition that came to a topic which was read already is read from its first record, wherever that began.
+        wanted = {**starts, **(known[topic] if topic in known else begin.get(topic, {}))}
         found[topic] = {
             part: _held(offset, (starts.get(part, 0), earliest.get(part, 0)), on_lost, (query, topic, part))
             for part, offset in wanted.items()

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 
 from potok.connectors.where import Where
+from potok.engine.directory import query_directory
 from potok.engine.ledger import Ledger
-from potok.engine.prepare import query_directory
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.state.entry import Entry, mark_of

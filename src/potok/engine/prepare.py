@@ -15,12 +15,14 @@ import cloudpickle
 
 from potok.engine.beginning import OnLost, Places, begin_at, check_topics, protect
 from potok.engine.checkpoint import check_checkpoint, drop_unbegun
+from potok.engine.directory import query_directory
 from potok.engine.gates import gate_mark, gates_of
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
 from potok.engine.plan import Plan, make_plan
 from potok.engine.progress import Pulse, Totals
-from potok.errors import QueryError, TopologyError
+from potok.engine.rewrite import rewrite
+from potok.errors import TopologyError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
@@ -28,12 +30,11 @@ from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
 from potok.state.place import Place
 from potok.state.store import StateMissing
-from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
+from potok.topology.compare import ROWS, Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import Node, Process, Sink, StreamSource
-from potok.views.cells import cells_of
 from potok.views.layout import layouts_of
 from potok.views.state_of import chosen_state, written_place
 
@@ -68,13 +69,6 @@ def topology_of(program: Buildable | Topology) -> Topology:
     return program if isinstance(program, Topology) else program.build()
 
 
-def query_directory(broker: Broker, query: str) -> Path:
-    root = getattr(broker, "directory", None)
-    if root is None:
-        raise QueryError(f'the state of query "{query}" needs a directory', hint='run with broker="file:./data"')
-    return Path(root) / "queries" / cells_of(broker, query)
-
-
 def changes_of(topology: Topology, broker: Broker) -> list[Change]:
     """What differs from the version that ran last; nothing for a query that never ran."""
     stored = broker.mark(mark_of(topology.name, "shape"))
@@ -86,6 +80,7 @@ def prepare(
 ) -> Prepared:
     """Take the lock and the next epoch of a query; a new one begins at `begin`, or with the first records there are."""
     topology = topology_of(program)
+    move_rows(topology, broker)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
     try:
@@ -112,6 +107,23 @@ def prepare(
         lock.release()
         raise
     return Prepared(plan, broker, ledger, directory, lock, pulse, changes, state)
+
+
+def move_rows(topology: Topology, broker: Broker) -> None:
+    """Bring the rows of tables to the shards where this version of the query looks for them."""
+    changes = changes_of(topology, broker)
+    if not any(change.part == ROWS for change in changes) or not all(change.fits for change in changes):
+        return
+    lock = QueryLock(query_directory(broker, topology.name), topology.name)
+    try:
+        ledger, inferred = Ledger(broker, topology.name), infer(topology)
+        marks = {
+            mark_of(topology.name, "shape"): json.dumps(shape_of(topology, inferred)).encode(),
+            mark_of(topology.name, "tables"): layouts_of(topology, inferred),
+        }
+        rewrite(topology, broker, ledger, ledger.entry.shards, marks, leave_unplaced=True)
+    finally:
+        lock.release()
 
 
 def make_topics(topology: Topology, broker: Broker) -> None:

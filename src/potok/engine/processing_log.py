@@ -6,9 +6,11 @@ failures of an expression in a batch stand there one by one, the others as a num
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -25,6 +27,18 @@ PROCESSING_LOG = "ksql_processing_log"
 KEPT_MS = 7 * 86_400_000
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One failure: of an expression, or "" where a record could not even be read. What no single record stands for has
+    no topic."""
+
+    expression: str
+    message: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
 def make_log(broker: Broker) -> None:
     """Make the topic, if it is not there."""
     if not broker.has_topic(PROCESSING_LOG):
@@ -32,38 +46,60 @@ def make_log(broker: Broker) -> None:
 
 
 def tell_failures(broker: Broker, topology: Topology, spec: BatchSpec, report: Report) -> None:
-    """Stage what failed in a batch. A query that reads the log tells nothing there: it would never come to an end."""
-    if not report.failures or PROCESSING_LOG in topology.source_topics:
+    """Stage what failed in a batch."""
+    if not report.failures or comes_from_log(broker, topology.source_topics):
         return
     make_log(broker)
-    now_ms = int(time.time() * 1000)
-    rows = [
-        {"key": topology.name.encode(), "value": orjson.dumps({"TIME": now_ms, **row}), "timestamp": now_ms}
-        for row in _rows(spec, report)
+    failed = [
+        Failed(found.expression, found.message, *_place(spec, found.lane, found.offset)) for found in report.failed
     ]
-    batch = pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
+    batch = log_records(topology.name, report.failures, failed)
     report.staged.append(broker.stage(spec.staging, PROCESSING_LOG, 0, batch))
 
 
-def _rows(spec: BatchSpec, report: Report) -> Iterator[dict[str, Any]]:
+def _place(spec: BatchSpec, lane: int, offset: int) -> tuple[str | None, int | None, int | None]:
+    return (spec.lanes[lane].topic, spec.lanes[lane].partition, offset) if lane >= 0 else (None, None, None)
+
+
+def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
+    """Whether topics hold the log, or what some query has made of it. Who reads them tells nothing there: each failure
+    would bring the next one, and so on for ever."""
+    if not broker.has_topic(PROCESSING_LOG):
+        return False
+    marks = broker.marks("query/")
+    queries = [json.loads(data) for name, data in marks.items() if name.endswith("/description")]
+    made, before = {PROCESSING_LOG}, 0
+    while len(made) > before:
+        before = len(made)
+        made.update(*(query["writes"] for query in queries if not made.isdisjoint(query["reads"])))
+    return not made.isdisjoint(topics)
+
+
+def log_records(query: str, failures: Counter[str], failed: Iterable[Failed]) -> pa.RecordBatch:
+    """The records of the log that tell how often each expression failed, and of those that are told one by one."""
+    now_ms = int(time.time() * 1000)
+    rows = [
+        {"key": query.encode(), "value": orjson.dumps({"TIME": now_ms, **row}), "timestamp": now_ms}
+        for row in _rows(failures, failed)
+    ]
+    return pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
+
+
+def _rows(failures: Counter[str], failed: Iterable[Failed]) -> Iterator[dict[str, Any]]:
     told: Counter[str] = Counter()
-    for failure in report.failed:
-        told[failure.expression] += 1
-        lane = spec.lanes[failure.lane] if failure.lane >= 0 else None
-        yield {
-            "EXPRESSION": failure.expression,
-            "MESSAGE": failure.message,
-            "SOURCE_TOPIC": lane.topic if lane else None,
-            "SOURCE_PARTITION": lane.partition if lane else None,
-            "SOURCE_OFFSET": failure.offset if lane else None,
-            "FAILURES": 1,
-        }
-    for expression, more in (report.failures - told).items():
-        yield {
-            "EXPRESSION": expression,
-            "MESSAGE": f"and {more} more in the same batch",
-            "SOURCE_TOPIC": None,
-            "SOURCE_PARTITION": None,
-            "SOURCE_OFFSET": None,
-            "FAILURES": more,
-        }
+    for one in failed:
+        told[one.expression] += 1
+        yield _row(one, 1)
+    for expression, more in (failures - told).items():
+        yield _row(Failed(expression, f"and {more} more in the same batch"), more)
+
+
+def _row(failed: Failed, failures: int) -> dict[str, Any]:
+    return {
+        "EXPRESSION": failed.expression or None,
+        "MESSAGE": failed.message,
+        "SOURCE_TOPIC": failed.topic,
+        "SOURCE_PARTITION": failed.partition,
+        "SOURCE_OFFSET": failed.offset,
+        "FAILURES": failures,
+    }

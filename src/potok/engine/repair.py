@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from potok.engine.beginning import Places, protect
+from potok.engine.directory import query_directory
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryAlreadyRuns, QueryLock
-from potok.engine.prepare import query_directory
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.state.entry import mark_of

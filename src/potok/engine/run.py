@@ -8,7 +8,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from potok.engine.prepare import Buildable, prepare
+from potok.engine.beginning import Begin, places_of
+from potok.engine.prepare import Buildable, prepare, topology_of
 from potok.engine.query import Query
 from potok.engine.session import spark_session
 from potok.log.open import open_broker
@@ -17,7 +18,12 @@ from potok.topology.graph import Topology
 
 
 def start(
-    program: Buildable | Topology, *, broker: str | Path | None = None, until_end: bool = False, **settings: Any
+    program: Buildable | Topology,
+    *,
+    broker: str | Path | None = None,
+    until_end: bool = False,
+    begin: Begin = "earliest",
+    **settings: Any,
 ) -> Query:
     """Start a topology in the background of this process.
 
@@ -25,11 +31,13 @@ def start(
         program: A `StreamsBuilder`, or the topology it built.
         broker: Where the log lives: `file:./data` unless a setting says otherwise.
         until_end: Stop when all records that are there now have been processed.
+        begin: Where a query begins that never ran.
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     log = open_broker(chosen.broker, chosen)
-    prepared = prepare(program, log, chosen)
+    topology = topology_of(program)
+    prepared = prepare(topology, log, chosen, begin=places_of(log, topology, begin))
     try:
         target = log.end_offsets_of(prepared.plan.topology.source_topics) if until_end else None
         return Query(prepared, spark_session(chosen), chosen, target=target).start()

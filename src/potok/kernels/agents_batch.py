@@ -11,6 +11,7 @@ from potok.kernels.agents_ahead import ENOUGH, Ahead, AheadInput
 from potok.kernels.agents_closing import CloseWindows
 from potok.kernels.agents_concurrent import turns_of
 from potok.kernels.agents_drive import END, WAITING, Driven, run_now
+from potok.kernels.agents_left import finish_tasks
 from potok.kernels.agents_places import Places, Records, Run
 from potok.kernels.agents_running import Running, Unfit
 from potok.kernels.agents_tables import Change, OpenTable
@@ -101,6 +102,7 @@ class Batch:
             await self._rest()
             await self.closing.run(self.running, self._tables.values(), self._channels, self._patience())
             await self._rest()
+            await finish_tasks(self.running, self._patience())
             for agent in self.driven:
                 self.closing.take_over(agent.errors)
         finally:
@@ -149,7 +151,8 @@ class Batch:
             running.timestamp, running.stream_time = at, stream_time
             for agent, item in zip(agents, items):  # noqa: B905 - speed; each agent has its values
                 if type(item) is Unfit:
-                    self.unfit[number] = item.why
+                    if run.port not in agent.part.silent:
+                        self.unfit[number] = item.why
                     continue
                 running.value, running.agent = item, agent.name
                 if direct and agent.send is not None:

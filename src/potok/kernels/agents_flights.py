@@ -169,6 +169,10 @@ class TrackedTable(OpenTable):
         self._look(found)
         return found
 
+    def count(self) -> int:
+        self._look(self.name)
+        return super().count()
+
     def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
         self._look(self.name)
         return super().rows(start, stop)
@@ -192,6 +196,7 @@ class TrackedWindows(OpenWindows):
 def tracked(table: OpenTable, look: Look) -> OpenTable:
     """The same table, seen by one who is watched: both have the same entries."""
     kind: type[TrackedWindows | TrackedTable] = TrackedWindows if isinstance(table, OpenWindows) else TrackedTable
+    table.overlaid = True
     made = object.__new__(kind)
     made.__dict__ = table.__dict__
     made._look = look

@@ -51,6 +51,12 @@ class OpenTable:
         self._asked: list[tuple[int, Any]] | None = None
         self._flat: type | None = getattr(part.freeze, "flat", None)
         """The class whose objects are kept as their fields."""
+        self._rows: int | None = None
+        """How many rows there are, once somebody has asked: all entries that are touched then have to be seen."""
+        self._touched: dict[Entry, bool] = {}
+        """Entries that may have become a row since, or be none any more, with whether they are counted as one."""
+        self.overlaid = False
+        """Whether records that are on their way put their changes in, and take them out again."""
 
     @property
     def asked(self) -> list[tuple[int, Any]] | None:
@@ -60,7 +66,7 @@ class OpenTable:
     @asked.setter
     def asked(self, asked: list[tuple[int, Any]] | None) -> None:
         self._asked = asked
-        self.quick = {} if asked is not None else self._entries
+        self.quick = {} if asked is not None or self._rows is not None else self._entries
 
     @property
     def tables(self) -> list[str]:
@@ -154,7 +160,11 @@ class OpenTable:
         if self._asked is not None:
             self._asked.append((self._running.record, key))
         entry = self._entries.get(place := self.place(key))
-        return self._load(place, key) if entry is None else entry
+        if entry is None:
+            entry = self._load(place, key)
+        if self._rows is not None:
+            self._touched.setdefault(entry, self._is_row(entry))
+        return entry
 
     def check_own(self, key: Any) -> None:
         own = self._running.key
@@ -216,6 +226,26 @@ class OpenTable:
             if start <= entry.key and (stop is None or entry.key < stop) and self._is_row(entry):
                 yield self.key_of(entry.key), self.value_of(entry)
 
+    def count(self) -> int:
+        """How many rows there are, as the record at hand sees them. The first who asks has them all looked at; from
+        then on, those that were touched are."""
+        if self.spread:
+            raise OutsideOfKey(self.name, "all its rows", self._running.key)
+        if self._rows is None:
+            stored = self._session.rows_between(self.name, [(b"", None)])[0]
+            self._rows, self.quick = len(stored), {}
+            self._touched = {entry: entry.data is not None for entry in self._entries.values()}
+        touched, turn, self._touched = self._touched, self._running.turn, {}
+        for entry, counted in touched.items():
+            is_row = self._is_row(entry)
+            self._rows += is_row - counted
+            if entry.changed is None and is_row and entry.seen != turn and entry.hold is not None:
+                settle(entry, entry.hold)
+            # What belongs to this turn may be taken back, and a default that was given out may become a row.
+            if self.overlaid or entry.seen == turn or entry.changed is None:
+                self._touched[entry] = is_row
+        return self._rows
+
     def key_of(self, cell: bytes) -> Any:
         return decode_keys([cell], self.part.key_type)[0]
 
@@ -268,6 +298,7 @@ class OpenTable:
     def forget(self) -> None:
         """Let go of all entries."""
         self._entries = self.quick = {}
+        self._touched = {}
 
 
 def _utf8(text: str) -> bytes | None:

@@ -271,6 +271,9 @@ class OpenWindows(OpenTable):
                 bounds = entry.start, entry.start + self._size_ms
                 yield (self.key_of(entry.key), bounds), self.value_of(entry)
 
+    def count(self) -> int:
+        return sum(1 for _ in self.rows())
+
     def _over(self, start_ms: int) -> bool:
         if self._life_ms is None:
             return False

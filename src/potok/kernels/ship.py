@@ -19,6 +19,7 @@ from potok.kernels.pre_aggregate import GroupRecords
 from potok.kernels.send import Rows, packed
 from potok.kernels.shards import key_column
 from potok.records.keys import encode_each_key, encode_keys
+from potok.records.rows import rows_of
 from potok.topology.nodes import FixedWindow
 
 
@@ -122,19 +123,26 @@ class Exchange(Operator):
             self._outbox.send(self._level, shard, self.name, payload)
 
 
+class ExchangeDynamic(Exchange):
+    """Sends records to the shard of their key as it is written where keys may be anything, whatever they are here."""
+
+    def process(self, chunk: Chunk) -> None:
+        super().process(chunk if isinstance(chunk.key, list) else chunk.with_key(rows_of(chunk.key)))
+
+
 class ShipTogether(Operator):
-    """Sends all records, whatever their keys, to the first shard."""
+    """Sends all records, whatever their keys, to one shard."""
 
     counted = False
 
-    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, step: str) -> None:
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shard: int, step: str) -> None:
         super().__init__(name, task)
-        self._outbox, self._level, self.step = outbox, level, step
+        self._outbox, self._level, self._shard, self.step = outbox, level, shard, step
 
     def process(self, chunk: Chunk) -> None:
         nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
-        for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
-            self._outbox.send(self._level, shard, self.name, payload)
+        for _, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
+            self._outbox.send(self._level, self._shard, self.name, payload)
 
 
 def _part(chunk: Chunk, rows: Rows) -> bytes:

@@ -172,7 +172,7 @@ def functions_of(result: Rows) -> Told:
     details = dict(result.details)
     overview = str(details.get("Overview", ""))
     signatures = [
-        {"arguments": _arguments(row[0]), "returnType": "", "description": overview, "signature": row[0]}
+        {"arguments": _arguments(row[0]), "returnType": row[1], "description": overview, "signature": row[0]}
         for row in result.rows
     ]
     return {

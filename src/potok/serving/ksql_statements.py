@@ -147,7 +147,7 @@ def _statuses(site: Site) -> dict[str, dict[str, Any]]:
     """Every command was carried out before its sender heard of it; the latest of an id counts."""
     running = site.database.books().queries
     found: dict[str, dict[str, Any]] = {}
-    for command in CommandLog(site.database.broker).commands():
+    for command in CommandLog(site.database.broker).all():
         statement = parsed_of(command).statement
         over = bool(command.query_id) and command.query_id not in running
         found[command_id_of(statement)] = {

@@ -135,7 +135,9 @@ class Catalog:
         return found
 
     def with_source(self, source: Source) -> Catalog:
-        return replace(self.without_source(source.name), sources={**self.sources, source.name: source})
+        """The source stands behind all others, also if it takes the place of one."""
+        others = self.without_source(source.name)
+        return replace(others, sources={**others.sources, source.name: source})
 
     def without_source(self, name: str) -> Catalog:
         sources = {key: source for key, source in self.sources.items() if key != name}

@@ -110,6 +110,23 @@ class Books:
     def writers(self, source: Source) -> list[str]:
         return sorted(q.query_id for q in self.queries.values() if source.topic in q.topology.sink_topics)
 
+    def circle(self, query_id: str) -> list[str]:
+        """The topics on the shortest way from what a query writes back to what it reads, both of them included; none if
+        there is no such way."""
+        ends, ways = (
+            set(self.queries[query_id].topology.source_topics),
+            [[topic] for topic in self.queries[query_id].topology.sink_topics],
+        )
+        seen: set[str] = set()
+        for way in ways:
+            if way[-1] in ends:
+                return way
+            if way[-1] not in seen:
+                seen.add(way[-1])
+                readers = [q.topology for q in self.queries.values() if way[-1] in q.topology.source_topics]
+                ways += [[*way, topic] for topology in readers for topic in topology.sink_topics]
+        return []
+
 
 EMPTY = Books(Catalog(built_in={LOG_STREAM.name: LOG_STREAM}), {})
 
@@ -183,7 +200,6 @@ class _Writing:
         }
         if known is not None:
             own |= {known.query, known.table_of}
-        own -= {self._command.query_id}
         return {query_id: wanted for query_id, wanted in self._before.queries.items() if query_id not in own}
 
     def _wanted(self, kind: str, name: str, topology: Topology, begin: str) -> Wanted:

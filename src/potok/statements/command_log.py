@@ -1,19 +1,24 @@
-"""The statements that made the catalogue what it is, kept beside the log: read again, they make it once more."""
+"""The statements that made the catalogue what it is, kept beside the log: read again, they make it once more.
+
+Numbers are never given twice: those of commands that were removed are missing.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from potok.log.broker import Broker
 from potok.log.errors import MarkChanged
+from potok.log.failpoint import failpoint
 from potok.statements.errors import CatalogueMoved
 
 _PREFIX = "sql/command/"
 _COUNT = "sql/commands"
+_LEFT = "sql/commands-left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +52,34 @@ class CommandLog:
         data = self._broker.mark(_COUNT)
         return 0 if data is None else int(data)
 
-    def commands(self, since: int = 0) -> list[Command]:
-        """Those from a number on. Whoever follows the log asks for the few that are new, one by one."""
-        if since:
-            numbers = range(since, self.count)
-            found = {number: self._broker.mark(_name(number)) for number in numbers}
-        else:
-            marks = self._broker.marks(_PREFIX)
-            found = {int(name.removeprefix(_PREFIX)): data for name, data in marks.items()}
-        return [Command.of_bytes(number, data) for number, data in sorted(found.items()) if data is not None]
+    def all(self) -> list[Command]:
+        """Those that were appended and not removed, as of one instant."""
+        marks = self._broker.marks(_PREFIX)
+        found = sorted((int(name.removeprefix(_PREFIX)), data) for name, data in marks.items())
+        return [Command.of_bytes(number, data) for number, data in found]
+
+    def since(self, number: int) -> list[Command] | None:
+        """Those from a number on, for who follows the log: a few, read one by one. None if some of them were removed:
+        what they ended may be there for that reader, who has to begin with the first."""
+        numbers = range(number, self.count)
+        found = [(one, self._broker.mark(_name(one))) for one in numbers]
+        told = [Command.of_bytes(one, data) for one, data in found if data is not None]
+        return told if len(told) == len(numbers) else None
+
+    @property
+    def left(self) -> int:
+        """How many were left when some were removed the last time."""
+        return int(self._broker.mark(_LEFT) or 0)
+
+    def remove(self, over: Iterable[int], left: int, count: int) -> None:
+        """Remove commands, all at once. Raises `CatalogueMoved` where there are not `count` any more."""
+        failpoint("commands.compact")
+        marks: dict[str, bytes | None] = {_name(number): None for number in over}
+        try:
+            self._broker.set_marks({**marks, _LEFT: str(left).encode()}, {_COUNT: str(count).encode()})
+        except MarkChanged:
+            raise CatalogueMoved from None
+        failpoint("commands.compacted")
 
     def append(self, command: Command, along: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
         """Write a command down, and marks along with it. Raises `CatalogueMoved` where somebody else has taken its

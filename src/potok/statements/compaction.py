@@ -20,8 +20,11 @@ from potok.sql.syntax.walk import walk
 from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
 from potok.statements.errors import CatalogueMoved
+from potok.topology.graph import Topology
 
 log = logging.getLogger(__name__)
+
+_NONE = Topology("", ())
 
 Name = tuple[str, str]
 """`source`, `type` or `query`, and the name."""
@@ -33,12 +36,12 @@ def compact(commands: CommandLog, broker: Broker) -> int:
     if not any(_ends_something(command) for command in found):
         return len(found)
     kept = living(found, broker)
-    if len(kept) < len(found):
-        over = {command.sequence for command in found} - {command.sequence for command in kept}
-        try:
-            commands.remove(over, count)
-        except CatalogueMoved:
-            return len(found)
+    over = {command.sequence for command in found} - {command.sequence for command in kept}
+    try:
+        commands.remove(over, len(kept), count)
+    except CatalogueMoved:
+        return len(found)
+    if over:
         log.info("%d statements that are over were removed from the command log, %d are left", len(over), len(kept))
     return len(kept)
 
@@ -47,18 +50,29 @@ def living(commands: list[Command], broker: Broker) -> list[Command]:
     """Those that still matter, in their order; all of them where one cannot be carried out here."""
     try:
         whole = _Replayed.of(commands, broker)
-        numbers = _Keeping(whole).numbers()
-        kept = [command for command in commands if command.sequence in numbers]
-        same = _Replayed.of(kept, broker).outcome(numbers) == whole.outcome(numbers)
     except LogError:
         raise
     except PotokError as error:
         log.info("the command log stays as it is: %s", error)
         return commands
-    if not same:
-        log.warning("the command log stays as it is: without what is over it would make another catalogue")
-        return commands
-    return kept
+    for every_replacement in (False, True):
+        numbers = _Keeping(whole, every_replacement=every_replacement).numbers()
+        kept = [command for command in commands if command.sequence in numbers]
+        if _same(kept, whole, broker):
+            return kept
+    log.warning("the command log stays as it is: without what is over it would make another catalogue")
+    return commands
+
+
+def _same(kept: list[Command], whole: _Replayed, broker: Broker) -> bool:
+    """Whether some of the commands make what all of them do."""
+    numbers = {command.sequence for command in kept}
+    try:
+        return _Replayed.of(kept, broker).outcome(numbers) == whole.outcome(numbers)
+    except LogError:
+        raise
+    except PotokError:
+        return False
 
 
 def _ends_something(command: Command) -> bool:
@@ -82,12 +96,12 @@ class _Thing:
     next: _Thing | None = None
     """What took its place."""
 
-    def last_end(self) -> int | None:
-        """The command that has left nothing in its place, if one has. Those between need not be there for it."""
+    def last(self) -> _Thing:
+        """What has taken its place in the end."""
         thing = self
         while thing.next is not None:
             thing = thing.next
-        return thing.ended_by
+        return thing
 
 
 @dataclass(slots=True)
@@ -140,17 +154,23 @@ class _Replayed:
     def outcome(self, numbers: set[int]) -> tuple[Any, ...]:
         """The books as data. Functions are never equal to each other, so a query stands there with what its command
         saw."""
-        queries = [replace(wanted, topology=EMPTY_TOPOLOGY) for wanted in self.books.queries.values()]
+        queries = [replace(wanted, topology=_NONE) for wanted in self.books.queries.values()]
         saw = {number: self.saw[number] for number in numbers}
         catalog = self.books.catalog
         return list(catalog.sources.items()), list(catalog.types.items()), catalog.missing, queries, saw
 
 
 class _Keeping:
-    """The commands that what is there at the end goes back to."""
+    """The commands that what is there at the end goes back to.
 
-    def __init__(self, replayed: _Replayed) -> None:
-        self._replayed, self._kept, self._things = replayed, set[int](), set[int]()
+    Args:
+        every_replacement: Of what was replaced many times, and is kept because somebody read it, whatever took its
+            place is kept too. The last one is enough, unless something between could not have happened otherwise.
+    """
+
+    def __init__(self, replayed: _Replayed, *, every_replacement: bool) -> None:
+        self._replayed, self._every = replayed, every_replacement
+        self._kept, self._things = set[int](), set[int]()
         self._steered: dict[int, list[_Thing]] = defaultdict(list)
         for thing in replayed.there.values():
             for number, _ in thing.steered_by:
@@ -174,10 +194,11 @@ class _Keeping:
             for number in (thing.made_by, *thing.changed_by):
                 self._kept.add(number)
                 left += [*self._replayed.reads[number], *self._replayed.makes[number]]
-            end = thing.last_end()
-            if end is not None:
-                self._kept.add(end)
-                left += self._replayed.makes[end]
+            if thing.next is not None:
+                left.append(thing.next if self._every else thing.last())
+            elif thing.ended_by is not None:
+                self._kept.add(thing.ended_by)
+                left += self._replayed.makes[thing.ended_by]
 
     def _keep_steer(self, number: int) -> None:
         """Who rests since PAUSE ALL, and goes on since, needs what lets it go on."""

@@ -20,16 +20,17 @@ from potok.sql.functions.registry import users_functions
 from potok.sql.syntax import ast
 from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
-from potok.statements.elsewhere import CATALOGUE, alone, run_elsewhere, state_elsewhere
-from potok.statements.errors import StillThere
+from potok.statements.compaction import compact
+from potok.statements.elsewhere import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
+from potok.statements.errors import NotRunningHere, StillThere
 from potok.statements.leavings import left_by, named_by, names_left, remove_left
 from potok.statements.processing_log import make_log_if_read
 from potok.statements.query_ids import query_id_for
-from potok.statements.refusals import check_change
+from potok.statements.refusals import check_change, check_sources
 from potok.statements.results import Done
 from potok.statements.runner import LAST_RETRY_S, BackOff, Runner
 from potok.statements.transient import remove_leftovers
-from potok.statements.wording import broken_told, command_id_of, done_message
+from potok.statements.wording import broken_told, circle_told, command_id_of, done_message
 
 if TYPE_CHECKING:
     from potok.engine.shared.shared_query import SharedQuery
@@ -39,6 +40,9 @@ log = logging.getLogger(__name__)
 LOOK_S = 0.2
 
 TIDY_S = 1.0
+
+MANY, GROWN = 64, 2
+"""The command log is compacted when it has so many statements, and so many times those that were left before."""
 
 HANDED_OVER_S = 10.0
 """How long a statement waits for what another process still has to remove."""
@@ -72,7 +76,7 @@ class Database:
         self.broker, self.settings, self.runs = broker, settings, runs
         self._commands = CommandLog(broker)
         self._books = EMPTY
-        self._applied, self._functions, self._has_broken = 0, users_functions(), False
+        self._applied, self._stored, self._functions, self._has_broken = 0, 0, users_functions(), False
         self._changing = threading.RLock()
         self._runner: Runner | None = None
         self._closed = threading.Event()
@@ -114,7 +118,8 @@ class Database:
         with self._changing:
             if self._runner is not None or not self.runs or self._closed.is_set():
                 return
-            self._runner, self._began_at = Runner(self._shared_query()), time.monotonic()
+            self._runner, self._began_at = self._new_runner(), time.monotonic()
+            self._compact(1)
             remove_leftovers(self.broker)
             self._settle()
             self._supervisor = threading.Thread(target=self._supervise, name="potok-sql", daemon=True)
@@ -142,6 +147,8 @@ class Database:
                 self.start()
             self._commands.append(command, left.marks(sequence))
             self._turn_to(after, sequence + 1)
+            self._stored += 1
+            self._compact(max(MANY, GROWN * self._commands.left))
             self._settle()
             warnings = self._warnings(command.query_id)
         message = done_message(statement, command.query_id)
@@ -171,6 +178,21 @@ class Database:
             places = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
             found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *places, *pace))
         return found
+
+    def wait_caught_up(self, timeout_s: float) -> None:
+        """Wait until the queries have taken in all that there is, whoever runs them; those that rest or have failed are
+        not waited for. Raises `NotCaughtUp` where that takes longer."""
+        self.refresh()
+        queries = self._books.queries.values()
+        elsewhere = self._runner is None and run_elsewhere(self.broker)
+        if queries and not elsewhere:
+            self.start()
+        if self._runner is not None:
+            self._runner.shared.wait_caught_up(timeout_s)
+        elif elsewhere:
+            wait_elsewhere(self.broker, queries, timeout_s)
+        elif queries:
+            raise NotRunningHere("to wait for queries")
 
     def tend(self) -> None:
         """Carry out what other processes wrote down, and try again what failed, less and less often."""
@@ -228,11 +250,15 @@ class Database:
                 raise StillThere(sorted(waiting))
 
     def _warnings(self, query_id: str) -> tuple[str, ...]:
-        """What there is to say of a query that was written down, and could not begin."""
-        if self._runner is None or query_id not in self._books.queries:
+        """What there is to say of a query that was written down: that it could not begin, or what it may do."""
+        if query_id not in self._books.queries:
             return ()
-        state, error = self._runner.state_of(self._books.queries[query_id], {})
-        return (f"query {query_id} does not run: {error}",) if state == "ERROR" else ()
+        circle = self._books.circle(query_id)
+        found = [circle_told(query_id, circle)] if circle else []
+        if self._runner is not None:
+            state, error = self._runner.state_of(self._books.queries[query_id], {})
+            found += [f"query {query_id} does not run: {error.splitlines()[0]}"] if state == "ERROR" else []
+        return tuple(found)
 
     def _already(self, statement: ast.Statement) -> Done | None:
         """What there is to say of a statement that changes nothing, because it says `IF [NOT] EXISTS`."""
@@ -275,21 +301,34 @@ class Database:
 
     def _catch_up(self) -> None:
         """Take in the commands that are new here. One that cannot be carried out here hides no other."""
-        known = users_functions()
+        known, before, count = users_functions(), self._books.broken, self._commands.count
         if self._has_broken and known != self._functions:
-            self._books, self._applied = EMPTY, 0
-        self._functions, before = known, self._books.broken
-        for command in self._commands.commands(self._applied):
-            try:
-                books = self._books.after(parsed_of(command), command, self.broker)
-            except LogError:
-                raise
-            except PotokError as error:
-                log.info("statement %d cannot be carried out here: %s", command.sequence, error)
-                books = self._books.after_broken(command, error)
-            self._turn_to(books, command.sequence + 1)
+            before, self._applied = {}, 0
+        new = self._commands.since(self._applied) if self._applied else None
+        found = self._commands.all() if new is None else new
+        books = EMPTY if new is None else self._books
+        for command in found:
+            books = self._after(books, command)
+        self._functions, self._stored = known, len(found) + (0 if new is None else self._stored)
+        if found or new is None:
+            self._turn_to(books, max([count, *(command.sequence + 1 for command in found[-1:])]))
         if self._has_broken and self._books.broken.keys() - before.keys():
             log.warning(broken_told(self._books.broken))
+
+    def _after(self, books: Books, command: Command) -> Books:
+        try:
+            return books.after(parsed_of(command), command, self.broker)
+        except LogError:
+            raise
+        except PotokError as error:
+            log.info("statement %d cannot be carried out here: %s", command.sequence, error)
+            return books.after_broken(command, error)
+
+    def _compact(self, at: int) -> None:
+        """Let go of statements that are over, if so many are written down. Where one cannot be read, it is not known
+        what it needs."""
+        if self._stored >= at and not self._has_broken and self.shared_name == CATALOGUE:
+            self._stored = compact(self._commands, self.broker)
 
     def _turn_to(self, books: Books, applied: int) -> None:
         self._books, self._applied = books, applied
@@ -311,6 +350,9 @@ class Database:
         with contextlib.suppress(QueryAlreadyRuns), alone(self.broker):
             remove_left(self.broker)
 
+    def _new_runner(self) -> Runner:
+        return Runner(self._shared_query(), lambda wanted: check_sources(self.broker, wanted, self._books))
+
     def _shared_query(self) -> SharedQuery:
         """Raises where another process runs the queries. One that only removes something has the lock for a moment."""
         from potok.engine.shared.shared_query import SharedQuery
@@ -328,7 +370,7 @@ class Database:
         self._restarts = self._restarts or BackOff()
         if self._restarts.is_due():
             log.warning("the queries have ended, and are begun again")
-            self._runner, self._began_at = Runner(self._shared_query()), time.monotonic()
+            self._runner, self._began_at = self._new_runner(), time.monotonic()
             self._settle()
 
     def _supervise(self) -> None:

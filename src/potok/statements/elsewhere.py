@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from potok.engine.directory import query_directory
 from potok.engine.lock import QueryLock, is_held
-from potok.engine.prepare import query_directory
 from potok.engine.shared.roll import shared_directory
 from potok.log.broker import Broker
 from potok.statements.books import Wanted
 from potok.views.ledger_view import read_entry
 from potok.views.progress import read_progress
+
+LOOK_S = 0.1
+BEGIN_S = 10.0
+"""How long another process is given to begin a query that was written down for it."""
 
 CATALOGUE = "sql"
 """The shared query that all queries of the catalogue are members of."""
@@ -58,6 +64,17 @@ def left_behind(broker: Broker, wanted: Wanted) -> int:
     entry = read_entry(broker, wanted.query_id)
     ends = broker.end_offsets_of([topic for topic in wanted.topology.source_topics if broker.has_topic(topic)])
     return entry.offsets.pending(ends) if entry is not None else sum(sum(parts.values()) for parts in ends.values())
+
+
+def wait_elsewhere(broker: Broker, queries: Collection[Wanted], timeout_s: float = math.inf) -> None:
+    """Wait until the process that runs the queries has taken in what there is. Raises `NotCaughtUp` where that takes
+    longer."""
+    begun, end = time.monotonic() + BEGIN_S, time.monotonic() + timeout_s
+    while behind := behind_elsewhere(broker, queries, unbegun=time.monotonic() < begun):
+        if time.monotonic() > end:
+            left = {wanted.query_id: left_behind(broker, wanted) for wanted in queries if wanted.query_id in behind}
+            raise NotCaughtUp(left, f"after {timeout_s:g} seconds")
+        time.sleep(LOOK_S)
 
 
 def behind_elsewhere(broker: Broker, queries: Iterable[Wanted], *, unbegun: bool) -> set[str]:

@@ -39,6 +39,16 @@ class ServedElsewhere(QueryError):
         )
 
 
+class TopicGone(QueryError):
+    """A topic that a query reads was deleted. To make an empty one in its place would hide that."""
+
+    def __init__(self, query_id: str, topic: str, statement: str) -> None:
+        super().__init__(
+            f'the topic "{topic}" that query {query_id} reads is not there any more',
+            hint=f"{statement}; and create it again over a topic that is there",
+        )
+
+
 class NotRunningHere(QueryError):
     """A query is asked for where none are run."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from potok.sql.errors import Place, UnknownName, closest
 from potok.sql.functions.function import AggregateFunction, SqlFunction, TableFunction
 from potok.sql.functions.registry import all_functions, function_named, users_functions
+from potok.sql.functions.result_types import result_of
 from potok.statements.listing import listed, texts
 from potok.statements.results import Rows
 
@@ -29,8 +30,8 @@ def describe_function(name: str, place: Place) -> Rows:
         ("Example", function.example),
         ("Defined by", "the user" if name in users_functions() else "Potok"),
     ]
-    rows = [(overload.signature,) for overload in function.overloads]
-    return listed("function", texts("Variation"), rows, details)
+    rows = [(overload.signature, result_of(function, overload)) for overload in function.overloads]
+    return listed("function", texts("Variation", "Returns"), rows, details)
 
 
 def kind_of(function: SqlFunction) -> str:

@@ -180,7 +180,7 @@ class _Pull:
             for batch in self._broker.read(topic, partition, starts.get(partition, 0), end):
                 check_time()
                 read = reader.read(batch, partition)
-                unreadable += read.unreadable
+                unreadable += len(read.unreadable)
                 yield read.frame
         if unreadable:
             self.warnings.append(f"{unreadable} records of {topic} could not be read, and are left out")
@@ -205,7 +205,11 @@ def _partners(
 
 def exploded(frame: Frame, lists: Sequence[Typed], context: Context) -> Frame:
     """A row for each item of the lists; the longest tells how many, and a shorter one is filled up with NULL."""
-    made = frame.computed(lists, context)
+    return spread_over(frame, frame.computed(lists, context))
+
+
+def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
+    """The same, of lists that were computed before."""
     lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in made]
     counts = np.maximum.reduce(lengths)
     parents = np.repeat(np.arange(frame.rows), counts)

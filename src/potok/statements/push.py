@@ -7,22 +7,23 @@ import logging
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused, UnknownName, closest
-from potok.sql.expressions.compute import compute
-from potok.sql.expressions.typed import ColumnRef
-from potok.sql.functions.function import Context
+from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.syntax import ast
 from potok.sql.types import VARCHAR
 from potok.statements.database import Database
 from potok.statements.frames import Frame, python_rows
 from potok.statements.printed import printed_lines
-from potok.statements.pull import exploded
+from potok.statements.pull import spread_over
+from potok.statements.push_failures import OFFSET, PushFailures
 from potok.statements.push_plan import RecordPlan, needs_topology, plan_records, plan_transient
 from potok.statements.records import ReadRecords, RecordReader
 from potok.statements.results import Push, ResultColumn, Row
@@ -32,6 +33,9 @@ from potok.statements.transient import Transient, transient_name
 log = logging.getLogger(__name__)
 
 OFFSET_RESET = ("auto.offset.reset", "ksql.streams.auto.offset.reset")
+
+Computing = Callable[[Sequence[Typed], Frame], list[pa.Array]]
+"""Computes expressions over the rows of a frame; what fails is NULL, and noted."""
 
 CHECK_S = 0.25
 """How often a push query without rows looks whether what it waits for is still at work."""
@@ -58,12 +62,13 @@ def start_push(database: Database, query: ast.Select, properties: Mapping[str, s
     log.debug("%s: %s", name, text)
     if not needs_topology(query):
         plan = plan_records(database.catalog, query)
-        return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin))
+        failures = PushFailures(database.broker, name, plan.source.topic)
+        return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin), failures)
     topic = transient_name(name)
     transient = plan_transient(database.catalog, query, topic)
     run = Transient.begun(database, transient.topology, topic, begin)
     subscription = tail_of(database).subscribe(topic, {})
-    return RecordPush(name, transient.reading, subscription, run)
+    return RecordPush(name, transient.reading, subscription, PushFailures(database.broker, name, topic), run)
 
 
 def start_print(database: Database, statement: ast.Print) -> Push:
@@ -157,37 +162,52 @@ class RecordPush(TailPush):
     """The rows of a query that looks at one record at a time."""
 
     def __init__(
-        self, query_id: str, plan: RecordPlan, subscription: Subscription, run: Transient | None = None
+        self,
+        query_id: str,
+        plan: RecordPlan,
+        subscription: Subscription,
+        failures: PushFailures,
+        run: Transient | None = None,
     ) -> None:
         super().__init__(query_id, plan.columns, plan.limit, subscription, run)
+        self._failures = failures
         self._plan, self._reader = plan, RecordReader(plan.source, plan.alias, plan.wanted)
         self._sent: set[bytes] = set()
         """Keys of a table whose rows are among the result, where not all are."""
 
-    def rows_of(self, block: Block) -> list[Row]:
-        plan, context = self._plan, Context(now_ms=time.time_ns() // 1_000_000)
-        read = self._reader.read(block.batch, block.partition)
-        if plan.source.is_table:
-            return self._changes(read, context)
-        frame = read.frame if plan.where is None else read.frame.where(plan.where, context)
-        if plan.lists:
-            frame = exploded(frame, plan.lists, context)
-        return python_rows(frame.computed(plan.shown, context), frame.rows)
+    def _next(self, end: float | None) -> Sequence[Row] | None:
+        rows = super()._next(end)
+        self._failures.tell()
+        return rows
 
-    def _changes(self, read: ReadRecords, context: Context) -> list[Row]:
+    def rows_of(self, block: Block) -> list[Row]:
+        plan, read = self._plan, self._reader.read(block.batch, block.partition)
+        self._failures.unreadable(block.partition, read.unreadable)
+        computing = partial(self._failures.computed, partition=block.partition, now_ms=time.time_ns() // 1_000_000)
+        frame = read.frame.with_columns({OFFSET: read.offsets})
+        if plan.source.is_table:
+            return self._changes(frame, read, computing)
+        if plan.where is not None:
+            fits = computing([plan.where], frame)[0]
+            frame = frame if fits.true_count == frame.rows else frame.take(pc.indices_nonzero(fits))
+        if plan.lists:
+            frame = spread_over(frame, computing(plan.lists, frame))
+        return python_rows(computing(plan.shown, frame), frame.rows)
+
+    def _changes(self, frame: Frame, read: ReadRecords, computing: Computing) -> list[Row]:
         """Rows of a table as they become; one that goes, or no longer fits, has its key and NULL beside."""
-        plan, frame = self._plan, read.frame
+        plan = self._plan
         gone = read.deletes.to_numpy(zero_copy_only=False)
         if plan.where is None:
             told = np.ones(frame.rows, np.bool_)
         else:
-            fits = compute(plan.where, frame.columns, frame.rows, context).fill_null(False)
+            fits = computing([plan.where], frame)[0].fill_null(False)
             gone = gone | ~fits.to_numpy(zero_copy_only=False)
             told = self._remembered(read.keys.to_pylist(), gone)
         if not any(column.is_key for column in plan.columns):
             told = told & ~gone
         at = np.flatnonzero(told)
-        return self._with_gaps(frame.take(at), gone[at], context)
+        return self._with_gaps(frame.take(at), gone[at], computing)
 
     def _remembered(self, keys: list[bytes | None], gone: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Of the rows that are not in the result, those that were."""
@@ -203,8 +223,8 @@ class RecordPush(TailPush):
                 told[row] = False
         return told
 
-    def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], context: Context) -> list[Row]:
-        computed = frame.computed(self._plan.shown, context)
+    def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], computing: Computing) -> list[Row]:
+        computed = computing(self._plan.shown, frame)
         if gone.any():
             there = pa.array(np.arange(frame.rows), mask=gone)
             keyed = [
@@ -213,6 +233,10 @@ class RecordPush(TailPush):
             ]
             computed = [c if is_key else c.take(there) for c, is_key in zip(computed, keyed, strict=True)]
         return python_rows(computed, frame.rows)
+
+    def close(self) -> None:
+        super().close()
+        self._failures.tell(at_once=True)
 
 
 class PrintPush(TailPush):

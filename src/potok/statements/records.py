@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,15 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that could be read, and how many could not. `deletes` marks those without a value, which in a stream are
-    no rows; `keys` are bytes."""
+    """Records that could be read. `deletes` marks those without a value, which in a stream are no rows; `keys` are
+    bytes."""
 
     frame: Frame
     deletes: pa.Array
     keys: pa.Array
-    unreadable: int = 0
+    offsets: pa.Array
+    unreadable: Mapping[int, str] = field(default_factory=dict)
+    """Why others could not be read, by offset."""
 
 
 class RecordReader:
@@ -44,7 +47,7 @@ class RecordReader:
         self._value_format, self._value_schema = format_named(source.value_format), source.value_schema
 
     def read(self, batch: pa.RecordBatch, partition: int) -> ReadRecords:
-        bad: set[int] = set()
+        bad: dict[int, str] = {}
         columns: dict[str, pa.Array] = {}
         values = binary_column(batch.column("value"))
         if self._keyed:
@@ -61,14 +64,16 @@ class RecordReader:
         self._read_place(batch, partition, columns, bad)
         slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
         frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
+        offsets = batch.column("offset")
         empty = set() if self._source.is_table or not values.null_count else set(np.flatnonzero(deletes).tolist())
         if not bad and not empty:
-            return ReadRecords(frame, deletes, keys)
-        good = np.array(sorted(set(range(batch.num_rows)) - bad - empty), np.int64)
+            return ReadRecords(frame, deletes, keys, offsets)
+        good = np.array(sorted(set(range(batch.num_rows)) - bad.keys() - empty), np.int64)
         at = pa.array(good)
-        return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), len(bad - empty))
+        unreadable = {offsets[row].as_py(): why for row, why in bad.items() if row not in empty}
+        return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), offsets.take(at), unreadable)
 
-    def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: set[int]) -> None:
+    def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: dict[int, str]) -> None:
         source = self._source
         decoded = self._key_format.decode(binary_column(batch.column("key")), self._key_schema)
         bad.update(decoded.errors)
@@ -80,13 +85,16 @@ class RecordReader:
         for column in source.keys:
             columns[column.name] = pc.struct_field(key, column.name) if len(source.keys) > 1 else key
 
-    def _read_place(self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: set[int]) -> None:
+    def _read_place(
+        self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: dict[int, str]
+    ) -> None:
         rows = batch.num_rows
         if "ROWTIME" in self._names:
             times = batch.column("timestamp")
             if self._timed is not None:
                 times = Instants(self._source.timestamp_format)([columns[self._timed.name]], rows)
-                bad.update(np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)).tolist())
+                timeless = np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)).tolist()
+                bad |= {row: f"{self._timed.name} holds no time" for row in timeless if row not in bad}
             columns["ROWTIME"] = times
         if "ROWPARTITION" in self._names:
             columns["ROWPARTITION"] = pa.repeat(pa.scalar(partition, INT), rows)

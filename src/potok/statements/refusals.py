@@ -11,9 +11,11 @@ from potok.sql.errors import Place, Refused
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 from potok.statements.books import Books, Wanted
+from potok.statements.errors import TopicGone
 from potok.statements.wording import misfit_told
 from potok.topology.compare import compare, shape_of
 from potok.topology.infer import infer
+from potok.views.ledger_view import read_entry
 
 
 def check_change(
@@ -35,6 +37,24 @@ def check_change(
         check_picklable(new.topology)
         old = before.queries.get(query_id)
         _check_state(old if elsewhere else None, new, broker, statement.at)
+
+
+def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
+    """Raise where a query cannot begin, or go on, because somebody has deleted what it reads. What no statement has
+    made, or another query writes, may be still to come, unless this query knows it."""
+    gone = [topic for topic in wanted.topology.source_topics if not broker.has_topic(topic)]
+    if not gone:
+        return
+    entry = read_entry(broker, wanted.query_id)
+    known = {} if entry is None else entry.topic_ids
+    made = {source.topic for source in books.catalog.sources.values() if source.statement}
+    written = {topic for other in books.queries.values() for topic in other.topology.sink_topics}
+    for topic in gone:
+        if topic in known or topic in made - written:
+            kind = "TABLE" if wanted.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
+            drop = f"DROP {kind} {quoted(wanted.source)}"
+            statement = f"TERMINATE {wanted.query_id}" if wanted.kind == "INSERT" else drop
+            raise TopicGone(wanted.query_id, topic, statement)
 
 
 def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:

@@ -20,8 +20,8 @@ from potok.statements.wording import command_id_of
 class Rehearsal:
     """What would become of a catalogue.
 
-    A script that was carried out already may be checked again: a CREATE that says what stands there is right. After one
-    that is wrong, those that build on it are not blamed for it.
+    A script that was carried out already may be checked again: a CREATE or ALTER that says what stands there is right.
+    After one that is wrong, those that build on it are not blamed for it.
     """
 
     def __init__(self, database: Database, properties: Mapping[str, str]) -> None:
@@ -29,6 +29,8 @@ class Rehearsal:
         self._there = self._books = database.books()
         self._repeated: set[str] = set()
         """What the script makes again, word for word: a second time would be once too often."""
+        self._added: set[tuple[str, str]] = set()
+        """The columns that the script adds to streams and tables."""
         self._failed: set[str] = set()
         """What the script could not make."""
 
@@ -59,6 +61,8 @@ class Rehearsal:
             self._repeated |= _made_by(statement)
         elif command_id_of(statement):
             self._books = self._database.preview(parsed, self._properties, self._books)
+        if isinstance(statement, ast.AlterSource):
+            self._added |= {(statement.name, column.name) for column in statement.columns}
 
     def _stands(self, statement: ast.Statement) -> bool:
         """Whether a statement says what the catalogue holds already, and no statement of this script has touched."""
@@ -73,7 +77,18 @@ class Rehearsal:
                 return there and name not in self._repeated and resolve(statement.type, types) == types[name]
             case ast.InsertSelect():
                 return any(self._runs(query_id, statement) for query_id in _made_by(statement) - self._repeated)
+            case ast.AlterSource():
+                return all(self._has(statement, column) for column in statement.columns)
         return False
+
+    def _has(self, statement: ast.AlterSource, column: ast.ColumnDefinition) -> bool:
+        """Whether a stream or table had a column before this script, and has it still."""
+        catalogs = (self._books.catalog, self._there.catalog)
+        sources = [catalog.sources.get(statement.name) for catalog in catalogs]
+        found = [source.column(column.name) for source in sources if source and source.is_table == statement.is_table]
+        wanted = resolve(column.type, self._books.catalog.types)
+        added = (statement.name, column.name) in self._added
+        return not added and len(found) == 2 and all(one is not None and one.type == wanted for one in found)
 
     def _runs(self, query_id: str, statement: ast.InsertSelect) -> bool:
         query = self._books.queries.get(query_id)

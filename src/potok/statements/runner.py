@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from potok.errors import PotokError
@@ -42,19 +42,24 @@ class Runner:
 
     Nothing is raised for a single query: a statement counts once it is written down, so a query that cannot begin, rest
     or end stands there with the reason, and hurts nobody.
+
+    Args:
+        check: Raises why a query may not begin, or be tried again.
     """
 
-    def __init__(self, shared: SharedQuery) -> None:
-        self.shared = shared
+    def __init__(self, shared: SharedQuery, check: Callable[[Wanted], None] = lambda _: None) -> None:
+        self.shared, self._check = shared, check
         self._running: dict[str, Wanted] = {}
         self._refused: dict[str, str] = {}
         """Queries that could not even begin, and why."""
+        self._held_up: dict[str, str] = {}
+        """Queries that failed and are not tried again, and why."""
         self._retries: dict[str, BackOff] = {}
 
     def state_of(self, wanted: Wanted, members: Mapping[str, MemberStatus]) -> tuple[str, str]:
         """What a query does, and what is wrong with it. One that failed and was paused rests: it is not tried again."""
         status, refused = members.get(wanted.query_id), self._refused.get(wanted.query_id, "")
-        error = refused or ("" if status is None else status.error)
+        error = refused or self._held_up.get(wanted.query_id, "") or ("" if status is None else status.error)
         if wanted.paused:
             return "PAUSED", error
         if refused or (status is not None and status.state.value == "FAILED"):
@@ -105,6 +110,12 @@ class Runner:
         if name in self._refused:
             self._begin(self._running[name])
             return
+        self._held_up.pop(name, None)
+        try:
+            self._check(self._running[name])
+        except PotokError as error:
+            self._held_up[name] = str(error)
+            return
         with contextlib.suppress(PotokError):
             self.shared.retry(name)
 
@@ -115,9 +126,10 @@ class Runner:
             self._refused[name] = wanted.broken
             return
         try:
+            self._check(wanted)
             self.shared.add(wanted.topology, begin=_beginning(wanted), paused=wanted.paused)
         except PotokError as error:
-            self._refused[name] = error.message
+            self._refused[name] = str(error)
             log.warning("query %s cannot begin: %s", name, error)
 
     def _end(self, query_id: str) -> None:
@@ -129,6 +141,7 @@ class Runner:
             log.warning("query %s has ended badly: %s", query_id, error)
         self._running.pop(query_id, None)
         self._refused.pop(query_id, None)
+        self._held_up.pop(query_id, None)
         self._retries.pop(query_id, None)
 
 

@@ -30,6 +30,8 @@ class SqlSession:
 
     >>> with SqlSession("file:./data") as sql:
     ...     sql.execute("CREATE STREAM orders (id VARCHAR KEY, amount DOUBLE) WITH (KAFKA_TOPIC = 'orders');")
+    ...     sql.execute("INSERT INTO orders VALUES ('o1', 12.5);")
+    ...     sql.wait_caught_up(10)
     ...     sql.rows("SELECT * FROM order_counts WHERE user_id = 'u1';")
 
     Args:
@@ -72,6 +74,13 @@ class SqlSession:
             hint = "use execute for statements that change something, and for queries that keep running"
             raise Refused("the statement gives no rows that end", hint=hint)
         return result.as_dicts()
+
+    def wait_caught_up(self, timeout_s: float) -> None:
+        """Wait until the queries have taken in all records that were written, so that a pull query finds their rows.
+
+        Queries that are paused or have failed are not waited for. Raises `NotCaughtUp` where it takes longer.
+        """
+        self.database.wait_caught_up(timeout_s)
 
     def run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
         """Carry out one statement."""

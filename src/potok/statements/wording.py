@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from potok.sql.syntax import ast
 from potok.topology.compare import Change
@@ -47,6 +47,15 @@ def broken_told(broken: Mapping[str, str]) -> str:
     hint = "--functions FILE loads functions" if "no function" in why else "SHOW QUERIES EXTENDED tells more"
     told = f"{', '.join(names)} and {last}" if names else last
     return f"{told} cannot be read here: {why}; {hint}"
+
+
+def circle_told(query_id: str, topics: Sequence[str]) -> str:
+    """
+    >>> circle_told("INSERTQUERY_3", ["A", "B"])
+    'query INSERTQUERY_3 closes a circle, A -> B -> A: records go round for ever unless a WHERE stops them'
+    """
+    told = " -> ".join([*topics, topics[0]])
+    return f"query {query_id} closes a circle, {told}: records go round for ever unless a WHERE stops them"
 
 
 def misfit_told(change: Change, source: str) -> str:

@@ -12,6 +12,7 @@ import orjson
 
 from potok.duration import Duration, to_ms
 from potok.engine.batch import BatchRunner
+from potok.engine.beginning import Begin, places_of
 from potok.engine.clock import windowed_steps
 from potok.engine.planner import Planner
 from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
@@ -20,10 +21,11 @@ from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.settings import Settings
+from potok.testing.app_statements import AppStatements, Query, app_of
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
 from potok.views.table_view import TableView
-from potok.views.tables import Tables
+from potok.views.tables import NoSuchTable, Tables
 
 
 class TestDriver:
@@ -35,10 +37,11 @@ class TestDriver:
     ...     driver.table("order_counts").get("u1")
     1
 
-    With `sql` it is a `SqlDriver`, which carries out a script and runs all its queries.
+    With `sql` it is a `SqlDriver`, which carries out a script and runs all its queries. The statements of an app run
+    beside its agents.
 
     Args:
-        program: A builder, or a topology.
+        program: A builder, an app, or a topology.
         sql: A script of statements, instead of a program.
         partitions: How many partitions the topics get that are read; one if left out.
         shards: How many ways the state is cut.
@@ -70,6 +73,7 @@ class TestDriver:
         if program is None or sql is not None:
             raise TopologyError("a driver has a program or a script", hint="TestDriver(builder), TestDriver(sql=...)")
         self._topology = topology_of(program)
+        self._options: dict[str, Any] = {"partitions": partitions, "shards": shards, "spread": spread, "state": state}
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
         self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
@@ -79,11 +83,17 @@ class TestDriver:
         for topic in set(partitions or {}).intersection(self._topology.source_topics):
             self.broker.create_topic(topic, (partitions or {})[topic], exist_ok=True)
         make_topics(self._topology, self.broker)
+        self._from: Begin = getattr(program, "begin", "earliest")
+        self._statements: AppStatements | None = None
         self._begin()
+        self._statements = self._beside(program)
+
+    def _context(self) -> Any:
+        return spark_session(self._settings).sparkContext
 
     def _begin(self) -> None:
-        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings)
-        context = spark_session(self._settings).sparkContext
+        context, begin = self._context(), places_of(self.broker, self._topology, self._from)
+        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
         parts = self._prepared
         self._runner = BatchRunner(
             context,
@@ -97,6 +107,24 @@ class TestDriver:
         )
         if self._spread:
             self._runner.small_batch = -1
+
+    def _beside(self, program: Buildable | Topology) -> AppStatements | None:
+        app = app_of(program)
+        if app is None:
+            return None
+        try:
+            return AppStatements(app, self.broker, self._settings, self._drive)
+        except BaseException:
+            self.close()
+            raise
+
+    def _drive(self, query: Query) -> TestDriver:
+        return type(self)(query, directory=self._directory, **self._options)
+
+    @property
+    def _others(self) -> list[TestDriver]:
+        """Those of the statements."""
+        return [] if self._statements is None else self._statements.drivers
 
     def send(
         self,
@@ -129,9 +157,11 @@ class TestDriver:
             How many batches there were.
         """
         batches = 0
-        while moved := self._round(batch_records, more_to_come):
+        while moved := self._round(batch_records, more_to_come) + sum(
+            driver.run(batch_records, more_to_come=more_to_come) for driver in self._others
+        ):
             batches += moved
-            if not self._comes_back:
+            if not self._comes_back and not self._others:
                 break
         return batches
 
@@ -155,28 +185,46 @@ class TestDriver:
     def advance_to(self, timestamp_ms: int) -> int:
         """Move stream time on to an instant, as records of that time would; returns the batches."""
         self._prepared.ledger.move_clock(timestamp_ms)
-        return self.run()
+        return sum(driver.advance_to(timestamp_ms) for driver in self._others) + self.run()
 
     def wait(self, duration: Duration) -> int:
         """Move processing time on, without waiting, as timers by the wall clock see it; returns the batches."""
         self._ahead_ms += to_ms(duration)
-        return self.run()
+        return sum(driver.wait(duration) for driver in self._others) + self.run()
 
     def restart(self) -> None:
         """Stop without closing the books, as a crash between two batches would, and start again."""
         self._runner.close()
         self._prepared.release()
         self._begin()
+        for driver in self._others:
+            driver.restart()
 
     def replace(self, program: Buildable | Topology) -> None:
         """Go on with a changed topology."""
+        if self._statements is not None:
+            self._statements.leave()
+            self._statements = None
         self._runner.close()
         self._prepared.release()
         self._topology = topology_of(program)
         self._begin()
+        self._statements = self._beside(program)
 
     def table(self, name: str) -> TableView:
-        return self.tables[name]
+        try:
+            return self.tables[name]
+        except NoSuchTable:
+            found = None if self._statements is None else self._statements.table(name)
+            if found is None:
+                raise
+            return found
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a pull query, over the topics and tables of an app with statements, or of a script."""
+        if self._statements is None:
+            raise TopologyError("there are no statements", hint='app.sql("CREATE TABLE ... AS SELECT ...") makes one')
+        return self._statements.rows(sql)
 
     @property
     def tables(self) -> Tables:
@@ -187,10 +235,13 @@ class TestDriver:
         return read_outputs(self.broker, topic)
 
     def dead_letters(self) -> list[DeadLetter]:
-        return read_dead_letters(self.broker, self._topology.dead_letter_topic)
+        own = read_dead_letters(self.broker, self._topology.dead_letter_topic)
+        return own + [letter for driver in self._others for letter in driver.dead_letters()]
 
     def leave(self) -> None:
         """End the query and leave its log open, for others that use it."""
+        if self._statements is not None:
+            self._statements.leave()
         self._runner.close()
         self._prepared.release()
         self._prepared.state.close(self._prepared.plan.shards)

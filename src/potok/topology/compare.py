@@ -15,6 +15,7 @@ from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.infer_joins import join_layout
 from potok.topology.nodes import (
+    AgentTable,
     Aggregate,
     Deliver,
     ForeignKey,
@@ -30,6 +31,9 @@ from potok.topology.nodes import (
     TableLookup,
     ToTable,
 )
+
+ROWS = "rows"
+"""The part of a layout that says on which shards the rows of a table are."""
 
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
@@ -112,6 +116,8 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         layout["cells"] = getattr(node, "cells", "objects") + (" by event time" if by_time else "")
         layout["value"] = _type(step.value)
         layout["window"] = step.window.layout if step.window else "none"
+    if isinstance(node, AgentTable):
+        layout[ROWS] = "by key" if node.home is None else f"on shard {node.home}"
     return layout
 
 
@@ -201,7 +207,10 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
     for part in ("kind", "key", "value", "window", "cells"):
         if old.get(part) != new.get(part):
             was, now = (_told(layout.get(part, "none")) for layout in (old, new))
-            changes.append(Change(name, f"its {part} was {was} and is {now}", False, part, was, now))
+            are = ("were", "are") if part == "cells" else ("was", "is")
+            changes.append(Change(name, f"its {part} {are[0]} {was} and {are[1]} {now}", False, part, was, now))
+    if old.get(ROWS) != new.get(ROWS):
+        changes.append(Change(name, "its rows move to other shards before the first batch", True, ROWS))
     return changes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT
 from potok.statements.database import Database
-from potok.statements.elsewhere import behind_elsewhere, run_elsewhere
+from potok.statements.elsewhere import run_elsewhere, wait_elsewhere
 from potok.statements.results import Push, Result
 from potok.statements.session import SqlSession
 
@@ -31,9 +30,6 @@ T = TypeVar("T")
 LOOK_S = 0.1
 SOON_S = 0.3
 """What takes longer than this is told."""
-
-BEGIN_S = 10.0
-"""How long another process is given to begin a query that was written down for it."""
 
 CATCH_UP_S = 24 * 3600.0
 """Ctrl-C is the way not to wait; this is only to wait for something."""
@@ -75,13 +71,9 @@ class Here(Target):
         if shared is not None:
             self._awaited(in_background(lambda: shared.wait_caught_up(CATCH_UP_S)), "waiting for the queries")
         elif self._elsewhere:
-            self._awaited(in_background(self._wait_elsewhere), "waiting for the queries")
-
-    def _wait_elsewhere(self) -> None:
-        """Until the process that runs the queries has taken in what there is."""
-        queries, end = self._database.books().queries.values(), time.monotonic() + BEGIN_S
-        while behind_elsewhere(self._database.broker, queries, unbegun=time.monotonic() < end):
-            time.sleep(LOOK_S)
+            queries = self._database.books().queries.values()
+            waiting = in_background(lambda: wait_elsewhere(self._database.broker, queries))
+            self._awaited(waiting, "waiting for the queries")
 
     def _awaited(self, work: Future[T], what: str) -> T:
         _look(work, SOON_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from potok.engine.workshop import Workshop, body_of, sender_of
 from potok.kernels.agents import DriveAgents
 from potok.kernels.operator import Operator
-from potok.kernels.ship import Exchange, ShipTogether
+from potok.kernels.ship import Exchange, ExchangeDynamic, ShipTogether
 from potok.topology.nodes import Agents, AgentSends, AgentTable
 
 
@@ -20,8 +20,10 @@ def agents(node: Agents, shop: Workshop) -> Operator:
 @sender_of(Agents)
 def to_agents(node: Agents, shop: Workshop, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
     if node.crew.spread:
-        return Exchange(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
-    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.step)
+        dynamic = all(table.key_type is None for table in node.crew.tables)
+        kind = ExchangeDynamic if dynamic else Exchange
+        return kind(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
+    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.crew.home % shop.shards, node.step)
 
 
 @body_of(AgentSends, AgentTable)

@@ -7,10 +7,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch_loop import BatchLoop
-from potok.engine.beginning import Places
+from potok.engine.beginning import Begin, Places, places_of
 from potok.engine.checkpoint import check_checkpoint, drop_unbegun
 from potok.engine.lock import QueryLock
 from potok.engine.prepare import Buildable, topology_of
@@ -28,7 +28,6 @@ from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
 from potok.topology.graph import Topology
-from potok.topology.nodes import TableSource
 from potok.views.tables import Tables
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Begin = Literal["earliest", "latest"] | Places
 Heard = Callable[[Mapping[str, Committed]], None]
 
 LOOK_S = 0.01
@@ -118,7 +116,7 @@ class SharedQuery:
             known = self._members.get(topology.name)
             if known is not None:
                 raise AlreadyMember(topology.name, known.state)
-            self._enter(topology, self._places(topology, begin), paused=paused)
+            self._enter(topology, places_of(self._broker, topology, begin), paused=paused)
 
     def retry(self, name: str) -> None:
         """Let a member that failed take part again. If it cannot even begin, it stays as it is, with the new error."""
@@ -294,15 +292,6 @@ class SharedQuery:
         if name not in self._members:
             raise NotMember(name, sorted(self._members))
         return self._members[name]
-
-    def _places(self, topology: Topology, begin: Begin) -> Places:
-        if not isinstance(begin, str):
-            return begin
-        if begin == "earliest":
-            return {}
-        tables = {source.topic for source in topology.of_type(TableSource)}
-        topics = [topic for topic in topology.source_topics if topic not in tables and self._broker.has_topic(topic)]
-        return self._broker.end_offsets_of(topics) if topics else {}
 
     def __enter__(self) -> SharedQuery:
         return self.start()

@@ -1,0 +1,100 @@
+"""What a function gives, told by asking it: its signature says what it takes, and the overload itself what comes of it.
+
+Letters of a signature, such as the T of `ARRAY<T>`, are types that nothing else in it has; where one of these comes
+out, it is the letter again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from potok.sql.functions.function import AggregateOverload, LambdaShape, Overload, SqlFunction, TableFunction
+from potok.sql.functions.signatures import Argument, arguments_of
+from potok.sql.syntax import ast
+from potok.sql.syntax.parse import parse_script
+from potok.sql.syntax.type_names import resolve
+from potok.sql.types import DATE, INT, TIME, TIMESTAMP, VARCHAR, decimal, quoted, type_name
+
+Letters = Mapping[str, pa.DataType]
+
+_LETTERS: Letters = {
+    "T": DATE,
+    "ANY": DATE,
+    "K": VARCHAR,
+    "V": TIME,
+    "S": TIMESTAMP,
+    "R": decimal(3, 1),
+}
+_PLAIN: Letters = {**_LETTERS, "T": INT}
+"""For functions that do not take dates."""
+
+_DECIMAL = decimal(10, 2)
+_NUMBER = "INT|BIGINT|DECIMAL|DOUBLE"
+_LITERALS: Mapping[str, Any] = {"INT": 3, "BOOLEAN": True}
+
+
+def result_of(function: SqlFunction, overload: Overload | AggregateOverload) -> str:
+    """The type of the result; several with `|` between them where it depends on those of the arguments.
+
+    >>> from potok.sql.functions.registry import function_named
+    >>> [result_of(f, f.overloads[0]) for f in map(function_named, ("LEN", "ARRAY_MAX", "SUM"))]
+    ['INTEGER', 'T', 'INTEGER|BIGINT|DECIMAL|DOUBLE']
+    """
+    once = [argument for argument in arguments_of(overload.signature) if not argument.optional and argument.name != "*"]
+    twice = [*once, *(argument for argument in once[-1:] if argument.variadic)]
+    found = (_results(overload, taken, letters) for taken in (once, twice) for letters in (_LETTERS, _PLAIN))
+    results = next(filter(None, found), [])
+    of_rows = [(result.value_type if isinstance(function, TableFunction) else result) for result, _ in results]
+    shown = [_shown(type_, letters) for type_, (_, letters) in zip(of_rows, results, strict=True)]
+    return "|".join(dict.fromkeys(shown))
+
+
+def _results(
+    overload: Overload | AggregateOverload, taken: list[Argument], known: Letters
+) -> list[tuple[pa.DataType, Letters]]:
+    """What comes of each choice of types, with the letters that the arguments have."""
+    text = " ".join(argument.type for argument in taken)
+    letters = {name: type_ for name, type_ in known.items() if re.search(rf"\b{name}\b", text)}
+    choices = [argument.type.replace("NUMBER", _NUMBER).split("|") for argument in taken]
+    asked = (_asked(overload, [_type(one, letters) for one in chosen], taken) for chosen in itertools.product(*choices))
+    return [(result, letters) for result in asked if result is not None]
+
+
+def _asked(overload: Overload | AggregateOverload, types: list[Any], taken: list[Argument]) -> pa.DataType | None:
+    if isinstance(overload, Overload):
+        accepted = overload.accept(types)
+        return None if accepted is None else accepted.result
+    columns = overload.columns_among(len(types))
+    call = overload.accept(types, [_LITERALS.get(argument.type) for argument in taken[columns:]])
+    return None if call is None else call.result
+
+
+def _type(text: str, letters: Letters) -> pa.DataType | LambdaShape:
+    if text.startswith("LAMBDA "):
+        parameters, _, body = text.removeprefix("LAMBDA ").partition(" => ")
+        return LambdaShape(parameters.count(",") + 1, _type(body, letters))
+    if not text or text == "DECIMAL":
+        return _DECIMAL if text else VARCHAR
+    (parsed,) = parse_script(f"CREATE TYPE t AS {text};")
+    assert isinstance(parsed.statement, ast.CreateType)
+    return resolve(parsed.statement.type, letters)
+
+
+def _shown(type_: pa.DataType, letters: Letters) -> str:
+    for letter, stands_for in letters.items():
+        if type_ == stands_for:
+            return letter
+    if pa.types.is_decimal(type_):
+        return "DECIMAL"
+    if pa.types.is_list(type_):
+        return f"ARRAY<{_shown(type_.value_type, letters)}>"
+    if pa.types.is_map(type_):
+        return f"MAP<{_shown(type_.key_type, letters)}, {_shown(type_.item_type, letters)}>"
+    if pa.types.is_struct(type_):
+        return f"STRUCT<{', '.join(f'{quoted(field.name)} {_shown(field.type, letters)}' for field in type_)}>"
+    return type_name(type_)

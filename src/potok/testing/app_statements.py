@@ -1,0 +1,69 @@
+"""The statements of an app under test: each is a query of its own, driven beside the agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from potok.log.broker import Broker
+from potok.settings import Settings
+from potok.statements.session import SqlSession
+from potok.topology.graph import Topology
+from potok.views.table_view import TableView
+from potok.views.tables import Tables
+
+if TYPE_CHECKING:
+    from potok.app.app import App
+    from potok.testing.driver import TestDriver
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The query of one statement, and where it begins."""
+
+    topology: Topology
+    begin: Literal["earliest", "latest"]
+
+    def build(self) -> Topology:
+        return self.topology
+
+
+class AppStatements:
+    """What `app.sql` has defined, over the log of a test."""
+
+    def __init__(self, app: App, broker: Broker, settings: Settings, drive: Callable[[Query], TestDriver]) -> None:
+        from potok.app.sql import AppDatabase
+
+        self._broker = broker
+        self._database = AppDatabase(app, broker, settings)
+        wanted = self._database.books().queries.values()
+        self.drivers: list[TestDriver] = []
+        try:
+            for query in wanted:
+                self.drivers.append(drive(Query(query.topology, app.begin)))
+        except BaseException:
+            self.leave()
+            raise
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a pull query over the topics and tables of the app."""
+        return SqlSession(self._database).rows(sql)
+
+    def table(self, name: str) -> TableView | None:
+        """A table that a statement keeps, by its name as it is, or as a statement would fold it."""
+        known = self._database.catalog.sources
+        source = known.get(name) or known.get(name.upper())
+        return None if source is None or not source.table_of else Tables(self._broker, source.table_of)[source.name]
+
+    def leave(self) -> None:
+        for driver in self.drivers:
+            driver.leave()
+        self._database.close()
+
+
+def app_of(program: object) -> App | None:
+    """The program, if it is an app that has statements."""
+    from potok.app.app import App
+
+    return program if isinstance(program, App) and program.statements.defined else None

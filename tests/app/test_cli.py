@@ -63,8 +63,8 @@ def test_without_options_the_parameters_are_the_arguments(app: faust.App, capsys
         print(greeting, userName, *others, loud)
 
     @app.command(name="nothing")
-    def does_nothing() -> None:
-        print("nothing")
+    def does_nothing(**options: str) -> None:
+        print("nothing", *options)
 
     app.main(["greet", "ann"])
     app.main(["greet", "--loud", "yes", "ann", "hi", "bob", "cid"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from ..kernels.in_process import InProcess
 Program = Callable[[faust.App, list[faust.Table]], tuple[Any, Any]]
 
 SEEN: list[str] = []
+PATTERN, LOG = re.compile("[a-z]*"), logging.getLogger("words")
 
 
 class Teller:
@@ -42,7 +47,9 @@ def apart(app: faust.App, tables: list[faust.Table]) -> tuple[Any, Any]:
 
 
 def _length(value: str) -> int:
-    return len(value)
+    LOG.debug("a word: %s", value)
+    found = PATTERN.match(value)
+    return 0 if found is None else len(found[0])
 
 
 def one_table(app: faust.App, tables: list[faust.Table]) -> tuple[Any, Any]:
@@ -149,7 +156,18 @@ def test_agents_that_share_nothing_run_beside_each_other() -> None:
     assert crews(app_of(apart)) == {"counts": 0, "lengths": 1}
 
 
-@pytest.mark.parametrize("program", [one_table, one_topic, one_list])
+def one_table_far_away(app: faust.App, tables: list[faust.Table]) -> tuple[Any, Any]:
+    first, _ = tables
+    counts, _ = apart(app, tables)
+
+    async def lengths(stream: Any, far: Any = partial(lambda given: given, [{"a": deque([(first,)])}])) -> None:
+        async for value in stream:
+            far()[0]["a"][0][0][value] += 1
+
+    return counts, lengths
+
+
+@pytest.mark.parametrize("program", [one_table, one_topic, one_list, one_table_far_away])
 def test_agents_that_share_something_run_together(program: Program) -> None:
     assert crews(app_of(program)) == {"counts": 0, "lengths": 0}
 

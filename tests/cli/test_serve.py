@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from potok.engine.lock import QueryLock
+
+ERRORS = "errors.txt"
 
 SCRIPT = """
 CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
@@ -55,13 +58,17 @@ def serving(directory: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str
     """A server in a process of its own, and its address."""
     program = [sys.executable, "-c", "from potok.cli.main import main; main()", "serve", "--port", "0", "--json"]
     environment = {name: value for name, value in os.environ.items() if name != "POTOK_BROKER"}
-    process = subprocess.Popen([*program, *words], cwd=directory, stdout=subprocess.PIPE, text=True, env=environment)
+    errors = (directory / ERRORS).open("w")
+    process = subprocess.Popen(
+        [*program, *words], cwd=directory, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    )
     try:
         yield process, heard(process, "serving")["url"]
     finally:
         if process.poll() is None:
             process.kill()
         process.wait()
+        errors.close()
 
 
 def heard(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
@@ -93,3 +100,20 @@ def test_a_server_runs_its_script_once_answers_and_stops_in_order(potok, tmp_pat
         assert process.wait(60) == 0
     (listed,) = potok("sql", "--json", "-e", "SHOW QUERIES").objects
     assert [row["Status"] for row in listed["rows"]] == ["STOPPED"]
+
+
+@pytest.mark.spark
+def test_a_server_whose_jvm_is_killed_ends_and_says_why(potok, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text(SCRIPT)
+    with serving(tmp_path, "--script", "init.sql") as (process, url):
+        heard(process, "running")
+        inserted = potok("sql", "--server", url, "-e", "INSERT INTO orders VALUES ('o1', 'anna', 1.5);")
+        assert inserted.code == 0, inserted.err
+        below = psutil.Process(process.pid).children(recursive=True)
+        (jvm,) = [child for child in below if child.name() == "java"]
+        jvm.kill()
+        assert process.wait(120) == 1
+    told = (tmp_path / ERRORS).read_text()
+    assert "Spark's JVM is gone" in told
+    assert "start it again, and all queries go on where they stopped" in told
+    assert "Traceback" not in told

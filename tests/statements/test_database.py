@@ -136,8 +136,3 @@ def test_queries_that_feed_each_other_in_a_circle_are_allowed_and_told(database:
     assert (first.warnings, second.warnings, aside.warnings) == ((), (), ())
     [warning] = third.warnings
     assert warning.startswith("query INSERTQUERY_5 closes a circle, a -> b -> c -> a: records go round for ever")
-
-
-def test_a_stream_that_feeds_itself_is_refused(database: Database) -> None:
-    with pytest.raises(SqlError):
-        apply(database, ORDERS + "INSERT INTO orders SELECT * FROM orders;")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from potok.engine.batch_loop import QueryFailed
+from potok.engine.cause import JVM_GONE
+from potok.engine.lost_jvm import JvmGone
 from potok.engine.shared.errors import NotCaughtUp
 from potok.engine.shared.roll import Roll, roll_mark
 from potok.errors import LogError
@@ -154,6 +157,27 @@ def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, m
     database.run()
     assert set(database.states().values()) == {"RUNNING"}
     assert len(database.rows("SELECT * FROM b;")) == len(database.rows("SELECT * FROM t;")) == 5
+
+
+def test_without_its_jvm_a_process_says_so_and_tries_no_more(
+    database: Running, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.do("CREATE STREAM b AS SELECT * FROM a;")
+    database.check()
+    monkeypatch.setattr(databases, "jvm_is_gone", lambda: True)
+    database.begun[-1]._close(QueryFailed("sql", JVM_GONE))
+    database.tend()
+    assert len(database.begun) == 1
+    assert {query.state: JVM_GONE in query.error for query in database.queries()} == {"ERROR": True}
+    for ask in (database.check, lambda: database.session.wait_caught_up(0)):
+        with pytest.raises(JvmGone, match="Spark's JVM is gone"):
+            ask()
+    database.close()
+    monkeypatch.undo()
+    second = opened()
+    second.start()
+    second.run()
+    assert len(second.rows("SELECT * FROM b;")) == 5
 
 
 def test_one_that_was_replaced_says_no_more_who_takes_part(database: Running) -> None:

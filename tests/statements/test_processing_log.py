@@ -158,6 +158,17 @@ def test_what_a_push_query_cannot_read_or_compute_is_told_too(play: Play) -> Non
     assert str(told[0][2]).startswith("the record cannot be read: ")
 
 
+def test_what_fails_for_every_record_is_told_while_no_row_comes(play: Play) -> None:
+    play.do(ORDERS)
+    push = play.do("SELECT id FROM orders WHERE a / b > 0 EMIT CHANGES;")
+    assert isinstance(push, Push)
+    fed(play, ("o1", 1, 0, ""))
+    while not play.broker.has_topic(PROCESSING_LOG):
+        assert push.next(0) == []
+    assert [row[1] for row in logged(play)] == ["((A / B) > 0)"]
+    push.close()
+
+
 def test_a_push_query_of_a_table_tells_the_row_that_failed(play: Play) -> None:
     play.do(
         "CREATE TABLE t (id VARCHAR PRIMARY KEY, a INT) WITH (KAFKA_TOPIC = 't', PARTITIONS = 1);"

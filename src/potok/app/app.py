@@ -268,6 +268,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int | None, headers: Headers | None
     ) -> None:
         """Append a record from outside of agents; it is durable when this returns."""
+        used(self._builder)
         told = list(headers or ())
         self.on_produce_message.send_now(self, key=key, value=value, partition=None, timestamp=timestamp, headers=told)
         with self._lock:

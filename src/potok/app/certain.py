@@ -10,10 +10,11 @@ from __future__ import annotations
 import dis
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from potok.kernels.agents_values import IMMUTABLE
 
@@ -21,38 +22,50 @@ _LEADS_ANYWHERE = frozenset(("eval", "exec", "getattr", "globals", "locals", "va
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def shared_by(function: Any, kinds: tuple[type, ...], apart: type) -> list[Any] | None:
-    """What a function could share with others beside the objects of some kinds that it names: lists and the like. None
-    if it may reach what its code, and what that calls, does not name. What is of the kind `apart` has them all."""
+class Reach(NamedTuple):
+    """What a function names, in any way: objects of the kinds that were asked for, and lists and the like, by which it
+    may share something with others."""
+
+    named: list[Any]
+    ties: list[Any]
+
+
+def reach_of(function: Any, kinds: tuple[type, ...], apart: type) -> Reach | None:
+    """What a function can reach, or None if that may be more than its code, and what that calls, names. What is of the
+    kind `apart` has all objects of these kinds."""
     seen: set[int] = set()
-    found: list[Any] = []
+    found = Reach([], [])
     ahead: list[Any] = [function]
     while ahead:
-        item = ahead.pop()
-        if id(item) in seen or isinstance(item, kinds):
+        item = ahead.pop(0)
+        if id(item) in seen:
             continue
         seen.add(id(item))
-        if isinstance(item, apart) or isinstance(vars(item).get("app") if hasattr(item, "__dict__") else None, apart):
+        if isinstance(item, kinds):
+            found.named.append(item)
+        elif isinstance(item, apart) or isinstance(_attributes(item).get("app"), apart):
             return None
-        if _harmless(item):
-            continue
-        followed = _followed(item)
-        if followed is None:
-            return None
-        if isinstance(item, dict | list | set):
-            found.append(item)
-        ahead += followed
+        elif not _harmless(item):
+            followed = _followed(item)
+            if followed is None:
+                return None
+            if isinstance(item, Collection) and not isinstance(item, tuple | frozenset):
+                found.ties.append(item)
+            ahead += followed
     return found
 
 
+def _attributes(item: Any) -> dict[str, Any]:
+    return {} if isinstance(item, type) else getattr(item, "__dict__", {})
+
+
 def _harmless(item: Any) -> bool:
-    """What is no way to a table: plain values, and whatever comes from a library."""
+    """What is no way to a table: plain values, and what libraries define."""
     if type(item) in IMMUTABLE or isinstance(item, Enum):
         return True
     if isinstance(item, BuiltinFunctionType):
         return item.__name__ not in _LEADS_ANYWHERE
-    named = item if isinstance(item, type | FunctionType | ModuleType) else type(item)
-    return not isinstance(item, dict | list | tuple | set | frozenset | MethodType) and _of_library(named)
+    return isinstance(item, type | FunctionType | ModuleType) and _of_library(item)
 
 
 def _of_library(named: Any) -> bool:
@@ -70,12 +83,17 @@ def _followed(item: Any) -> list[Any] | None:
         return _of_function(item)
     if isinstance(item, MethodType):
         return [item.__func__, item.__self__]
-    if isinstance(item, dict):
+    if isinstance(item, partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if isinstance(item, Mapping):
         return list(item.values())
-    if isinstance(item, list | tuple | set | frozenset):
+    if isinstance(item, Collection):
         return list(item)
     if isinstance(item, type):
         return [getattr(part, "__func__", part) for part in _parts(item)]
+    if _of_library(type(item)):
+        # A logger, a compiled pattern, a client: what was put into it, but not all that it is made of.
+        return [value for value in _attributes(item).values() if not _of_library(type(value))]
     return None
 
 

@@ -117,7 +117,8 @@ class OfFunction:
         known = {parameter.name for parameter in made.params}
         first = parameters[0].name if parameters else ""
         takes_self = first == "self" or bool(first and self._options and first not in known)
-        asked = [] if self._options else parameters[takes_self:]
+        listed = [] if self._options else parameters[takes_self:]
+        asked = [parameter for parameter in listed if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
         made.params += [_parameter(parameter) for parameter in asked]
 
         def call(**given: Any) -> None:

@@ -202,7 +202,8 @@ def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
     from potok.engine.repair import forget
 
     forget(app.log(), app.id)
-    print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics from the first record')
+    where = "from the first record" if app.begin == "earliest" else "from their end on"
+    print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics {where}')
 
 
 def _own(app: App, given: list[str]) -> bool:

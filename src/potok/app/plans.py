@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from potok.app.agent import Agent
-from potok.app.certain import shared_by
+from potok.app.certain import reach_of
 from potok.app.channel import Channel
 from potok.app.discover import used_objects
 from potok.app.tables import Table
@@ -87,9 +87,10 @@ def _used(agent: Agent) -> tuple[list[Any], list[Any] | None]:
     ties: list[Any] | None = []
     while ahead:
         function = ahead.pop(0)
-        more = shared_by(function, KINDS, type(agent.app))
-        ties = None if ties is None or more is None else [*ties, *more]
-        for item in used_objects(function, KINDS, type(agent.app)):
+        reach = reach_of(function, KINDS, type(agent.app))
+        ties = None if ties is None or reach is None else [*ties, *reach.ties]
+        named = used_objects(function, KINDS, type(agent.app)) if reach is None else reach.named
+        for item in named:
             if all(item is not other for other in found):
                 found.append(item)
                 table = item.table if isinstance(item, WindowedTable) else item

@@ -120,11 +120,12 @@ def _tell(server: Server, database: Database, *, as_json: bool) -> None:
 
 
 def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
-    """Until somebody stops it. Tables are served while Spark starts; raises why queries cannot run at all."""
+    """Until somebody stops it. Tables are served while Spark starts; raises why queries cannot run, or run no more."""
     from potok.cli.prompt.background import in_background
 
     starting: Future[None] | None = in_background(database.start)
     while not interruption.asked.wait(LOOK_S) and not server.wait(0):
+        database.check()
         if starting is not None and starting.done():
             starting.result()
             starting = None

@@ -1,10 +1,13 @@
 """The process that forks the workers of Spark's tasks: pyspark's own, but with everything imported, and silent when the
 JVM hangs up.
 
-A worker that waits for its next task while Spark stops would print a traceback about one time in eight.
+A worker that waits for its next task while Spark stops would print a traceback about one time in eight. And after each
+task pyspark looks for garbage: what was imported is kept out of that, which would take longer than a small batch.
 """
 
 from __future__ import annotations
+
+import gc
 
 from pyspark import daemon
 
@@ -13,4 +16,6 @@ from potok.engine.hang_up import hush_daemon
 
 if __name__ == "__main__":
     hush_daemon(daemon)
+    gc.collect()
+    gc.freeze()
     daemon.manager()

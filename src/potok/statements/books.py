@@ -113,18 +113,16 @@ class Books:
     def circle(self, query_id: str) -> list[str]:
         """The topics on the shortest way from what a query writes back to what it reads, both of them included; none if
         there is no such way."""
-        ends, ways = (
-            set(self.queries[query_id].topology.source_topics),
-            [[topic] for topic in self.queries[query_id].topology.sink_topics],
-        )
-        seen: set[str] = set()
+        own = self.queries[query_id].topology
+        ways, seen = [[topic] for topic in own.sink_topics], set[str]()
         for way in ways:
-            if way[-1] in ends:
+            last = way[-1]
+            if last in own.source_topics:
                 return way
-            if way[-1] not in seen:
-                seen.add(way[-1])
-                readers = [q.topology for q in self.queries.values() if way[-1] in q.topology.source_topics]
-                ways += [[*way, topic] for topology in readers for topic in topology.sink_topics]
+            if last not in seen:
+                seen.add(last)
+                readers = [other.topology for other in self.queries.values() if last in other.topology.source_topics]
+                ways += [[*way, topic] for reader in readers for topic in reader.sink_topics]
         return []
 
 

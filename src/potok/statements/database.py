@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from potok.engine.lock import QueryAlreadyRuns
+from potok.engine.lost_jvm import JvmGone, jvm_is_gone
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.settings import Settings
@@ -18,6 +19,7 @@ from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import SqlError
 from potok.sql.functions.registry import users_functions
 from potok.sql.syntax import ast
+from potok.statements.already import already
 from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
 from potok.statements.compaction import compact
@@ -82,6 +84,7 @@ class Database:
         self._closed = threading.Event()
         self._supervisor: threading.Thread | None = None
         self._restarts: BackOff | None = None
+        self._lost: PotokError | None = None
         self._began_at = 0.0
         self._generation = 0
         with self._changing:
@@ -134,7 +137,7 @@ class Database:
         statement = parsed.statement
         with self._changing:
             self._catch_up()
-            early = self._already(statement)
+            early = already(statement, self._books.catalog)
             if early is not None:
                 return early
             self._wait_for_names(statement)
@@ -179,9 +182,15 @@ class Database:
             found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *places, *pace))
         return found
 
+    def check(self) -> None:
+        """Raise why the queries can run in this process no more, if that is so."""
+        if self._lost is not None:
+            raise self._lost
+
     def wait_caught_up(self, timeout_s: float) -> None:
         """Wait until the queries have taken in all that there is, whoever runs them; those that rest or have failed are
         not waited for. Raises `NotCaughtUp` where that takes longer."""
+        self.check()
         self.refresh()
         queries = self._books.queries.values()
         elsewhere = self._runner is None and run_elsewhere(self.broker)
@@ -260,23 +269,6 @@ class Database:
             found += [f"query {query_id} does not run: {error.splitlines()[0]}"] if state == "ERROR" else []
         return tuple(found)
 
-    def _already(self, statement: ast.Statement) -> Done | None:
-        """What there is to say of a statement that changes nothing, because it says `IF [NOT] EXISTS`."""
-        catalog = self._books.catalog
-        if isinstance(statement, ast.CreateSource | ast.CreateAs) and statement.if_not_exists:
-            known = catalog.sources.get(statement.name)
-            if known is not None:
-                return Done(f"{known.kind.capitalize()} {known.name} is there already")
-            if statement.name in catalog.missing:
-                return Done(f"{statement.name} is there already, and cannot be read here")
-        if isinstance(statement, ast.CreateType) and statement.if_not_exists and statement.name in catalog.types:
-            return Done(f"Type {statement.name} is there already")
-        if isinstance(statement, ast.Drop) and statement.if_exists:
-            there = catalog.types if statement.kind == "TYPE" else catalog.sources
-            if statement.name not in there and (statement.kind == "TYPE" or statement.name not in catalog.missing):
-                return Done(f"{statement.kind.capitalize()} {statement.name} was not there")
-        return None
-
     def _make_topics(self, statement: ast.Statement, books: Books) -> None:
         """A source over a topic that is not there makes it, as its WITH clause says."""
         if isinstance(statement, ast.CreateSource):
@@ -326,9 +318,12 @@ class Database:
 
     def _compact(self, at: int) -> None:
         """Let go of statements that are over, if so many are written down. Where one cannot be read, it is not known
-        what it needs."""
+        what it needs. A log that refuses this has taken the statements all the same."""
         if self._stored >= at and not self._has_broken and self.shared_name == CATALOGUE:
-            self._stored = compact(self._commands, self.broker)
+            try:
+                self._stored = compact(self._commands, self.broker)
+            except LogError as error:
+                log.warning("the command log could not be compacted: %s", error)
 
     def _turn_to(self, books: Books, applied: int) -> None:
         self._books, self._applied = books, applied
@@ -367,6 +362,9 @@ class Database:
 
     def _begin_again(self) -> None:
         """The loop over batches has ended, and all queries with it: put another in its place."""
+        if jvm_is_gone():
+            self._lost = self._lost or JvmGone()
+            return
         self._restarts = self._restarts or BackOff()
         if self._restarts.is_due():
             log.warning("the queries have ended, and are begun again")

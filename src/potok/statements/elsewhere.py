@@ -10,6 +10,7 @@ from pathlib import Path
 
 from potok.engine.directory import query_directory
 from potok.engine.lock import QueryLock, is_held
+from potok.engine.shared.errors import NotCaughtUp
 from potok.engine.shared.roll import shared_directory
 from potok.log.broker import Broker
 from potok.statements.books import Wanted
@@ -59,8 +60,10 @@ def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
 
 def left_behind(broker: Broker, wanted: Wanted) -> int:
     """How many records wait for a query that nobody runs; 0 if somebody does."""
-    if state_elsewhere(broker, wanted)[0] in ("RUNNING", "PAUSED"):
-        return 0
+    return 0 if state_elsewhere(broker, wanted)[0] in ("RUNNING", "PAUSED") else _left(broker, wanted)
+
+
+def _left(broker: Broker, wanted: Wanted) -> int:
     entry = read_entry(broker, wanted.query_id)
     ends = broker.end_offsets_of([topic for topic in wanted.topology.source_topics if broker.has_topic(topic)])
     return entry.offsets.pending(ends) if entry is not None else sum(sum(parts.values()) for parts in ends.values())
@@ -72,7 +75,7 @@ def wait_elsewhere(broker: Broker, queries: Collection[Wanted], timeout_s: float
     begun, end = time.monotonic() + BEGIN_S, time.monotonic() + timeout_s
     while behind := behind_elsewhere(broker, queries, unbegun=time.monotonic() < begun):
         if time.monotonic() > end:
-            left = {wanted.query_id: left_behind(broker, wanted) for wanted in queries if wanted.query_id in behind}
+            left = {wanted.query_id: _left(broker, wanted) for wanted in queries if wanted.query_id in behind}
             raise NotCaughtUp(left, f"after {timeout_s:g} seconds")
         time.sleep(LOOK_S)
 

@@ -126,6 +126,7 @@ class TailPush(Push):
         while not self._subscription.closed:
             wait = CHECK_S if end is None else max(0.0, min(CHECK_S, end - time.monotonic()))
             rows = [row for block in self._subscription.take(wait) for row in self.rows_of(block)]
+            self.looked()
             if self._subscription.closed:
                 break
             if rows:
@@ -147,6 +148,9 @@ class TailPush(Push):
         taken = rows[: self._left]
         self._left -= len(taken)
         return taken
+
+    def looked(self) -> None:
+        """Called whenever it was seen what there is, rows or none."""
 
     @abstractmethod
     def rows_of(self, block: Block) -> list[Row]:
@@ -175,10 +179,8 @@ class RecordPush(TailPush):
         self._sent: set[bytes] = set()
         """Keys of a table whose rows are among the result, where not all are."""
 
-    def _next(self, end: float | None) -> Sequence[Row] | None:
-        rows = super()._next(end)
+    def looked(self) -> None:
         self._failures.tell()
-        return rows
 
     def rows_of(self, block: Block) -> list[Row]:
         plan, read = self._plan, self._reader.read(block.batch, block.partition)

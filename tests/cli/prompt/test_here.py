@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.prompt import here as heres
 from potok.cli.prompt.background import in_background
 from potok.cli.prompt.here import Here
 from potok.engine.lock import QueryLock
@@ -13,6 +12,7 @@ from potok.settings import Settings
 from potok.sql.errors import UnknownName
 from potok.sql.syntax.parse import parse_script
 from potok.sql.types import BIGINT, VARCHAR
+from potok.statements import elsewhere
 from potok.statements.results import Done, Rows
 
 STREAM = "CREATE STREAM orders (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON');"
@@ -76,12 +76,12 @@ def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
 
     def behind(_: object, __: object, *, unbegun: bool) -> set[str]:
         looks.append(unbegun)
-        monkeypatch.setattr(heres, "LOOK_S", 0.0)
+        monkeypatch.setattr(elsewhere, "LOOK_S", 0.0)
         return {"Q"} if unbegun else set()
 
     run(here, STREAM + QUERY)
-    monkeypatch.setattr(heres, "BEGIN_S", 0.01)
-    monkeypatch.setattr(heres, "behind_elsewhere", behind)
+    monkeypatch.setattr(elsewhere, "BEGIN_S", 0.01)
+    monkeypatch.setattr(elsewhere, "behind_elsewhere", behind)
     here.settle()
     assert looks[-1] is False
 

@@ -117,6 +117,7 @@ _OTHER_VARIABLES = (
     "POTOK_STATE_PASSWORD",
     "POTOK_TOKEN",
     "POTOK_TOKENS",
+    "POTOK_WORKER_LOG",
 )
 """Start like a setting, but belong to the tests, or are no business of a file."""
 

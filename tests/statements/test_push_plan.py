@@ -10,6 +10,7 @@ from kernels.in_process import InProcess
 from potok.sql.syntax import ast
 from potok.statements.inserts import insert_rows
 from potok.statements.push import RecordPush
+from potok.statements.push_failures import PushFailures
 from potok.statements.push_plan import plan_transient
 from potok.statements.results import Row
 from potok.statements.tail import tail_of
@@ -44,7 +45,8 @@ def shown(play: Play, text: str, tmp_path: Any, batch: int | None = 1) -> tuple[
     plan = plan_transient(play.database.catalog, statement.query, "_potok_push_test")
     driver = InProcess(plan.topology, directory=tmp_path)
     driver.run(batch, more_to_come=True)
-    push = RecordPush("test", plan.reading, tail_of(play.database).subscribe("_potok_push_test", {}))
+    failures = PushFailures(play.broker, "test", "_potok_push_test")
+    push = RecordPush("test", plan.reading, tail_of(play.database).subscribe("_potok_push_test", {}), failures)
     found: list[Row] = []
     while rows := push.next(0):
         found += rows

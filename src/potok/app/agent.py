@@ -58,6 +58,7 @@ class Agent:
         tables: Sequence[Table] = (),
         timeout_s: float | None = 30.0,
         concurrency: int = 1,
+        help: str = "",
         at: Location | None = None,
     ) -> None:
         self.app, self.fun, self.topic, self.at = app, function, topic, at
@@ -65,6 +66,7 @@ class Agent:
         self.sinks, self.on_error, self.key = list(sink), on_error, key
         self.sends, self.tables, self.timeout_s = list(sends), list(tables), timeout_s
         self.concurrency = concurrency
+        self.help = help or (getattr(function, "func", function).__doc__ or "").strip().partition("\n")[0]
         if concurrency < 1:
             said = f'agent "{self.name}" takes {concurrency} records at once'
             raise TopologyError(said, hint="concurrency=10", at=at)

@@ -8,21 +8,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from potok.app import tables as kinds
+from potok.app import worker_log
 from potok.app.agent import Agent, AgentFunction
 from potok.app.build import Build
 from potok.app.channel import Channel
 from potok.app.conf import WithConf, versioned
 from potok.app.credentials import options_of
-from potok.app.definitions import DefinedTwice, WithDefinitions
+from potok.app.definitions import DefinedTwice, WithDefinitions, typed_already
 from potok.app.kept_by_agents import KeptByAgents
 from potok.app.loop import AppLoop
 from potok.app.options import AGENT, APP, left_out
 from potok.app.pages import Pages, WithPages
+from potok.app.running import TakesNoTopic
+from potok.app.schema import Schema
 from potok.app.service import Service
 from potok.app.services import Timed, WithServices
 from potok.app.signals import WithSignals
 from potok.app.topic import Topic
 from potok.app.urls import broker_url, state_url
+from potok.app.worker_log import AppLog
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.forgotten import used
 from potok.dsl.stream import Stream
@@ -34,6 +38,7 @@ from potok.log.producer import Producer
 from potok.settings import Settings
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
+from potok.topology.nodes import Node
 from potok.topology.validate import validate
 from potok.views.tables import Tables
 
@@ -77,6 +82,10 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self._builder = StreamsBuilder(self.id)
         self._lock = threading.Lock()
         self._producer: Producer | None = None
+
+    logger = worker_log.logger
+    should_stop = False
+    """Whether the worker ends; tasks that have a loop of their own look at it."""
 
     @property
     def name(self) -> str:
@@ -126,6 +135,10 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         tables: Sequence[kinds.Table] = (),
         timeout: float | None = 30.0,
         concurrency: int = 1,
+        key_type: Any = None,
+        value_type: Any = None,
+        schema: Schema | None = None,
+        help: str = "",
         **options: Any,
     ) -> Callable[[AgentFunction], Agent]:
         """Make an agent of an async function.
@@ -141,6 +154,9 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
             tables: Tables that it uses, where its code does not show them.
             timeout: For how many seconds it may wait for something outside, while it has one record.
             concurrency: How many records it may have at once while it waits, each of another key.
+            key_type: That of the keys of a topic that is its own, or given by its name; so are `value_type` and
+                `schema`.
+            help: What `agents` says of it; the first line of the function's docstring if left out.
         """
         at = Location.of_caller()
         left_out(f'agent "{name}"' if name else "an agent", options, AGENT)
@@ -149,8 +165,9 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
             called = name or getattr(function, "__name__", type(function).__name__)
             if called in self.agents:
                 raise DefinedTwice("agent", called)
+            types = {"key_type": key_type, "value_type": value_type, "schema": schema}
             given = f"{self.id}-{called}" if channel is None else channel
-            topic = self.topic(given) if isinstance(given, str) else given
+            topic = self.topic(given, **types) if isinstance(given, str) else typed_already(called, given, types)
             made = Agent(
                 self,
                 function,
@@ -163,6 +180,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
                 tables=tables,
                 timeout_s=timeout,
                 concurrency=concurrency,
+                help=help,
                 at=at,
             )
             self.agents[called] = made
@@ -247,16 +265,26 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     def build(self) -> Topology:
         """The topology of all agents, and of what was made with `stream`."""
-        topology = Build(self, self._builder.nodes()).topology()
+        topology = Build(self, self.steps()).topology()
+        if not topology.sources:
+            raise TakesNoTopic(self)
         validate(topology)
         infer(topology)
         return topology
 
+    def steps(self) -> tuple[Node, ...]:
+        """What was made with `stream`, and of tables in the DSL."""
+        return self._builder.nodes()
+
     def settings(self, **given: Any) -> Settings:
         return Settings.load(**{"broker": self.broker, "state": self.state, "kafka": self.kafka, **given})
 
-    def log(self) -> Broker:
-        """The log of this app, opened."""
+    @property
+    def log(self) -> AppLog:
+        """`app.log()` opens the log of records; `app.log.info(...)` writes to that of the worker."""
+        return AppLog(self._open)
+
+    def _open(self) -> Broker:
         settings = self.settings()
         return open_broker(settings.broker, settings)
 

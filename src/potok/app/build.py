@@ -10,7 +10,7 @@ import pyarrow as pa
 from potok.app.agent import Agent, Begin
 from potok.app.channel import Channel
 from potok.app.fields import FieldDescriptor
-from potok.app.kept_by_agents import put_in_place, waiting_for
+from potok.app.kept_by_agents import beside_tables, put_in_place, source_name, waiting_for
 from potok.app.plans import Plan, crews_of, keep_together, once, plan_of
 from potok.app.replies import replies_topic
 from potok.app.tables import Table
@@ -43,7 +43,8 @@ TOGETHER, SPREAD = "agents", "agents-by-key"
 class Build:
     """Builds the topology of an app once."""
 
-    def __init__(self, app: App, nodes: Sequence[Node]) -> None:
+    def __init__(self, app: App, made: Sequence[Node]) -> None:
+        nodes = beside_tables(made, app.tables)
         self._app, self._waiting = app, waiting_for(nodes)
         self._nodes = [node for node in nodes if node not in self._waiting]
         self._sources = {node.topic: node for node in nodes if isinstance(node, StreamSource)}
@@ -75,7 +76,8 @@ class Build:
     def _source(self, topic: Topic, name: str) -> StreamSource:
         if name not in self._sources:
             key, value = topic.serdes()
-            made = StreamSource(name, topic.at, name, key, value, Timestamps(), partitions=topic.partitions)
+            called = source_name(name, self._app.tables)
+            made = StreamSource(called, topic.at, name, key, value, Timestamps(), partitions=topic.partitions)
             self._sources[name] = self._add(made)
         return self._sources[name]
 

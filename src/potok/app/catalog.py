@@ -46,16 +46,19 @@ def sql_name(name: str) -> str:
 def catalog_of(app: App, key_types: Mapping[str, pa.DataType | None]) -> Catalog:
     """`key_types` are those that the tables have in the cells."""
     found: dict[str, Source] = {}
+    taken = {sql_name(table) for table in app.tables}
     for topic in app.topics:
         for name in topic.names if isinstance(topic.value_type, type) and topic.serializer == "json" else ():
-            if issubclass(topic.value_type, Record) and sql_name(name) not in found:
-                found[sql_name(name)] = _stream(topic, name)
+            # A table of the same name is what a statement means by it.
+            called = f"{sql_name(name)}_TOPIC" if sql_name(name) in taken else sql_name(name)
+            if issubclass(topic.value_type, Record) and called not in found:
+                found[called] = _stream(topic, name, called)
     for table in app.tables.values():
         found[sql_name(table.name)] = _table(app, table, key_types.get(table.name))
     return Catalog(found)
 
 
-def _stream(topic: Topic, name: str) -> Source:
+def _stream(topic: Topic, name: str, called: str) -> Source:
     fields = _fields(topic.value_type, frozenset())
     columns = [SourceColumn(field, type_) for field, type_ in fields]
     key_format = "none"
@@ -63,7 +66,7 @@ def _stream(topic: Topic, name: str) -> Source:
         key_format = "kafka" if key_type == VARCHAR else "sql_json"
         columns.insert(0, SourceColumn(_free(KEY, fields), key_type, is_key=True))
     spelled = ",".join(sorted(_spellings(topic.value_type)))
-    return Source(sql_name(name), False, tuple(columns), name, key_format, f"sql_json;names={spelled}")
+    return Source(called, False, tuple(columns), name, key_format, f"sql_json;names={spelled}")
 
 
 def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:

@@ -20,8 +20,9 @@ class OnlyAgentsPut(QueryError):
 
     def __init__(self, channel: str) -> None:
         super().__init__(
-            f'channel "{channel}" is in the memory of agents, and lasts for one record',
-            hint="send to a topic instead: app.topic(...)",
+            f'channel "{channel}" is in the memory of agents, and lasts for one record: '
+            "timers, tasks and pages cannot put something there",
+            hint="make it a topic: app.topic(...) instead of app.channel(...)",
         )
 
 

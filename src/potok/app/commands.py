@@ -18,23 +18,15 @@ from potok.app.agent import Agent
 from potok.app.channel import OnlyAgentsPut
 from potok.app.cli import carry_out, commands_of
 from potok.app.record import Record
+from potok.app.running import started
 from potok.app.services import Services
 from potok.app.topic import Topic
+from potok.engine.logs import LEVELS, write_logs
 from potok.errors import PotokError, QueryError
 from potok.topology.describe import describe
 
 if TYPE_CHECKING:
     from potok.app.app import App
-
-LEVELS = {
-    "critical": logging.CRITICAL,
-    "error": logging.ERROR,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "info": logging.INFO,
-    "debug": logging.DEBUG,
-}
-
 
 HOSTED = "potok.cli.hosting:hosted"
 """What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
@@ -110,15 +102,21 @@ def _web_options(worker: argparse.ArgumentParser) -> None:
 
 
 def _worker(app: App, parsed: argparse.Namespace) -> None:
-    from potok.engine.run import start, wait_for
+    from potok.engine.run import wait_for
 
-    logging.basicConfig(level=LEVELS[parsed.loglevel])
-    _logger.info("app %s: broker %s", app.id, app.settings().broker)
+    write_logs(parsed.loglevel)
+    _logger.info('app "%s" begins on %s; Spark takes some seconds to start', app.id, app.settings().broker)
     with _served(app, parsed):
-        given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
-        query = start(app, until_end=parsed.until_end, begin=app.begin, **given)
+        query = started(app, until_end=parsed.until_end)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
+            _logger.info('app "%s" runs (%s); Ctrl-C stops it', app.id, _told(app))
             wait_for(query)
+
+
+def _told(app: App) -> str:
+    """How many there are of what runs."""
+    counts = {"agent": len(app.agents), "table": len(app.tables), "timer": len(app.timed)}
+    return ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
 
 
 @contextmanager

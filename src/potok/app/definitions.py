@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from potok.app import tables as kinds
 from potok.app.channel import Channel
-from potok.app.options import CHANNEL, TABLE, TOPIC, left_out
+from potok.app.options import CHANNEL, SET_TABLE, TABLE, TOPIC, left_out
 from potok.app.schema import Schema
 from potok.app.topic import Topic
 from potok.duration import to_ms
@@ -19,10 +19,21 @@ class DefinedTwice(TopologyError):
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(
-            f'there is a {what} "{name}" already',
+            f'there is {"an" if what[0] in "aeiou" else "a"} {what} "{name}" already',
             hint="state is found by name: choose another",
             at=Location.of_caller(),
         )
+
+
+def typed_already(agent: str, given: Topic | Channel, types: Mapping[str, Any]) -> Topic | Channel:
+    """What an agent takes, which knows the types of its records itself."""
+    for name in (name for name, type_ in types.items() if type_ is not None):
+        raise TopologyError(
+            f'agent "{agent}" is given {given!r}, which has types already',
+            hint=f"leave {name}= out here, and say it where that is made: app.topic(..., {name}=...)",
+            at=Location.of_caller(),
+        )
+    return given
 
 
 class WithDefinitions:
@@ -115,23 +126,28 @@ class WithDefinitions:
                 on_window_close=on_window_close,
                 at=Location.of_caller(),
             ),
-            options.get("changelog_topic"),
+            options,
         )
         return made if window is None else window.of(made)
 
     GlobalTable = Table
     """Every table can be read under any key, by agents that are not spread."""
 
-    def SetTable(self, name: str, *, key_type: Any = None, **options: Any) -> kinds.Table:  # noqa: N802
-        """A table of sets."""
-        left_out(f'table "{name}"', options, TABLE)
+    def SetTable(  # noqa: N802
+        self, name: str, *, key_type: Any = None, value_type: Any = None, window: Any = None, **options: Any
+    ) -> Any:
+        """A table of sets, whose items are of the type `value_type`; any data if left out."""
+        left_out(f'table "{name}"', options, TABLE | SET_TABLE)
         app: Any = self
-        made = kinds.SetTable(app, name, key_type=key_type, at=Location.of_caller())
-        return self._keep(made, options.get("changelog_topic"))
+        table = kinds.SetTable(app, name, key_type=key_type, value_type=value_type, at=Location.of_caller())
+        made = self._keep(table, options)
+        return made if window is None else window.of(made)
 
     SetGlobalTable = SetTable
 
-    def _keep(self, table: kinds.Table, changelog: Topic | str | bool | None) -> kinds.Table:
+    def _keep(self, table: kinds.Table, options: Mapping[str, Any]) -> kinds.Table:
+        changelog: Topic | str | bool | None = options.get("changelog_topic")
+        table.help = options.get("help") or ""
         if table.name in self.tables:
             raise DefinedTwice("table", table.name)
         if changelog:

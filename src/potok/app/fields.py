@@ -199,8 +199,14 @@ def _integer(value: Any) -> Any:
 
 
 def _instant(value: Any) -> Any:
+    """Text as ISO 8601 has it, or seconds since 1970."""
     if isinstance(value, str):
         return dt.datetime.fromisoformat(value)
+    if type(value) in (int, float):
+        try:
+            return dt.datetime.fromtimestamp(value, dt.UTC)
+        except (OverflowError, OSError) as error:
+            raise ValueError(f"{value!r} are no seconds since 1970"[:200]) from error
     return _kind(dt.datetime)(value)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from potok.errors import TopologyError
-from potok.topology.nodes import Node
+from potok.topology.nodes import Node, StreamSource
 from potok.topology.nodes.windows import FixedWindow
 
 
@@ -57,6 +57,22 @@ def put_in_place(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node
             known[node] = replace(node, **_changed(node, known))
             made.append(known[node])
     return made
+
+
+def source_name(topic: str, tables: Collection[str]) -> str:
+    """What the step is called that reads a topic: as the topic, unless a table has that name."""
+    return f"{topic}.topic" if topic in tables else topic
+
+
+def beside_tables(nodes: Sequence[Node], tables: Collection[str]) -> list[Node]:
+    """The same steps; a source that is called as a table has another name: topics and tables may be called alike."""
+    known: dict[Node, Node] = {}
+    for node in nodes:
+        alike = isinstance(node, StreamSource) and node.name in tables
+        named = {"name": source_name(node.name, tables)} if alike else {}
+        changes = named | _changed(node, known)
+        known[node] = replace(node, **changes) if changes else node
+    return list(known.values())
 
 
 def _changed(node: Node, known: Mapping[Node, Node]) -> dict[str, Any]:

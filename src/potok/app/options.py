@@ -41,8 +41,9 @@ APP = _names(
 TOPIC = _names("replicas deleting acks internal config maxsize loop allow_empty pattern has_prefix")
 TABLE = _names(
     """partitions help standby_buffer_size on_recover use_partitioner recovery_buffer_size extra_topic_configs
-    changelog_topic on_changelog_event"""
+    changelog_topic on_changelog_event options"""
 )
+SET_TABLE = _names("default start_manager manager_topic_name manager_topic_suffix")
 CHANNEL = _names("schema key_type value_type maxsize loop")
 AGENT = _names("supervisor_strategy isolated_partitions use_reply_headers internal")
 PAGE = _names("cors_options")
@@ -50,7 +51,7 @@ TIMED = _names("on_leader traced name max_drift_correction")
 USED = _names(
     """web_enabled web_host web_port web_bind canonical_url changelog_topic autodiscover origin version timezone
     topic_partitions key_serializer value_serializer reply_expires url broker_credentials ssl_context
-    consumer_auto_offset_reset"""
+    consumer_auto_offset_reset help"""
 )
 """Those that do mean something."""
 

@@ -11,7 +11,8 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from potok.app.record import NAMESPACE, Record, columns_of
+from potok.app.record import NAMESPACE, Record
+from potok.app.record_plan import columns_of
 from potok.errors import PotokError
 from potok.kernels.agents_values import IMMUTABLE, copied
 
@@ -46,7 +47,11 @@ def read_all(model: type[Record], column: list[Any], count: int) -> list[list[An
             read[name] = values, _copy_of(kinds, values)
         elif otherwise:
             read[name] = values, None
-    return [_made(model, column, read) for _ in range(count)]
+    try:
+        return [_made(model, column, read) for _ in range(count)]
+    except PotokError:
+        # Something in it is no data; which record it is in is found by reading them alone.
+        return None
 
 
 def _narrowed(column: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str, Any]] | None:

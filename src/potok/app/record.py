@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import typing
-from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import datetime
 from functools import partial
-from operator import itemgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from potok.app.described import both, input_names, instant_by, no_objects, reader, take_fields
-from potok.app.fields import NO_COERCIONS, Coercions, Convert, FieldDescriptor, ValidationError
+from potok.app.described import both, input_names, instant_by, no_objects, take_fields
+from potok.app.fields import NO_COERCIONS, Coercions, FieldDescriptor, ValidationError
+from potok.app.record_plan import annotations_of, columns_of, nested_fields, plan_of, quick_reader
 from potok.records import record as records
-from potok.records.annotations import NotGiven
 
-__all__ = [
-    "NAMESPACE",
-    "Record",
-    "ValidationError",
-    "columns_of",
-    "defaults_of",
-    "model_named",
-    "nested_fields",
-    "plain",
-    "reads_itself",
-]
+__all__ = ["NAMESPACE", "Record", "ValidationError", "model_named", "plain"]
 
 NAMESPACE = "__faust"
 """Where plain data says of which class it is, if that does not follow from its place."""
@@ -69,9 +57,15 @@ class Record(records.Record):
                 # Each record has its own, where a dataclass would refuse.
                 setattr(cls, name, dataclasses.field(default_factory=partial(deepcopy, default)))
         cls.__validates__ = options.get("validation", cls.__validates__)
+        if options.get("coerce"):
+            cls.__post_init__ = both(getattr(cls, "__post_init__", None), _coerce)  # type: ignore[attr-defined]
         if options.get("validation"):
             cls.__post_init__ = both(getattr(cls, "__post_init__", None), _validate)  # type: ignore[attr-defined]
+        own_hash = vars(cls).get("__hash__")
         super().__init_subclass__(**options)
+        if own_hash is None:
+            # A dataclass that can be compared has none.
+            cls.__hash__ = Record.__hash__  # type: ignore[method-assign]
         if options.get("abstract"):
             cls.__init__ = no_objects  # type: ignore[assignment, method-assign]
         # Without the module, which has another name when the program is run than when it is imported.
@@ -84,12 +78,31 @@ class Record(records.Record):
         cls.__tells_class__ = bool(options.get("include_metadata", cls.__tells_class__))
         told = options.get("polymorphic_fields") or options.get("allow_blessed_key")
         given = cls.__given_fields__
+        told = told or cls.from_data.__func__ is not Record.from_data.__func__  # type: ignore[attr-defined]
         cls.__own_way__ = bool(cls.__own_way__ or cls.__coerces__ or cls.__coercions__ or told or given)
         cls.__shaped__ = cls.__tells_class__ or any(field.exclude or field.output_name for field in given.values())
-        annotations = _annotations(cls)
+        annotations = annotations_of(cls)
         for name in annotations:
             setattr(cls, name, given.get(name, FieldDescriptor()).of(name, cls, annotations[name]))
         cls.__record_fields__ = tuple(annotations)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __lt__(self, other: Self) -> bool:
+        return self._places() < other._places() if type(other) is type(self) else NotImplemented
+
+    def __le__(self, other: Self) -> bool:
+        return self._places() <= other._places() if type(other) is type(self) else NotImplemented
+
+    def __gt__(self, other: Self) -> bool:
+        return self._places() > other._places() if type(other) is type(self) else NotImplemented
+
+    def __ge__(self, other: Self) -> bool:
+        return self._places() >= other._places() if type(other) is type(self) else NotImplemented
+
+    def _places(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
@@ -100,13 +113,13 @@ class Record(records.Record):
             raise ValidationError(cls, {"": f"{data!r} is no object"[:200]})
         if NAMESPACE in data and (model := _told_model(cls, data[NAMESPACE])) is not cls:
             return model.from_data({name: value for name, value in data.items() if name != NAMESPACE})  # type: ignore[return-value]
-        quick = _quick(cls)
+        quick = quick_reader(cls)
         if quick is not None and (made := quick(data)) is not None:
             return made  # type: ignore[no-any-return]
         found: dict[str, Any] = {}
         reasons: dict[str, str] = {}
         inputs = input_names(cls)
-        for name, convert, default in _plan(cls):
+        for name, convert, default in plan_of(cls):
             value = data.get(inputs.get(name, name), dataclasses.MISSING)
             try:
                 found[name] = default() if value is dataclasses.MISSING else convert(value)
@@ -121,9 +134,9 @@ class Record(records.Record):
     @classmethod
     def prepare(cls) -> None:
         """Work out how values are read, where the names in the annotations mean something."""
-        if len(_plan(cls)) == len(dataclasses.fields(cls)):
+        if len(plan_of(cls)) == len(dataclasses.fields(cls)):
             # Otherwise that is what somebody further up is doing, of a class that holds others of its kind.
-            _quick(cls)
+            quick_reader(cls)
             columns_of(cls)
             nested_fields(cls)
 
@@ -185,152 +198,17 @@ class Record(records.Record):
         return self.validate()
 
 
-def _chooses(annotation: Any) -> bool:
-    """Whether a type names values, which a column would not look at."""
-    return typing.get_origin(annotation) is typing.Literal or any(map(_chooses, typing.get_args(annotation)))
-
-
-def reads_itself(cls: type) -> bool:
-    """Whether a class, or one that its fields name, reads plain data in its own way."""
-    seen: set[type] = set()
-    ahead: list[type] = [cls]
-    while ahead:
-        if (found := ahead.pop()) in seen:
-            continue
-        seen.add(found)
-        if getattr(found, "__own_way__", False) or any(map(_chooses, _annotations(found).values())):
-            return True
-        ahead += [each for hint in _annotations(found).values() for each in record_types(hint)]
-    return False
-
-
-def _annotations(cls: type) -> dict[str, Any]:
-    names = [field.name for field in dataclasses.fields(cls)]
-    try:
-        hints = typing.get_type_hints(cls, include_extras=True)
-    except NameError:
-        # Names that are not defined yet; they are looked up again when the first value is read.
-        hints = {}
-    return {name: hints.get(name, Any) for name in names}
-
-
-Plan = list[tuple[str, Convert, Any]]
-
-
-def _plan(cls: type[Record]) -> Plan:
-    """How each field is read, worked out with the first value; a class that travels takes it along."""
-    known: Plan | None = vars(cls).get("__plan__")
-    if known is None:
-        # There before it is full, for a record may hold others of its class.
-        known = []
-        setattr(cls, "__plan__", known)  # noqa: B010
-        try:
-            known += _planned(cls)
-        except BaseException:
-            delattr(cls, "__plan__")
-            raise
-    return known
-
-
-def _planned(cls: type[Record]) -> Iterator[tuple[str, Convert, Any]]:
-    hints = typing.get_type_hints(cls, include_extras=True)
-    for field in dataclasses.fields(cls):
-        default = field.default_factory if isinstance(field.default, NotGiven) else _constant(field.default)
-        missing = default if not isinstance(default, NotGiven) else _missing
-        annotation = hints[field.name]
-        optional = type(None) in typing.get_args(annotation) or field.default is None
-        read = reader(cls, field.name, annotation)
-        yield field.name, read if not optional else _or_none(read), missing if not optional else _optional(missing)
-
-
-def defaults_of(cls: type[Record]) -> dict[str, Callable[[], Any]]:
-    """What makes the value of each field that need not be given."""
-    known: dict[str, Callable[[], Any]] | None = vars(cls).get("__defaults__")
-    if known is None:
-        known = {name: default for name, _, default in _plan(cls) if default is not _missing}
-        setattr(cls, "__defaults__", known)  # noqa: B010
-    return known
-
-
-def nested_fields(cls: type[Record]) -> dict[str, tuple[frozenset[type], Convert]]:
-    """The fields whose types name record classes: which, and how they are read."""
-    known: dict[str, tuple[frozenset[type], Convert]] | None = vars(cls).get("__nested__")
-    if known is None:
-        hints = typing.get_type_hints(cls)
-        named = {name: frozenset(record_types(hints[name])) for name in getattr(cls, "__record_fields__", ())}
-        readers = {name: read for name, read, _ in _plan(cls)}
-        known = {name: (kinds, readers[name]) for name, kinds in named.items() if kinds}
-        setattr(cls, "__nested__", known)  # noqa: B010
-    return known
-
-
-def record_types(annotation: Any) -> Iterator[type[Record]]:
-    """The record classes that an annotation names."""
-    if isinstance(annotation, type) and issubclass(annotation, Record):
-        yield annotation
-    for argument in typing.get_args(annotation):
-        yield from record_types(argument)
-
-
-_EXACT = (str, int, float, bool, list, dict)
-
-
-def _quick(cls: type[Record]) -> Callable[[dict[str, Any]], Any] | None:
-    """Reads data whose fields are all there and of exactly the types declared, if these are plain."""
-    if "__quick__" in vars(cls):
-        return cls.__quick__  # type: ignore[attr-defined, no-any-return]
-    hints = typing.get_type_hints(cls)
-    names = tuple(field.name for field in dataclasses.fields(cls))
-    kinds = tuple(hints[name] for name in names)
-    reader: Any = None
-    if len(names) > 1 and not cls.__own_way__ and all(kind in _EXACT for kind in kinds):
-        fetch, new = itemgetter(*names), cls.__new__
-
-        def reader(data: dict[str, Any]) -> Any:
-            try:
-                values = fetch(data)
-            except KeyError:
-                return None
-            if tuple(map(type, values)) != kinds:
-                return None
-            made = new(cls)
-            made.__dict__ = dict(zip(names, values, strict=True))
-            return made
-
-    cls.__quick__ = reader  # type: ignore[attr-defined]
-    return reader  # type: ignore[no-any-return]
-
-
-def columns_of(cls: type[Record]) -> dict[str, tuple[type | None, Convert]] | None:
-    """For each field the type whose values are taken as they are, if there is one, and what reads all others. None for
-    a class that reads data in its own way."""
-    if "__columns__" not in vars(cls):
-        hints = typing.get_type_hints(cls)
-        own = cls.__own_way__ or cls.from_data.__func__ is not Record.from_data.__func__  # type: ignore[attr-defined]
-        found = {name: (hints[name] if hints[name] in _EXACT else None, read) for name, read, _ in _plan(cls)}
-        cls.__columns__ = None if own or not found else found  # type: ignore[attr-defined]
-    return cls.__columns__  # type: ignore[attr-defined, no-any-return]
-
-
-def _constant(value: Any) -> Any:
-    return lambda: value
-
-
-def _missing() -> Any:
-    raise ValueError("is missing")
-
-
-def _optional(missing: Any) -> Any:
-    return _constant(None) if missing is _missing else missing
-
-
-def _or_none(read: Convert) -> Convert:
-    return lambda value: None if value is None else read(value)
+def _coerce(record: Record) -> None:
+    """Make of what was given what the annotations say, if that can be: whether it could is for `validate` to say.
+    Where functions of the class read values, what is given is as they make it."""
+    for name, convert, _ in plan_of(type(record)) if not record.__coercions__ else ():
+        with contextlib.suppress(ValueError, TypeError, ValidationError):
+            record.__dict__[name] = convert(getattr(record, name))
 
 
 def _validate(record: Record) -> None:
     reasons: dict[str, str] = {}
-    for name, convert, _ in _plan(type(record)):
+    for name, convert, _ in plan_of(type(record)):
         try:
             made = convert(getattr(record, name))
             given = record.__given_fields__.get(name)

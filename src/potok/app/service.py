@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from potok.app.cron import wait_for_cron
 from potok.app.refused import refuse
+from potok.app.worker_log import WorkerLog
 from potok.duration import to_ms
 
 _logger = logging.getLogger("potok.app")
@@ -42,7 +43,7 @@ class Service:
     def __init__(self, **_: Any) -> None:
         """`loop=` and `beacon=` of Faust are accepted: a service runs in the loop that starts it."""
         self.started, self.restart_count = False, 0
-        self.log = _logger
+        self.log = WorkerLog()
         self._stopping: asyncio.Event | None = None
         self._futures: set[asyncio.Future[Any]] = set()
         self._parts: list[Service] = []

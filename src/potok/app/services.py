@@ -95,6 +95,8 @@ class Services:
 
     def __enter__(self) -> Services:
         self._loop.__enter__()
+        if self._app is not None:
+            self._app.should_stop = False
         self._ended = asyncio.Event()
         self._work = self._loop.submit(self._all())
         return self
@@ -134,6 +136,8 @@ class Services:
         return True
 
     async def _stop(self) -> None:
+        if self._app is not None:
+            self._app.should_stop = True
         self._ended.set()
 
     async def _repeat(self, timed: Timed) -> None:

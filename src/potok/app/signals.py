@@ -74,7 +74,8 @@ class WithSignals:
 
     if TYPE_CHECKING:
 
-        def log(self) -> Broker: ...
+        @property
+        def log(self) -> Callable[[], Broker]: ...
 
     def begin_signals(self) -> None:
         self.on_before_configured = Signal("on_before_configured")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from potok.app.outside import NoRows, view_of
@@ -82,6 +83,7 @@ class Table:
             value_type = type(made)
         self.value_type = value_type
         self.windowed: WindowedTable | None = None
+        self.help = ""
         self.changelog = ""
         """The topic that its changes are written to, if any."""
         self._view: TableView | None = None
@@ -236,11 +238,14 @@ class Table:
         del self[rows[-1][0]]
         return rows[-1]
 
-    def as_ansitable(self, *, key: str = "Key", value: str = "Value", sort: bool = False, **_: Any) -> str:
-        """The rows as a text in columns."""
+    def as_ansitable(
+        self, *, title: str = "", key: str = "Key", value: str = "Value", sort: bool = False, **_: Any
+    ) -> str:
+        """The rows as a text in columns, below a title if one is given."""
         rows = [(str(key), str(value)), *((str(each), str(item)) for each, item in self._shown(sort))]
         wide = max(len(first) for first, _ in rows)
-        return "\n".join(f"{first.ljust(wide)}  {second}".rstrip() for first, second in rows)
+        lines = [f"{first.ljust(wide)}  {second}".rstrip() for first, second in rows]
+        return "\n".join([title.format(table=self), *lines] if title else lines)
 
     def _shown(self, sort: bool) -> list[tuple[Any, Any]]:
         rows = list(self.items())
@@ -311,11 +316,12 @@ def _same_key(key: Any, value: Any) -> Any:  # noqa: ARG001
 
 
 class SetTable(Table):
-    """A set for each key: `table[key].add(item)`."""
+    """A set for each key: `table[key].add(item)`. `value_type` is that of the items."""
 
-    def __init__(self, app: App, name: str, **options: Any) -> None:
+    def __init__(self, app: App, name: str, *, value_type: Any = None, **options: Any) -> None:
         options.pop("default", None)
-        super().__init__(app, name, default=set, **options)
+        items = None if value_type is None else GenericAlias(set, value_type)
+        super().__init__(app, name, default=set, value_type=items, **options)
 
 
 GlobalTable = Table

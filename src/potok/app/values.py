@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from potok.app.read_all import read_all
-from potok.app.record import NAMESPACE, Record, defaults_of, model_named, nested_fields, reads_itself
+from potok.app.record import NAMESPACE, Record, model_named
+from potok.app.record_plan import defaults_of, nested_fields, reads_itself
 from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
@@ -141,6 +143,8 @@ def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
     """A value as data; records of the classes that are `told` by their place say nothing of their class."""
     if type(value) in IMMUTABLE:
         return value
+    if isinstance(value, Enum) and type(value) in told:
+        return value.value
     if isinstance(value, Record):
         fields = _fields(value)
         return fields if type(value) in told else {**fields, NAMESPACE: {"ns": value.__namespace__}}
@@ -213,6 +217,8 @@ def value_encoder(serializer: str, value_type: Any) -> Encode:
     def encode(value: Any) -> bytes | None:
         if value is None or (serializer == "raw" and isinstance(value, bytes)):
             return value
+        if serializer == "raw" and isinstance(value, str):
+            return value.encode()
         from potok.records.rows import column_of
 
         if schema is None:

@@ -19,7 +19,7 @@ from potok.engine.outlet import rows_of
 from potok.engine.plan import Plan
 from potok.engine.report import Report
 from potok.kernels.chunk import concat, in_order
-from potok.kernels.dead_letters import DeadLetters, Reason
+from potok.kernels.dead_letters import DeadLetters, Reason, add_piles
 from potok.log.broker import Broker, Staged
 from potok.log.failpoint import failpoint
 from potok.sinks.guarantee import Guarantee
@@ -60,6 +60,7 @@ class Deliveries:
         if len(letters):
             report.staged += self._staged(letters, spec)
             report.reasons += letters.reasons
+            add_piles(report.piles, letters.piles)
         self._append(report, Guarantee.AT_LEAST_ONCE)
         failpoint("deliver.done")
 
@@ -71,6 +72,7 @@ class Deliveries:
         letters = self._deliver(spec, report, early=False)
         if len(letters):
             self.broker.append_staged(self._staged(letters, spec))
+            add_piles(report.piles, letters.piles)
         failpoint("deliver.after")
         return letters.reasons
 

@@ -11,6 +11,7 @@ from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import protect
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
+from potok.engine.outcry import Outcry
 from potok.engine.pace import FIRST, FIRST_ONE_BY_ONE, Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared
@@ -74,6 +75,7 @@ class Query:
         )
         self._protected_at = 0.0
         self._upkeep = Upkeep(broker)
+        self._outcry = Outcry(topology, "" if settings.broker == Settings.load().broker else settings.broker)
 
     def _pace(self, broker: Broker, settings: Settings) -> Pace:
         """Goes on with what the last run has learnt."""
@@ -103,7 +105,9 @@ class Query:
     def _run(self, batch_id: int) -> None:
         from potok.engine.source import offsets_of_batch
 
-        self._runner.run(offsets_of_batch(self.checkpoint, batch_id))
+        report = self._runner.run(offsets_of_batch(self.checkpoint, batch_id))
+        if report is not None:
+            self._outcry.tell(report.piles)
         self._protect()
 
     def _protect(self) -> None:
@@ -113,10 +117,12 @@ class Query:
             protect(self._prepared.broker, self.name, self._runner.ledger.entry.offsets.topics)
 
     def _finished(self) -> bool:
+        self._outcry.tell_more()
         return self._planner.target is not None and self._planner.next() == self._runner.ledger.entry.offsets
 
     def _close(self, failure: PotokError | None) -> None:
         self._upkeep.stop()
+        self._outcry.tell_more(now=True)
         pulse = self._prepared.pulse
         pulse.state, pulse.error = ("failed", str(failure)) if failure else ("stopped", "")
         marks: dict[str, bytes | None] = {mark_of(self.name, "progress"): pulse.to_bytes()}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from potok.engine.outgoing import Outgoing
 from potok.expressions.failures import Failure, first_of_each
+from potok.kernels.dead_letters import Piles, add_piles
 from potok.log.broker import Staged
 from potok.sinks.guarantee import Guarantee
 
@@ -22,6 +23,7 @@ class Report:
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    piles: Piles = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -50,6 +52,7 @@ class Report:
         self.records_in += other.records_in
         self.records_out += other.records_out
         self.reasons += other.reasons
+        add_piles(self.piles, other.piles)
         self.late += other.late
         self.jumps += other.jumps
         self.failures += other.failures

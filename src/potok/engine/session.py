@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from potok.engine.hang_up import hush_driver
+from potok.engine.logs import told_to_tasks
 from potok.engine.signals import held_signals
 from potok.errors import SetupError
 from potok.java import find_java, java_home_for_spark
@@ -109,6 +111,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     conf = {
         **_PROCESS_CONF,
         **_QUERY_CONF,
+        **told_to_tasks(),
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
         "spark.ui.enabled": str(settings.spark_ui).lower(),
@@ -168,6 +171,7 @@ def _start(settings: Settings) -> SparkSession:
             conf.setIfMissing(name, value)
         _refuse_speculation(conf)
     _choose_python(settings.master)
+    hush_driver()
     java_home = java_home_for_spark(find_java(), settings.cache_path)
     with _environment("JAVA_HOME", str(java_home)):
         # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.

@@ -158,7 +158,7 @@ class Stage:
             self._commit(self._session)
         self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
         self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
-        self.report.jumps = self._task.jumps
+        self.report.piles, self.report.jumps = self._task.dead_letters.piles, self._task.jumps
         self.report.failures, self.report.failed = failures.taken()
 
     def _stage_dead_letters(self) -> None:

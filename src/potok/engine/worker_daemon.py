@@ -13,9 +13,11 @@ from pyspark import daemon
 
 import potok.engine.job  # noqa: F401 - for its imports: a forked worker is ready at once
 from potok.engine.hang_up import hush_daemon
+from potok.engine.logs import write_logs_as_told
 
 if __name__ == "__main__":
     hush_daemon(daemon)
+    write_logs_as_told()
     gc.collect()
     gc.freeze()
     daemon.manager()

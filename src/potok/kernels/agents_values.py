@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 from potok.state.codec import dump_state, load_own_state
@@ -39,6 +40,8 @@ def copied(value: Any) -> Any:
         return {key: item if type(item) in IMMUTABLE else copied(item) for key, item in value.items()}
     if kind is set and IMMUTABLE.issuperset(map(type, value)):
         return set(value)
+    if isinstance(value, Enum):
+        return value
     if kind in models or _is_model(value):
         made: Any = object.__new__(kind)
         parts: dict[str, Any] = value.__dict__

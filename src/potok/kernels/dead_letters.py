@@ -84,6 +84,9 @@ Fetch = Callable[[str, int, Sequence[int]], Mapping[int, Original]]
 """Reads records of a partition again, for those that left their bytes behind at a shuffle; an offset whose record is no
 longer in the log is left out."""
 
+LONGEST = 2_000
+"""So much of what went wrong is kept."""
+
 BATCH_LETTERS = 65_536
 BATCH_BYTES = 64 << 20
 
@@ -104,6 +107,29 @@ class _Letter:
         return len(self.original.key or b"") + len(self.original.value or b"")
 
 
+@dataclass(slots=True)
+class Pile:
+    """The dead letters of one step for one reason: how many, and what went wrong with which record first."""
+
+    count: int
+    error: str
+    topic: str
+    partition: int
+    offset: int
+
+
+Piles = dict[tuple[str, str], Pile]
+"""By step and reason."""
+
+
+def add_piles(piles: Piles, others: Piles) -> None:
+    """Add those of another task."""
+    for name, pile in others.items():
+        known = piles.setdefault(name, pile)
+        if known is not pile:
+            known.count += pile.count
+
+
 class DeadLetters:
     """Collects the dead letters of one task."""
 
@@ -115,6 +141,7 @@ class DeadLetters:
         self._left_behind: dict[Lane, dict[int, list[_Letter]]] = {}
         self.reasons: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
+        self.piles: Piles = {}
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -126,6 +153,7 @@ class DeadLetters:
         self.reasons[reason.value] += len(errors)
         if reason is Reason.LATE:
             self.late[step] += len(errors)
+        self._pile(chunk, errors, step, reason)
         for row in sorted(errors):
             lane, offset = self._position(chunk, row)
             notes: dict[str, str] = {
@@ -134,10 +162,20 @@ class DeadLetters:
                 Note.OFFSET: str(offset),
                 Note.STEP: step,
                 Note.REASON: reason.value,
-                Note.ERROR: errors[row][:2_000],
+                Note.ERROR: errors[row][:LONGEST],
                 Note.AT: str(self.at_ms),
             }
             self._keep(chunk, row, lane, offset, notes)
+
+    def _pile(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
+        known = self.piles.get((step, reason.value))
+        if known is not None:
+            known.count += len(errors)
+            return
+        row = min(errors)
+        lane, offset = self._position(chunk, row)
+        pile = Pile(len(errors), errors[row][:LONGEST], lane.topic, lane.partition, offset)
+        self.piles[step, reason.value] = pile
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The letters in the order they came; those that left their bytes behind are read again, all at once."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, dataclass_transform
 
+from potok.records.annotations import NotGiven
+
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class Record:
@@ -25,11 +27,27 @@ class Record:
         unknown = options.keys() - _FAUST_OPTIONS
         if unknown:
             raise TypeError(f"{cls.__name__} got unknown class keywords: {', '.join(sorted(unknown))}")
-        dataclasses.dataclass(cls)
+        # One that must be given behind one that need not, as a subclass may add it, is given by its name.
+        dataclasses.dataclass(cls, kw_only=_out_of_order(cls))
 
     def asdict(self) -> dict[str, Any]:
         """The fields as a plain dict, nested records too."""
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+def _out_of_order(cls: type) -> bool:
+    """Whether a class adds fields that must be given to one that has defaults."""
+    own = vars(cls).get("__annotations__", {})
+    above = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    inherited = [each for each in above if each.name not in own]
+    has_defaults = any(not (_is_absent(each.default) and _is_absent(each.default_factory)) for each in inherited)
+    known = {each.name for each in above}
+    added = [name for name, hint in own.items() if name not in known and "ClassVar" not in str(hint)]
+    return has_defaults and any(name not in vars(cls) for name in added)
+
+
+def _is_absent(default: object) -> bool:
+    return isinstance(default, NotGiven)
 
 
 _FAUST_OPTIONS = frozenset(

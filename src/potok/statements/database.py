@@ -213,7 +213,8 @@ class Database:
                 self._begin_again()
             elif time.monotonic() - self._began_at > LAST_RETRY_S:
                 self._restarts = None
-            self._runner.look_after()
+            if self._runner.shared.is_active:
+                self._runner.look_after()
             self._tidy_up()
 
     def close(self) -> None:

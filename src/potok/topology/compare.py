@@ -35,6 +35,8 @@ from potok.topology.nodes import (
 ROWS = "rows"
 """The part of a layout that says on which shards the rows of a table are."""
 
+ON_ONE_SHARD = " on one shard"
+
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
 
@@ -203,6 +205,9 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
         return [Change(name, "is a new table; it starts empty, from the records that come next", True)]
     if new is None:
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
+    if old.get("cells", "").endswith(ON_ONE_SHARD):
+        # As it was written before there could be several such shards.
+        old = {**old, "cells": old["cells"].removesuffix(ON_ONE_SHARD), ROWS: "on shard 0"}
     changes = []
     for part in ("kind", "key", "value", "window", "cells"):
         if old.get(part) != new.get(part):

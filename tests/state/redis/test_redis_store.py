@@ -38,10 +38,11 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def cut_after(transactions: int, shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the wire be cut when so many transactions have been carried out."""
     client, left = connect(shard.where), iter(range(transactions))
+    real = type(client).pipeline
 
     class Pipelines:
         def __init__(self, **options: Any) -> None:
-            self._pipeline = type(client).pipeline(client, **options)
+            self._pipeline = real(client, **options)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._pipeline, name)
@@ -51,7 +52,8 @@ def cut_after(transactions: int, shard: Shard, monkeypatch: pytest.MonkeyPatch) 
                 raise Cut
             return self._pipeline.execute()
 
-    monkeypatch.setattr(client, "pipeline", lambda **options: Pipelines(**options))
+    # All tests share the client: what is set in itself, and not in its class, may stay there.
+    monkeypatch.setattr(type(client), "pipeline", lambda _, **options: Pipelines(**options))
 
 
 def session(shard: Shard, epoch: int, batch: int, ended: dict[int, int] | None = None) -> StateSession:

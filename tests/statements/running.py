@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,6 @@ class Running(Database):
             for member in shared._members.values():
                 member.prepared.release()
             shared._lock.release()
+
+
+Opener = Callable[..., Running]

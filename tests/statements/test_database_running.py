@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
-from potok.engine.batch_loop import QueryFailed
-from potok.engine.cause import JVM_GONE
-from potok.engine.lost_jvm import JvmGone
-from potok.engine.shared.errors import NotCaughtUp
 from potok.engine.shared.roll import Roll, roll_mark
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -18,46 +11,13 @@ from potok.sql.errors import Refused, SqlError
 from potok.statements import database as databases
 from potok.statements import runner as runners
 from potok.statements.command_log import Command, CommandLog
-from potok.statements.errors import CatalogueMoved, NotRunningHere
+from potok.statements.errors import CatalogueMoved
 from potok.views.tables import known_queries
-from statements.running import Running
-
-A = "CREATE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);"
-FIVE = "".join(f"INSERT INTO a VALUES ('k{n}', {n});" for n in range(5))
-
-Opener = Callable[..., Running]
+from statements.running import Opener, Running
 
 
 class Killed(BaseException):
     """The end of a process."""
-
-
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
-    monkeypatch.setattr(databases, "HANDED_OVER_S", 0.0)
-    monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
-    found: list[Running] = []
-
-    def make(*, runs: bool = True) -> Running:
-        found.append(Running(tmp_path, runs=runs))
-        return found[-1]
-
-    yield make
-    for database in found:
-        database.close()
-
-
-@pytest.fixture
-def database(opened: Opener) -> Running:
-    made = opened()
-    made.session.execute(A + FIVE)
-    return made
-
-
-@pytest.fixture
-def other(opened: Opener, database: Running) -> Running:
-    """Another process, which leaves the queries to the first one."""
-    return opened(runs=False)
 
 
 def test_a_statement_that_lost_against_another_leaves_nothing_and_can_be_sent_again(
@@ -159,27 +119,6 @@ def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, m
     assert len(database.rows("SELECT * FROM b;")) == len(database.rows("SELECT * FROM t;")) == 5
 
 
-def test_without_its_jvm_a_process_says_so_and_tries_no_more(
-    database: Running, opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database.do("CREATE STREAM b AS SELECT * FROM a;")
-    database.check()
-    monkeypatch.setattr(databases, "jvm_is_gone", lambda: True)
-    database.begun[-1]._close(QueryFailed("sql", JVM_GONE))
-    database.tend()
-    assert len(database.begun) == 1
-    assert {query.state: JVM_GONE in query.error for query in database.queries()} == {"ERROR": True}
-    for ask in (database.check, lambda: database.session.wait_caught_up(0)):
-        with pytest.raises(JvmGone, match="Spark's JVM is gone"):
-            ask()
-    database.close()
-    monkeypatch.undo()
-    second = opened()
-    second.start()
-    second.run()
-    assert len(second.rows("SELECT * FROM b;")) == 5
-
-
 def test_one_that_was_replaced_says_no_more_who_takes_part(database: Running) -> None:
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     first = database.begun[-1]
@@ -202,38 +141,6 @@ def test_statements_after_the_pause_of_a_failed_query_happen_and_say_so(database
     database.do("CREATE STREAM w (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'w', PARTITIONS = 1);")
     database.do("DROP STREAM w DELETE TOPIC;")
     assert not database.broker.has_topic("w")
-
-
-def test_a_query_whose_topic_was_deleted_does_not_make_it_again(database: Running, opened: Opener) -> None:
-    database.do("CREATE STREAM b AS SELECT * FROM a;")
-    database.do("INSERT INTO b SELECT * FROM a;")
-    database.run()
-    database.broker.delete_topic("a")
-    database.run()
-    database.tend()
-    assert set(database.states().values()) == {"ERROR"}
-    assert not database.broker.has_topic("a")
-    errors = {query.query_id: query.error for query in database.queries()}
-    assert 'the topic "a" that query CSAS_B_1 reads is not there any more' in errors["CSAS_B_1"]
-    assert "hint: DROP STREAM B; and create it again" in errors["CSAS_B_1"]
-    assert "hint: TERMINATE INSERTQUERY_2; and create it again" in errors["INSERTQUERY_2"]
-    database.kill()
-    second = opened()
-    second.start()
-    assert set(second.states().values()) == {"ERROR"}
-    assert not second.broker.has_topic("a")
-
-
-def test_a_query_that_never_ran_does_not_make_a_deleted_topic_again(database: Running, other: Running) -> None:
-    other.do("CREATE STREAM b AS SELECT * FROM a;")
-    other.do("CREATE STREAM c AS SELECT * FROM b;")
-    database.broker.delete_topic("a")
-    database.start()
-    database.tend()
-    assert database.states() == {"CSAS_B_1": "ERROR", "CSAS_C_2": "RUNNING"}
-    database.do("CREATE STREAM again (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);")
-    database.tend()
-    assert database.states() == {"CSAS_B_1": "RUNNING", "CSAS_C_2": "RUNNING"}
 
 
 def test_a_table_that_is_dropped_from_another_process_is_removed_by_the_one_that_runs_it(
@@ -348,40 +255,3 @@ def test_shares_of_queries_that_are_gone_are_owed_by_nobody(database: Running) -
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     roll = Roll.of_bytes(database.broker.mark(roll_mark("sql")))
     assert (list(roll.running), roll.owed) == (["CSAS_B_4"], {})
-
-
-def test_who_waits_until_the_queries_have_caught_up_finds_the_rows_of_what_was_written(database: Running) -> None:
-    database.session.wait_caught_up(0)
-    assert database.begun == []
-    database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
-    with pytest.raises(NotCaughtUp):
-        database.session.wait_caught_up(0)
-    database.run()
-    database.session.wait_caught_up(0)
-    assert len(database.rows("SELECT * FROM t;")) == 5
-
-
-def test_to_wait_for_queries_begins_those_that_do_not_run(database: Running, opened: Opener) -> None:
-    database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
-    database.kill()
-    second = opened()
-    with pytest.raises(NotCaughtUp):
-        second.session.wait_caught_up(0)
-    second.run()
-    second.session.wait_caught_up(0)
-    assert len(second.rows("SELECT * FROM t;")) == 5
-
-
-def test_queries_of_another_process_are_waited_for_and_those_of_nobody_are_not(
-    database: Running, other: Running
-) -> None:
-    other.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
-    with pytest.raises(NotRunningHere):
-        other.session.wait_caught_up(0)
-    database.start()
-    database.tend()
-    with pytest.raises(NotCaughtUp):
-        other.session.wait_caught_up(0)
-    database.run()
-    other.session.wait_caught_up(0)
-    assert len(other.rows("SELECT * FROM t;")) == 5

@@ -12,6 +12,7 @@ from potok.app.channel import Channel
 from potok.app.discover import has_ampersand, mentions
 from potok.app.refused import refuse
 from potok.app.replies import ask, reply
+from potok.app.sending import Sent
 from potok.app.service import seconds_of
 from potok.app.stream import Stream
 from potok.app.testing import AgentTest
@@ -158,8 +159,9 @@ class Agent:
         """Send a value to the agent, and do not wait for what becomes of it."""
         await self.topic.send(key=key, value=value, **options)
 
-    async def send(self, *, key: Any = None, value: Any = None, **options: Any) -> None:
-        await self.topic.send(key=key, value=value, **options)
+    async def send(self, *, key: Any = None, value: Any = None, **options: Any) -> Sent:
+        """The same, for who wants to know where the record went."""
+        return await self.topic.send(key=key, value=value, **options)
 
 
 async def _each(items: Any) -> AsyncIterator[Any]:

@@ -21,6 +21,7 @@ from potok.app.options import AGENT, APP, left_out
 from potok.app.pages import Pages, WithPages
 from potok.app.running import TakesNoTopic
 from potok.app.schema import Schema
+from potok.app.sending import Sent
 from potok.app.service import Service
 from potok.app.services import Timed, WithServices
 from potok.app.signals import WithSignals
@@ -210,11 +211,11 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     async def send(
         self, channel: Topic | Channel | Agent | str, key: Any = None, value: Any = None, **more: Any
-    ) -> None:
+    ) -> Sent:
         """Send a value to a topic, a channel or an agent."""
         known = {topic.name: topic for topic in self.topics}
         chosen = (known.get(channel) or self.topic(channel)) if isinstance(channel, str) else channel
-        await chosen.send(key=key, value=value, **more)
+        return await chosen.send(key=key, value=value, **more)
 
     @cached_property
     def statements(self) -> Statements:
@@ -294,12 +295,13 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     def produce(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int | None, headers: Headers | None
-    ) -> None:
-        """Append a record from outside of agents; it is durable when this returns."""
+    ) -> Sent:
+        """Append a record from outside of agents; it is durable when this returns where it went."""
         used(self._builder)
         told = list(headers or ())
         self.on_produce_message.send_now(self, key=key, value=value, partition=None, timestamp=timestamp, headers=told)
         with self._lock:
             if self._producer is None:
                 self._producer = Producer(self.log(), linger_ms=0)
-            self._producer.send(topic, value, key, timestamp, tuple(told) or headers)
+            landed = self._producer.send(topic, value, key, timestamp, tuple(told) or headers)
+        return Sent(topic) if landed is None else Sent(topic, landed.partition, landed.first_offset, timestamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from potok.app.channel import Channel
 from potok.app.fields import FieldDescriptor
 from potok.app.kept_by_agents import beside_tables, put_in_place, source_name, waiting_for
 from potok.app.plans import Plan, crews_of, keep_together, once, plan_of
-from potok.app.replies import replies_topic
+from potok.app.replies import replies_topic, reply_failure
 from potok.app.tables import Table
 from potok.app.topic import Topic
 from potok.dsl.serdes import field_function
@@ -189,6 +190,7 @@ class Build:
             agent.timeout_s,
             silent=frozenset(silent),
             concurrency=agent.concurrency,
+            on_failed=partial(reply_failure, self._app.id) if agent.yields else None,
         )
 
     def _keyed(self, source: Node, plan: Plan, name: str) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.app.refused import refuse
-from potok.app.topic import DONE
+from potok.app.sending import Callback, Sent, and_tell
 from potok.errors import QueryError
 from potok.kernels import agents_running
 from potok.kernels.agents_values import copied
@@ -36,23 +36,24 @@ class Channel:
 
     def __init__(self, app: App, name: str) -> None:
         self.app, self.name, self.names = app, name, (name,)
+        self._sent = Sent(name)
 
     def __repr__(self) -> str:
         return f'<Channel "{self.name}">'
 
-    def put(self, value: Any) -> Awaitable[None]:
+    def put(self, value: Any) -> Awaitable[Sent]:
         running = agents_running.current
         if running is None:
             raise OnlyAgentsPut(self.name)
         running.posted.append((self.name, copied(value)))
-        return DONE
+        return self._sent
 
-    def send(self, *, value: Any = None, **_: Any) -> Awaitable[None]:
+    def send(self, *, value: Any = None, callback: Callback | None = None, **_: Any) -> Awaitable[Sent]:
         """The same, as topics have it."""
-        return self.put(value)
+        return self.put(value) if callback is None else and_tell(self.put(value), callback)
 
-    def send_soon(self, *, value: Any = None, **_: Any) -> None:
-        self.put(value)
+    def send_soon(self, **options: Any) -> Awaitable[Sent]:
+        return self.send(**options)
 
     def __getattr__(self, name: str) -> Any:
         return refuse("Channel", name)

@@ -67,20 +67,22 @@ class Event:
         partition: int | None = None,
         timestamp: Any = None,
         headers: Any = AS_IT_IS,
-    ) -> None:
+        **options: Any,
+    ) -> Any:
         """Send the record on, to a topic, a channel, an agent or a topic by name, with another key, value or headers
         if they are given."""
-        await _sending(channel)(
+        return await _sending(channel)(
             key=self.key if key is AS_IT_IS else key,
             value=self.value if value is AS_IT_IS else value,
             partition=partition,
             timestamp=timestamp,
             headers=self.headers if headers is AS_IT_IS else headers,
+            **options,
         )
 
-    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> None:
+    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> Any:
         """The same without the headers."""
-        await self.forward(channel, key, value, **{"headers": None, **options})
+        return await self.forward(channel, key, value, **{"headers": None, **options})
 
     def ack(self) -> bool:
         """Records are done with when their batch commits."""

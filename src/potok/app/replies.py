@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -12,7 +13,9 @@ import orjson
 from potok.app.values import key_bytes, thawed, value_encoder
 from potok.errors import QueryError
 from potok.kernels import agents_running
+from potok.kernels.agents_running import Headers
 from potok.log.consumer import Consumer
+from potok.records.log_record import LogRecord
 
 if TYPE_CHECKING:
     from potok.app.app import App
@@ -21,15 +24,30 @@ if TYPE_CHECKING:
 ASKED = "potok.ask"
 """The header of a question: the key of its answer."""
 
+FAILED = "potok.failed"
+"""The header of an answer that is none: the agent that has failed."""
+
 
 class NoReply(QueryError):
     """An agent that has not answered in time."""
 
-    def __init__(self, agent: str, seconds: float) -> None:
+    def __init__(self, agent: str, seconds: float, app: str) -> None:
         super().__init__(
             f'agent "{agent}" has not answered within {seconds:g} s',
-            hint="see that the worker runs and the agent yields for each record; ask(..., timeout=60) waits longer",
+            hint="see that the worker runs, that the agent yields for each record, and that the question is no dead "
+            f"letter: potok dead-letters list --query {app}; ask(..., timeout=60) waits longer",
         )
+
+
+class AskFailed(QueryError):
+    """An agent that has raised instead of answering."""
+
+    def __init__(self, agent: str, why: str, app: str) -> None:
+        super().__init__(
+            f'agent "{agent}" has failed: {why}',
+            hint=f"the question is a dead letter: potok dead-letters list --query {app}",
+        )
+        self.agent, self.why = agent, why
 
 
 class AskedInside(QueryError):
@@ -52,12 +70,21 @@ def replies_topic(app: str) -> str:
 
 def reply(app: str, result: Any) -> None:
     """Send what an agent has yielded to who asked for it, if somebody did."""
+    _answer_who_asked(app, lambda: value_encoder("json", None)(result))
+
+
+def reply_failure(app: str, agent: str, why: str) -> None:
+    """Send what an agent has raised to who asked it, if somebody did."""
+    _answer_who_asked(app, lambda: orjson.dumps(why), ((FAILED, agent.encode()),))
+
+
+def _answer_who_asked(app: str, answer: Callable[[], bytes | None], headers: Headers | None = None) -> None:
     running = agents_running.current
     if running is None:
         return
     asked = [data for name, data in running.headers if name == ASKED]
     if asked:
-        running.send(replies_topic(app), asked[0], value_encoder("json", None)(result))
+        running.send(replies_topic(app), asked[0], answer(), headers=headers)
 
 
 async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout: float) -> Any:
@@ -68,15 +95,24 @@ async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout:
     log.create_topic(replies_topic(app.id), 1, exist_ok=True)
     with Consumer(log, replies_topic(app.id)) as consumer:
         await topic.send(key=key_bytes(key), value=value, headers={ASKED: number})
-        found = await asyncio.to_thread(_answer, consumer, number, time.monotonic() + timeout)
+        found = await asyncio.to_thread(_answer, consumer, agent, number, time.monotonic() + timeout)
     if found is None:
-        raise NoReply(agent, timeout)
-    return thawed(orjson.loads(found))
+        raise NoReply(agent, timeout, app.id)
+    data = orjson.loads(found.value if found.value is not None else b"null")
+    if _failed_by(found):
+        raise AskFailed(agent, str(data), app.id)
+    return thawed(data)
 
 
-def _answer(consumer: Consumer, number: bytes, until: float) -> bytes | None:
+def _answer(consumer: Consumer, agent: str, number: bytes, until: float) -> LogRecord | None:
+    """What came first; that another agent, which takes the same records, has failed is no answer of this one."""
     while (left := until - time.monotonic()) > 0:
         for record in consumer.poll(timeout=min(left, 1.0)):
-            if record.key == number:
-                return record.value if record.value is not None else b"null"
+            if record.key == number and _failed_by(record) in (b"", agent.encode()):
+                return record
     return None
+
+
+def _failed_by(answer: LogRecord) -> bytes:
+    """The agent that has failed instead of answering."""
+    return dict(answer.headers).get(FAILED, b"")

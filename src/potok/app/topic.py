@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from potok.app.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.app.record import Record
 from potok.app.refused import Refused, refuse
-from potok.app.sending import send_outside
+from potok.app.sending import Sent, and_tell, send_outside
 from potok.app.values import JSON, Encode, Revive, key_bytes, schema_of
 from potok.dsl.serdes import serde_of
 from potok.errors import Location, TopologyError
@@ -20,6 +20,7 @@ from potok.topology.nodes import Serde
 if TYPE_CHECKING:
     from potok.app.app import App
 
+SEND_OPTIONS = frozenset(("callback", "force", "key_serializer", "schema", "value_serializer"))
 HeadersInput = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
 
@@ -59,6 +60,7 @@ class Topic:
         self.partitions, self.retention_ms, self.compacting = partitions, retention_ms, compacting
         self.beside: list[Topic] = []
         """Others that an agent takes with it."""
+        self._sent = Sent(names[0])
         self._encode: Encode | None = None
         self._codec: Codec | None = None
 
@@ -116,8 +118,10 @@ class Topic:
         partition: int | None = None,
         timestamp: float | datetime | None = None,
         headers: HeadersInput | None = None,
-    ) -> Awaitable[None]:
+        **options: Any,
+    ) -> Awaitable[Sent]:
         """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably, once awaited.
+        What is awaited gives where the record went.
 
         Args:
             key: Its key; none if left out.
@@ -125,7 +129,12 @@ class Topic:
             partition: Not taken; it follows from the key.
             timestamp: Its time in seconds since 1970; that of the record at hand if left out.
             headers: Pairs of name and bytes.
+            options: `callback` is called with where the record went. `value_serializer`, `key_serializer` and `schema`
+                are for this record alone.
         """
+        if options:
+            record = {"partition": partition, "timestamp": timestamp, "headers": headers}
+            return self._send_otherwise(key, value, record, options)
         if partition is not None:
             raise PartitionChosen(self.name)
         data = (self._encode or self._encoder())(value)
@@ -133,13 +142,28 @@ class Topic:
         told = None if headers is None else _headers(headers)
         running = agents_running.current
         if running is None:
-            return send_outside(self.app, self.name, key_bytes(key), data, at, told) or DONE
+            return send_outside(self.app, self.name, key_bytes(key), data, at, told)
         running.send(self.name, key_bytes(key), data, at, told)
-        return DONE
+        return self._sent
 
-    def send_soon(self, **options: Any) -> None:
+    def _send_otherwise(self, key: Any, value: Any, record: dict[str, Any], options: dict[str, Any]) -> Awaitable[Sent]:
+        for name in sorted(options.keys() - SEND_OPTIONS):
+            raise TypeError(f"Topic.send() got an unexpected keyword argument {name!r}")
+        schema, callback = options.get("schema"), options.get("callback")
+        told = {} if schema is None else schema.options()
+        told |= {name: options[name] for name in ("key_serializer", "value_serializer") if options.get(name)}
+        data = key
+        if key is not None and "key_serializer" in told:
+            chosen = told.pop("key_serializer")
+            data = encoder_of(own_codec(chosen) or chosen, None)(key)
+        kept = {"value_type": self.value_type, "value_serializer": self.value_serializer}
+        topic = Topic(self.app, self.names, **{**kept, **told}) if told else self
+        sending = topic.send(key=data, value=value, **record)
+        return sending if callback is None else and_tell(sending, callback)
+
+    def send_soon(self, **options: Any) -> Awaitable[Sent]:
         """The same, for code that is not async."""
-        self.send(**options)
+        return self.send(**options)
 
     def derive(self, **changes: Any) -> Topic:
         """A topic like this, with another name, type or serializer."""
@@ -182,19 +206,6 @@ class Topic:
     def _encoder(self) -> Encode:
         self._encode = encoder_of(self.codec or self.serializer, self.value_type)
         return self._encode
-
-
-class _Done:
-    """Something to await that is done already."""
-
-    def __await__(self) -> Any:
-        return _NOTHING
-
-
-_NOTHING: Iterator[None] = iter(())
-"""At its end already, and for ever."""
-
-DONE = _Done()
 
 
 def _milliseconds(timestamp: float | datetime) -> int:

@@ -110,6 +110,7 @@ def hosted(
         )
     except CannotListen as error:
         if asked is not None or app.web_routes() or app.web.files:
+            error.hint = "pick another one with --web-port, or 0 for any that is free"
             raise
         _logger.warning("tables are not served: %s", error.message)
         yield None

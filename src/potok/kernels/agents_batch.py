@@ -13,7 +13,7 @@ from potok.kernels.agents_concurrent import turns_of
 from potok.kernels.agents_drive import END, WAITING, Driven, run_now
 from potok.kernels.agents_left import finish_tasks
 from potok.kernels.agents_places import Places, Records, Run
-from potok.kernels.agents_running import Running, Unfit
+from potok.kernels.agents_running import NO_RECORD, Running, Unfit
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.call import Errors
 from potok.topology.agents import AgentPart, Revive
@@ -105,10 +105,24 @@ class Batch:
             await finish_tasks(self.running, self._patience())
             for agent in self.driven:
                 self.closing.take_over(agent.errors)
+            self._tell_failures()
         finally:
             # Here, for what is left of them belongs to this event loop.
             for agent in self.driven:
                 self._turns.drop(agent)
+
+    def _tell_failures(self) -> None:
+        """Tell who waits for an answer that there will be none."""
+        sent, before = self.running.sent, len(self.running.sent)
+        failed = [(number, agent, why) for agent in self.driven for number, why in agent.errors.items()]
+        for number, why in self.unfit.items():
+            failed += [(number, agent, why) for agent in self._takers[self.places[number][0]].agents]
+        for number, agent, why in failed:
+            if agent.part.on_failed is not None:
+                self._look_at(number)
+                agent.part.on_failed(agent.name, why)
+        if len(sent) > before:
+            sent.sort(key=lambda item: (item[1] == NO_RECORD, item[1]))
 
     def _patience(self) -> float | None:
         """How long what is done for nobody's record may wait: as long as any agent."""

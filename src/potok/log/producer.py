@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from potok.errors import LogError
-from potok.log.broker import Broker
+from potok.log.broker import AppendResult, Broker
 from potok.log.encoding import to_bytes
 from potok.log.errors import BrokerClosed, KeylessRecord, RecordTooLarge, TopicNotFound
 from potok.log.open import open_broker
@@ -76,8 +76,9 @@ class Producer:
         timestamp: int | datetime | None = None,
         headers: HeadersInput | None = None,
         partition: int | None = None,
-    ) -> None:
-        """Add one record to the batch. If this raises, the record was not taken.
+    ) -> AppendResult | None:
+        """Add one record to the batch. If this raises, the record was not taken. Where records are written one by one
+        (`linger_ms=0`), this returns where it landed.
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
@@ -94,8 +95,7 @@ class Producer:
             if self._failed or self._is_full() or self._would_reorder(topic, partition):
                 self.flush()
             if self._linger <= 0:
-                self.broker.append(topic, [record], partition)
-                return
+                return self.broker.append(topic, [record], partition)[0]
             self._waiting.setdefault((topic, partition), []).append(record)
             self._count += 1
             self._bytes += size
@@ -103,6 +103,7 @@ class Producer:
                 self._lingers = True
                 # Not a daemon: the interpreter waits for it at exit, so that nothing is left unwritten.
                 threading.Thread(target=self._flush_later, name="potok-producer").start()
+        return None
 
     def flush(self) -> None:
         """Append all that is waiting; durable when this returns."""

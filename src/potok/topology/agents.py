@@ -70,6 +70,9 @@ class AgentPart:
     """Inputs of which another crew tells what does not fit, so that each such record is one dead letter."""
     concurrency: int = 1
     """How many records it may have at once, each of another key."""
+    on_failed: Callable[[str, str], None] | None = None
+    """Called at the end of a batch with the name of the agent and what went wrong, for each record that is a dead
+    letter by it; for those who wait for an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ class KafkaUnreachable(LogError):
     def __init__(self, servers: str, why: str) -> None:
         super().__init__(
             f"Kafka at {servers} does not answer: {why}",
-            hint="is it running, and is the address right? for development: potok kafka up",
+            hint="is it running, and is the address right? for development: potok kafka up, "
+            'or no Kafka at all: broker="file:./data"',
         )
 
 

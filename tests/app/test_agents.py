@@ -153,7 +153,7 @@ def test_group_by_spreads_an_agent_and_sharing_a_table_with_one_that_is_not_keep
         return nodes.node("counts")
 
     table = of_counts(shared=True)
-    assert table.home == 0
+    assert table.one_shard
     assert 'count is not spread: it shares table "counts" with total' in table.upstream.detail
 
 

@@ -92,7 +92,7 @@ def test_commands_list_send_and_explain(tmp_path: Path, capsys: pytest.CaptureFi
     app.main(["tables"])
     assert "tumbling 1h" in capsys.readouterr().out
     app.main(["explain"])
-    assert "process_orders: one task, in order; beside agents with which nothing is shared" in capsys.readouterr().out
+    assert "process_orders, hourly_aggregation: one task" in capsys.readouterr().out
     app.main(["send", "@process_orders", json.dumps(order(1, "u1", 10.0)), "-k", "u1"])
     with InProcess(app, directory=tmp_path) as driver:
         driver.run()

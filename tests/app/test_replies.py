@@ -113,3 +113,21 @@ def test_an_agent_that_says_nothing_is_waited_for_and_the_dead_letters_are_named
     with pytest.raises(NoReply) as raised:
         asyncio.run(transfer.ask(1, timeout=0.01))
     assert "potok dead-letters list --query bank" in raised.value.hint
+
+
+def test_who_waits_for_an_answer_can_be_cancelled(tmp_path: Any) -> None:
+    app = faust.App("bank", broker=f"file:{tmp_path}")
+
+    @app.agent("transfers")
+    async def transfer(stream: Any) -> Any:
+        async for _ in stream:
+            yield
+
+    async def give_up() -> list[Any]:
+        asked = asyncio.ensure_future(transfer.ask(1, timeout=3600))
+        while not app.log().has_topic("transfers") or not sum(app.log().end_offsets("transfers").values()):
+            await asyncio.sleep(0)
+        asked.cancel()
+        return await asyncio.gather(asked, return_exceptions=True)
+
+    assert isinstance(asyncio.run(give_up())[0], asyncio.CancelledError)

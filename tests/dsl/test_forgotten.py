@@ -50,3 +50,28 @@ def test_a_program_that_fails_says_only_why(tmp_path: Path) -> None:
 def test_a_builder_that_is_imported_is_used_by_others(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(PROGRAM)
     assert run(tmp_path, "import shop\n").stderr == ""
+
+
+APP = """
+import asyncio
+import potok.app as faust
+
+app = faust.App("shop", broker="file:./data")
+
+@app.agent("orders")
+async def count(stream):
+    async for order in stream:
+        yield order * 2
+
+"""
+
+
+def test_an_app_that_does_nothing_is_told(tmp_path: Path) -> None:
+    assert "nothing ran it" in run(tmp_path, APP).stderr
+
+
+def test_a_program_that_only_sends_or_reads_or_tests_an_agent_says_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, APP + "asyncio.run(count.cast(1))\n").stderr == ""
+    assert run(tmp_path, APP + "print(app.log().topics())\n").stderr == ""
+    test = "async def test():\n    async with count.test_context() as agent:\n        await agent.put(1)\n"
+    assert run(tmp_path, f"{APP}{test}asyncio.run(test())\n").stderr == ""

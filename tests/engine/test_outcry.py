@@ -58,7 +58,7 @@ def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
     assert told(caplog) == []
     clock.now += EVERY_S
     outcry.tell_more()
-    assert told(caplog) == [("ERROR", f'step "bank": 363 records more set aside (error); {see}')]
+    assert told(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
     outcry.tell_more()
     assert told(caplog) == []
 
@@ -68,8 +68,8 @@ def test_what_was_not_told_is_told_at_the_end(outcry: Outcry, caplog: pytest.Log
     outcry.tell({ERROR: pile(1)})
     outcry.tell_more(now=True)
     first, rest = (text for _, text in told(caplog))
-    assert "record transfers/0@17, 1 record more, set aside" in first
-    assert "1 record more set aside" in rest
+    assert "record transfers/0@17, 1 more record, set aside" in first
+    assert "1 more record set aside" in rest
 
 
 def test_late_records_are_a_warning_and_windows_have_no_place(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,4 +116,4 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
     ((level, text),) = told(caplog)
     assert level == "ERROR"
     assert text.startswith('agent "transfer": ValueError: overdrawn, at ')
-    assert "(record transfers/0@1, 1 record more, set aside;" in text
+    assert "(record transfers/0@1, 1 more record, set aside;" in text

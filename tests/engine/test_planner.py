@@ -70,6 +70,19 @@ def test_a_run_to_the_end_stops_at_its_target(broker: EmbeddedBroker) -> None:
     assert planner(broker, target=target).next().topics == target
 
 
+def test_a_run_to_the_end_reads_what_came_of_its_records_in_topics_of_its_own(broker: EmbeddedBroker) -> None:
+    broker.create_topic("own", 1)
+    append(broker, 3)
+    target = {"t": {0: 3, 1: 0}, "own": {0: 0}}
+    found = Planner(broker, "q", ["t", "own"], {}, LONG, LONG, target, own=frozenset({"own"}))
+    assert found.next().topics == target
+    committed(broker, offsets=Offsets(target))
+    append(broker, 4)
+    assert found.next() == Offsets(target)
+    broker.append("own", [LogRecord(b"k", b"1", 1)] * 2, 0)
+    assert found.next().topics == {**target, "own": {0: 2}}
+
+
 def test_windows_that_are_over_bring_a_tick(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, stream_times={"t": {0: 100, 1: 60}}, next_ends={"w": 50})

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from potok.app import interrupted as interrupted  # first: it is for who does not wait for all the others
 from potok.app import models, serializers, types, web
 from potok.app.agent import Agent
 from potok.app.app import App
@@ -10,6 +11,7 @@ from potok.app.channel import Channel
 from potok.app.codecs import Codec
 from potok.app.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
 from potok.app.event import Event, current_event
+from potok.app.faust_paths import FaustPath as FaustPath  # with all the modules that are of this kind
 from potok.app.fields import FieldDescriptor
 from potok.app.record import Record, ValidationError
 from potok.app.refused import REFUSED, CannotImport

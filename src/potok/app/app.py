@@ -285,7 +285,12 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         """`app.log()` opens the log of records; `app.log.info(...)` writes to that of the worker."""
         return AppLog(self._open)
 
+    def note_use(self) -> None:
+        """Take note that the program does something with the app, so that nobody misses a worker."""
+        used(self._builder)
+
     def _open(self) -> Broker:
+        self.note_use()
         settings = self.settings()
         return open_broker(settings.broker, settings)
 

@@ -12,7 +12,7 @@ from potok.app.agent import Agent, Begin
 from potok.app.channel import Channel
 from potok.app.fields import FieldDescriptor
 from potok.app.kept_by_agents import beside_tables, put_in_place, source_name, waiting_for
-from potok.app.plans import Plan, crews_of, keep_together, once, plan_of
+from potok.app.plans import Plan, keep_together, once, plan_of
 from potok.app.replies import replies_topic, reply_failure
 from potok.app.tables import Table
 from potok.app.topic import Topic
@@ -51,8 +51,6 @@ class Build:
         self._sources = {node.topic: node for node in nodes if isinstance(node, StreamSource)}
         self._read = {node.topic for node in nodes if isinstance(node, StreamSource | TableSource)}
         self._by_key: list[tuple[Any, SelectKey]] = []
-        self._told: list[tuple[str, Any]] = []
-        """Topics, and as what they are read, by agents that tell what does not fit."""
 
     def topology(self) -> Topology:
         plans = [plan_of(agent) for agent in self._app.agents.values()]
@@ -63,9 +61,10 @@ class Build:
         rest = [table for table in self._app.tables.values() if all(table is not other for other in owned)]
         for plan in plans:
             self._forward(plan)
-        self._beside_each_other(crews_of(together), rest, owned, plans)
+        if together:
+            self._crew(TOGETHER, together, rest, owned, plans, spread=False)
         if spread:
-            self._crew(SPREAD, spread, owned, rest, plans, None)
+            self._crew(SPREAD, spread, owned, rest, plans, spread=True)
         tables = {node.name: node for node in self._nodes if isinstance(node, AgentTable)}
         self._nodes += put_in_place(self._waiting, tables)
         return Topology(self._app.id, tuple(self._nodes))
@@ -91,40 +90,19 @@ class Build:
                 self._add(Sink(sink, plan.agent.at, self._source(topic, name), step.name))
             topic = step
 
-    def _beside_each_other(
-        self, crews: list[list[Plan]], tables: list[Table], spread: list[Table], all_: list[Plan]
-    ) -> None:
-        """Crews that are not spread. Tables that no agent is seen to use are with the first."""
-        used = [once(table for plan in crew for table in plan.tables) for crew in crews]
-        free = [table for table in tables if not any(table is other for mine in used for other in mine)]
-        for home, crew in enumerate(crews):
-            mine = used[home] + (free if home == 0 else [])
-            own = [table for table in tables if any(table is other for other in mine)]
-            name = TOGETHER if home == 0 else f"{TOGETHER}.{crew[0].agent.name}"
-            self._crew(name, crew, own, spread, all_, home)
-
     def _crew(
-        self,
-        name: str,
-        plans: list[Plan],
-        tables: list[Table],
-        others: list[Table],
-        all_: list[Plan],
-        home: int | None,
+        self, name: str, plans: list[Plan], tables: list[Table], others: list[Table], all_: list[Plan], *, spread: bool
     ) -> None:
-        """`home` is the number of the shard of agents that are not spread."""
-        spread = home is None
         sources: list[Node] = []
         parts = tuple(self._agent(plan, sources) for plan in plans)
         key_type = _key_type(plans) if spread else None
-        topics = self._topics(plans, all_, all_topics=not home)
+        topics = self._topics(plans, all_)
         crew = Crew(
             self._app.id,
             parts,
             tuple(_part(table, key_type) for table in tables),
             tuple(TopicPart(topic.name) for topic in topics),
             spread,
-            home or 0,
             tuple(plan.note for plan in plans if plan.note),
             tuple((table.name, _why(spread)) for table in others),
         )
@@ -164,7 +142,7 @@ class Build:
         self._add(Sink(sink, table.at, changes, table.changelog, key_format, "json", cleanup_policy=policy))
 
     def _agent(self, plan: Plan, sources: list[Node]) -> AgentPart:
-        agent, inputs, silent = plan.agent, list[tuple[int, Any]](), set[int]()
+        agent, inputs = plan.agent, list[tuple[int, Any]]()
         begin = Begin(self._app.id, agent.fun, agent.sinks)
         if isinstance(agent.topic, Channel):
             taken = agent.topic.name
@@ -178,17 +156,13 @@ class Build:
                 node = self._keyed(node, plan, name)
             if node not in sources:
                 sources.append(node)
-            inputs.append((sources.index(node), revive := topic.revive()))
-            if (name, revive) in self._told:
-                silent.add(sources.index(node))
-            self._told.append((name, revive))
+            inputs.append((sources.index(node), topic.revive()))
         return AgentPart(
             agent.name,
             begin,
             tuple(inputs),
             agent.on_error,
             agent.timeout_s,
-            silent=frozenset(silent),
             concurrency=agent.concurrency,
             on_failed=partial(reply_failure, self._app.id) if agent.yields else None,
         )
@@ -205,11 +179,11 @@ class Build:
         self._add(node)
         return node
 
-    def _topics(self, plans: list[Plan], all_: list[Plan], *, all_topics: bool) -> list[Topic]:
-        """Where a crew may send: what its agents are seen to use, and perhaps all topics that nobody takes."""
+    def _topics(self, plans: list[Plan], all_: list[Plan]) -> list[Topic]:
+        """Where a crew may send: what its agents are seen to use, and all topics that nobody takes."""
         taken = set[str]().union(*(plan.taken for plan in all_))
         seen = [topic for plan in plans for topic in plan.topics]
-        free = [topic for topic in self._app.topics if all_topics and topic.name not in taken | self._read]
+        free = [topic for topic in self._app.topics if topic.name not in taken | self._read]
         if any(plan.agent.yields for plan in plans):
             free.append(Topic(self._app, (replies_topic(self._app.id),)))
         sends = [topic for topic in (*seen, *free) if topic.name not in taken or _sends(topic, plans)]

@@ -13,6 +13,7 @@ from typing import Any
 import potok.app as faust
 from potok.app.commands import command_names
 from potok.app.event import Message
+from potok.app.faust_paths import PATHS
 from potok.app.options import APP, USED
 from potok.app.refused import REFUSED, CannotImport
 from potok.app.signals import Signal
@@ -27,6 +28,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+_MODULES = tuple(path for path, names in PATHS.items() if names)
+
 NAMES: dict[str, tuple[str, ...]] = {
     "faust": _names(
         """Agent App Channel ChannelT Codec Event EventT GSSAPICredentials GlobalTable HoppingWindow ModelOptions
@@ -34,18 +37,20 @@ NAMES: dict[str, tuple[str, ...]] = {
         SetTable Settings SlidingWindow Stream StreamT Table Topic TopicT TumblingWindow Window Worker
         cli current_event livecheck models sensors serializers types uuid web"""
     ),
-    "types": _names("AgentT AppT ChannelT CodecT EventT FieldDescriptorT Message ModelT SchemaT ServiceT StreamT TP"),
+    "types": _names(
+        "AgentT AppT ChannelT CodecT EventT FieldDescriptorT Message ModelT RecordMetadata SchemaT ServiceT StreamT TP"
+    ),
     "App": _names(
         """BootStrategy FlowControlQueue GlobalTable LiveCheck SCAN_CATEGORIES SetGlobalTable SetTable Settings Table
         Worker actor agent assignor cache channel client_only command commit conf config_from_object configured consumer
         consumer_generation_id create_event crontab discover finalize finalized flow_control http_client in_recovery
-        in_transaction is_leader main maybe_start_client maybe_start_producer monitor on_after_configured
+        in_transaction is_leader log logger main maybe_start_client maybe_start_producer monitor on_after_configured
         on_before_configured on_before_shutdown on_configured on_init_extra_service on_partitions_assigned
         on_partitions_revoked on_produce_message on_rebalance_complete on_rebalance_end on_rebalance_return
         on_rebalance_start on_started on_started_init_extra_services on_started_init_extra_tasks
         on_started_init_web_server on_webserver_init on_worker_init page producer producer_only producer_transport
-        rebalancing rebalancing_count router sensors send serializers service start_client stream table_route tables
-        task timer topic topic_route topics trace traced tracer transport unassigned web web_server
+        rebalancing rebalancing_count router sensors send serializers service should_stop start_client stream
+        table_route tables task timer topic topic_route topics trace traced tracer transport unassigned web web_server
         web_server_driver_version web_server_url worker_init worker_init_post_autodiscover"""
     ),
     "Signal": _names("connect disconnect send"),
@@ -115,6 +120,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "web": _names("Blueprint Request Response View Web gives_model takes_model"),
     "View": _names("bytes error html json notfound path_for redirect text url_for"),
     "cli": _names("AppCommand Command argument call_command option"),
+    "modules": _MODULES,
     "commands": _names("agents clean-versions completion livecheck model models reset send tables worker"),
 }
 """By what has them."""
@@ -152,8 +158,13 @@ DIFFERS: dict[str, str] = {
     "Stream.take_events": "a list ends with the batch at the latest",
     "Stream.take_with_timestamp": "a list ends with the batch at the latest",
     "Stream.through": "seen when the program is built, so it stands before the loop",
-    "Topic.send": "`partition=` is refused: it follows from the key",
+    "Topic.send": "gives topic, partition and offset; those of a send by an agent are not known before its batch "
+    "commits; `partition=` is refused: it follows from the key",
     "Topic.send_soon": "`partition=` is refused: it follows from the key",
+    "App.flow_control": "`resume` is accepted, `suspend` is refused",
+    "App.log": "called, it opens the log of records",
+    "types.RecordMetadata": "what a send gives",
+    "modules.exceptions": "names of Faust for the errors of Potok",
     "Topic.stream": "the topic itself, for `stream & topic.stream()`",
     "Table.on_window_close": "called with `((key, (start, end)), value)`, when the life of a window is over",
     "Table.is_global": "always true",
@@ -170,8 +181,8 @@ DIFFERS: dict[str, str] = {
     "serializers.codecs.get_codec": "`json`, `raw`, `binary`, and what is registered; `a|b` chains",
     "View.error": "more keywords become fields of the answer",
     "cli.Command": "as `AppCommand`",
-    "commands.send": "to a topic, or to an `@agent`",
-    "commands.worker": "`-l`, `--web-port`, `--web-bind`, `--without-web`, and `--until-end`",
+    "commands.send": "to a topic, or to an `@agent`; prints where the record went",
+    "commands.worker": "`-l`, `--web-port`, `--web-bind`, `--without-web`, `--broker`, and `--until-end`",
     "commands.reset": "forgets where the app stands, and its tables; its topics stay",
 }
 
@@ -219,6 +230,7 @@ def holders() -> dict[str, Any]:
         "web": faust.web,
         "View": faust.View,
         "cli": faust.cli,
+        "modules": _MODULES,
         "commands": command_names(app),
     }
     found["AgentTestWrapper"] = AgentTest(found["Agent"])
@@ -279,6 +291,8 @@ def table() -> str:
 
 def _shown(name: str) -> str:
     group, _, member = name.rpartition(".")
+    if name.startswith("modules."):
+        return f"faust.{name.removeprefix('modules.')}"
     if group == "App":
         return f"app.{member}"
     return f"faust {member}" if group == "commands" else name.replace("__and__", "&")

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import orjson
-
-from potok.app.agent import Agent
-from potok.app.channel import OnlyAgentsPut
 from potok.app.cli import carry_out, commands_of
 from potok.app.record import Record
 from potok.app.running import started
+from potok.app.send_command import add_options, send
 from potok.app.services import Services
-from potok.app.topic import Topic
 from potok.engine.logs import LEVELS, write_logs
-from potok.errors import PotokError, QueryError
+from potok.errors import PotokError
 from potok.topology.describe import describe
 
 if TYPE_CHECKING:
@@ -31,17 +26,11 @@ if TYPE_CHECKING:
 HOSTED = "potok.cli.hosting:hosted"
 """What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
 
+INTERRUPTED = 130
+"""What a shell says of a program that was ended by Ctrl-C."""
+
 SHORT = 80
 """So much is told of a command in the list of all."""
-
-_logger = logging.getLogger("potok.app")
-
-
-class NoSuchThing(QueryError):
-    """A topic or an agent that the app does not have."""
-
-    def __init__(self, what: str, name: str, known: Sequence[str]) -> None:
-        super().__init__(f'the app has no {what} "{name}"', hint=f"it has: {', '.join(known) or 'none'}")
 
 
 def main(app: App, arguments: Sequence[str] | None = None) -> None:
@@ -49,11 +38,25 @@ def main(app: App, arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         if not _own(app, given):
-            parsed = _parser(app).parse_args(given)
+            parsed = _parsed(app, given)
+            app.choose(broker=getattr(parsed, "broker", None))
             parsed.command(app, parsed)
     except PotokError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
+    parser = _parser(app)
+    parsed, left = parser.parse_known_args(given)
+    if len(left) == 1 and not left[0].startswith("-") and getattr(parsed, "value", "") is None:
+        # What may be left out, such as the value of a record, is not looked for behind options.
+        parsed.value = left.pop()
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return parsed
 
 
 def _parser(app: App) -> argparse.ArgumentParser:
@@ -64,6 +67,7 @@ def _parser(app: App) -> argparse.ArgumentParser:
     def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text, description=text)
         made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        made.add_argument("--broker", metavar="URL", help="another log than the program says: file:./data, kafka://...")
         made.set_defaults(command=work)
         return made
 
@@ -71,11 +75,7 @@ def _parser(app: App) -> argparse.ArgumentParser:
     worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
     worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
     _web_options(worker)
-    send = command("send", _send, "Send a record to a topic, or to an @agent.")
-    send.add_argument("entity", metavar="TOPIC|@AGENT")
-    send.add_argument("value", nargs="?", help="JSON, or text")
-    send.add_argument("-k", "--key", help="the key, as text")
-    send.add_argument("--repeat", type=int, default=1)
+    add_options(command("send", send, "Send a record to a topic, or to an @agent; prints where it went."))
     command("agents", _agents, "List the agents.")
     command("tables", _tables, "List the tables.")
     command("models", _models, "List the record classes.")
@@ -105,18 +105,28 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
     from potok.engine.run import wait_for
 
     write_logs(parsed.loglevel)
-    _logger.info('app "%s" begins on %s; Spark takes some seconds to start', app.id, app.settings().broker)
+    waits = "; Spark takes some seconds to start" if app.agents or app.steps() else ""
+    _say(f'app "{app.id}" begins on {app.settings().broker}{waits}')
     with _served(app, parsed):
         query = started(app, until_end=parsed.until_end)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
-            _logger.info('app "%s" runs (%s); Ctrl-C stops it', app.id, _told(app))
+            _say(f'app "{app.id}" runs{_told(app)}; Ctrl-C stops it')
             wait_for(query)
+    _say(f'app "{app.id}" has {"come to the end" if parsed.until_end else "stopped"}')
+
+
+def _say(text: str) -> None:
+    """What everybody wants to know, whatever the level of the log."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _told(app: App) -> str:
     """How many there are of what runs."""
-    counts = {"agent": len(app.agents), "table": len(app.tables), "timer": len(app.timed)}
-    return ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
+    timers = sum(timed.wait_s is not None for timed in app.timed)
+    tasks = len(app.timed) - timers
+    counts = {"agent": len(app.agents), "table": len(app.tables), "timer": timers, "task": tasks}
+    told = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
+    return f" ({told})" if told else ""
 
 
 @contextmanager
@@ -128,53 +138,25 @@ def _served(app: App, parsed: argparse.Namespace) -> Iterator[None]:
     web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
     with hosted(app, **web) as server:
         if server is not None:
-            print(f"pages of {app.id}: {server.url}", file=sys.stderr, flush=True)
+            _say(f"pages of {app.id}: {server.url}")
         yield
-
-
-def _send(app: App, parsed: argparse.Namespace) -> None:
-    topic = _topic(app, parsed.entity)
-    value: Any = parsed.value
-    if value is not None and topic.serializer == "json":
-        try:
-            value = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            value = parsed.value
-    if isinstance(topic.value_type, type) and issubclass(topic.value_type, Record):
-        value = topic.value_type.from_data(value)
-    for _ in range(parsed.repeat):
-        topic.send_soon(key=parsed.key, value=value)
-
-
-def _topic(app: App, entity: str) -> Topic:
-    if entity.startswith("@"):
-        if entity[1:] not in app.agents:
-            raise NoSuchThing("agent", entity[1:], sorted(app.agents))
-        found = app.agents[entity[1:]].topic
-        if not isinstance(found, Topic):
-            raise OnlyAgentsPut(found.name)
-        return found
-    for topic in app.topics:
-        if entity in topic.names:
-            return topic
-    raise NoSuchThing("topic", entity, sorted({topic.name for topic in app.topics}))
 
 
 def _agents(app: App, parsed: argparse.Namespace) -> None:
     rows = [
-        {"name": f"@{agent.name}", "topic": ", ".join(agent.topic.names), "help": _doc(agent)}
+        {"name": f"@{agent.name}", "topic": ", ".join(agent.topic.names), "help": agent.help}
         for agent in app.agents.values()
     ]
     _show(rows, as_json=parsed.json)
 
 
-def _doc(agent: Agent) -> str:
-    return (agent.fun.__doc__ or "").strip().partition("\n")[0]
-
-
 def _tables(app: App, parsed: argparse.Namespace) -> None:
     rows = [
-        {"name": table.name, "windows": "" if table.windowed is None else str(table.windowed.window)}
+        {
+            "name": table.name,
+            "windows": "" if table.windowed is None else str(table.windowed.window),
+            "help": table.help,
+        }
         for table in app.tables.values()
     ]
     _show(rows, as_json=parsed.json)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from potok.app.credentials import options_of
 from potok.app.options import APP, left_out
-from potok.app.refused import refuse
+from potok.app.refused import Refused, refuse
 
 
 class Conf:
@@ -35,6 +35,22 @@ class Conf:
         else:
             left_out(f'app "{self._app.id}"', {name: value}, APP)
             self._app.options[name] = value
+
+
+class FlowControl:
+    """What `app.flow_control` is. Records flow batch by batch, as fast as they are dealt with."""
+
+    def is_active(self) -> bool:
+        return True
+
+    def resume(self) -> None:
+        """For those who call it; nothing was held back."""
+
+    def suspend(self) -> None:
+        raise Refused("App.flow_control.suspend", "stop the worker: it goes on where it stopped")
+
+    def clear(self) -> None:
+        """For those who call it; nothing is queued."""
 
 
 class WithConf:
@@ -78,6 +94,7 @@ class WithConf:
         """For those who call it; an app is complete when it is built."""
 
     finalized = configured = True
+    flow_control = FlowControl()
     in_recovery = rebalancing = unassigned = False
 
     def is_leader(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from potok.errors import TopologyError
+from potok.errors import Location, TopologyError
 
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 _YEAR = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -23,7 +23,9 @@ class NotCron(TopologyError):
 
     def __init__(self, text: str) -> None:
         super().__init__(
-            f'"{text}" is not a time for cron', hint='write minute hour day month weekday: "*/5 * * * *", "0 9 * * mon"'
+            f'"{text}" is not a time for cron',
+            hint='write minute hour day month weekday: "*/5 * * * *", "0 9 * * mon"',
+            at=Location.of_caller(),
         )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from potok.app.agent import Agent
-from potok.app.certain import reach_of
 from potok.app.channel import Channel
 from potok.app.discover import used_objects
 from potok.app.tables import Table
@@ -29,8 +28,6 @@ class Plan:
     beside: list[Topic] = field(default_factory=list)
     """Those that it takes with its own."""
     note: str = ""
-    ties: list[Any] | None = None
-    """What else it may share with others, such as a list in a variable of the module; None if nobody can tell."""
 
     @property
     def spread(self) -> bool:
@@ -56,12 +53,11 @@ class Plan:
 
 
 def plan_of(agent: Agent) -> Plan:
-    found, ties = _used(agent)
+    found = _used(agent)
     tables = [item.table if isinstance(item, WindowedTable) else item for item in (*agent.tables, *found)]
     topics = [*agent.sinks, *agent.sends, *found]
     channels = [item for item in (agent.topic, *agent.sinks, *found) if isinstance(item, Channel)]
     plan = Plan(agent, agent.key, once(item for item in tables if isinstance(item, Table)), once(channels), [])
-    plan.ties = ties
     named = [item for item in topics if isinstance(item, Topic | Agent | str)]
     if isinstance(agent.topic, Topic):
         plan.beside = list(agent.topic.beside)
@@ -78,25 +74,20 @@ def plan_of(agent: Agent) -> Plan:
     return plan
 
 
-def _used(agent: Agent) -> tuple[list[Any], list[Any] | None]:
+def _used(agent: Agent) -> list[Any]:
     """What an agent uses: by its own code, by that of its sinks and of who is told of its errors, and by what is
-    called when windows of the tables among that close. And what else ties it to others, if that can be told."""
+    called when windows of the tables among that close."""
     own = [sink for sink in agent.sinks if not isinstance(sink, KINDS)]
     ahead: list[Any] = [agent.fun, *own, agent.on_error, *agent.tables]
     found: list[Any] = []
-    ties: list[Any] | None = []
     while ahead:
-        function = ahead.pop(0)
-        reach = reach_of(function, KINDS, type(agent.app))
-        ties = None if ties is None or reach is None else [*ties, *reach.ties]
-        named = used_objects(function, KINDS, type(agent.app)) if reach is None else reach.named
-        for item in named:
+        for item in used_objects(ahead.pop(0), KINDS, type(agent.app)):
             if all(item is not other for other in found):
                 found.append(item)
                 table = item.table if isinstance(item, WindowedTable) else item
                 if isinstance(table, Table) and table.on_window_close is not None:
                     ahead.append(table.on_window_close)
-    return found, ties
+    return found
 
 
 def _topic(agent: Agent, given: Any) -> Any:
@@ -126,33 +117,6 @@ def keep_together(plans: list[Plan]) -> None:
 
 def _kind(item: Table | Channel) -> str:
     return "table" if isinstance(item, Table) else "channel"
-
-
-def crews_of(plans: list[Plan]) -> list[list[Plan]]:
-    """Agents that share something, or send to the same topic, run in one task; those that share nothing beside each
-    other. If one of them may reach anything, they all run together."""
-    unknown = [plan for plan in plans if plan.ties is None]
-    if unknown:
-        for plan in unknown if len(plans) > 1 else ():
-            plan.note = plan.note or f"the code of {plan.agent.name} does not tell all that it uses: all run together"
-        return [plans]
-    crews: list[list[Plan]] = []
-    for plan in plans:
-        mine = _held(plan)
-        tied = [crew for crew in crews if any(mine & _held(other) for other in crew)]
-        joined = [other for crew in tied for other in crew]
-        crews = [crew for crew in crews if crew not in tied]
-        crews.append([*joined, plan])
-    order = {id(plan): number for number, plan in enumerate(plans)}
-    crews = [sorted(crew, key=lambda plan: order[id(plan)]) for crew in crews]
-    for crew in crews if len(crews) > 1 else ():
-        crew[0].note = crew[0].note or "beside agents with which nothing is shared"
-    return sorted(crews, key=lambda crew: order[id(crew[0])])
-
-
-def _held(plan: Plan) -> set[int | str]:
-    """What ties an agent to others: the names of topics it sends to, and the identities of all else."""
-    return {*map(id, (*plan.shared, *(plan.ties or ()))), *(topic.name for topic in plan.topics)}
 
 
 def once(items: Any) -> list[Any]:

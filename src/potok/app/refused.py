@@ -60,7 +60,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "commit": _BATCH,
         "consumer": "agents take records; others read with potok.Consumer",
         "consumer_generation_id": _PARTITIONS,
-        "flow_control": "nothing is queued: Spark plans each batch",
         "http_client": "make a client inside the agent, or in a function that it calls",
         "in_transaction": _BATCH,
         "monitor": _METRICS,

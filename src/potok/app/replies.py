@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,6 +26,9 @@ ASKED = "potok.ask"
 
 FAILED = "potok.failed"
 """The header of an answer that is none: the agent that has failed."""
+
+LOOK_S = 0.5
+"""How long one look for an answer takes; a worker that stops waits for no more than that."""
 
 
 class NoReply(QueryError):
@@ -95,7 +98,7 @@ async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout:
     log.create_topic(replies_topic(app.id), 1, exist_ok=True)
     with Consumer(log, replies_topic(app.id)) as consumer:
         await topic.send(key=key_bytes(key), value=value, headers={ASKED: number})
-        found = await asyncio.to_thread(_answer, consumer, agent, number, time.monotonic() + timeout)
+        found = await _answer(consumer, agent, number, time.monotonic() + timeout)
     if found is None:
         raise NoReply(agent, timeout, app.id)
     data = orjson.loads(found.value if found.value is not None else b"null")
@@ -104,13 +107,23 @@ async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout:
     return thawed(data)
 
 
-def _answer(consumer: Consumer, agent: str, number: bytes, until: float) -> LogRecord | None:
+async def _answer(consumer: Consumer, agent: str, number: bytes, until: float) -> LogRecord | None:
     """What came first; that another agent, which takes the same records, has failed is no answer of this one."""
     while (left := until - time.monotonic()) > 0:
-        for record in consumer.poll(timeout=min(left, 1.0)):
+        for record in await _polled(consumer, min(left, LOOK_S)):
             if record.key == number and _failed_by(record) in (b"", agent.encode()):
                 return record
     return None
+
+
+async def _polled(consumer: Consumer, seconds: float) -> Sequence[LogRecord]:
+    """What has come. Who is cancelled waits for the thread that looks: the consumer is closed behind it."""
+    look = asyncio.ensure_future(asyncio.to_thread(consumer.poll, timeout=seconds))
+    try:
+        return await asyncio.shield(look)
+    except asyncio.CancelledError:
+        await asyncio.wait([look])
+        raise
 
 
 def _failed_by(answer: LogRecord) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from potok.app.unseen import unseen_changes
 from potok.errors import TopologyError
 
 if TYPE_CHECKING:
@@ -60,8 +61,16 @@ def started(app: App, *, until_end: bool) -> Any:
     from potok.engine.lock import QueryAlreadyRuns
     from potok.engine.run import start
 
+    warn_of_unseen(app)
     given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
     try:
         return start(app, until_end=until_end, begin=app.begin, **given)
     except QueryAlreadyRuns as error:
         raise QueryAlreadyRuns(error.query, error.holder, OTHER_NAME) from error
+
+
+def warn_of_unseen(app: App) -> None:
+    """Say which variables agents change in vain."""
+    for agent in app.agents.values():
+        for text in unseen_changes(agent):
+            app.logger.warning("%s", text)

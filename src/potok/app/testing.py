@@ -104,6 +104,7 @@ class AgentTest:
         from potok.app.agent import Begin  # agents make tests, and tests run agents
 
         agent, running = self.agent, agents_running.current
+        agent.app.note_use()
         self._before = running
         self._running = running if isinstance(running, TestRunning) else TestRunning(agent.app)
         self._running.users += 1

@@ -143,7 +143,7 @@ class Topic:
         running = agents_running.current
         if running is None:
             return send_outside(self.app, self.name, key_bytes(key), data, at, told)
-        running.send(self.name, key_bytes(key), data, at, told)
+        running.send(self.names[0], key_bytes(key), data, at, told)
         return self._sent
 
     def _send_otherwise(self, key: Any, value: Any, record: dict[str, Any], options: dict[str, Any]) -> Awaitable[Sent]:

@@ -9,6 +9,7 @@ from potok.app.event import Event as EventT
 from potok.app.fields import FieldDescriptor as FieldDescriptorT
 from potok.app.record import Record as ModelT
 from potok.app.schema import Schema as SchemaT
+from potok.app.sending import Sent as RecordMetadata
 from potok.app.service import Service as ServiceT
 from potok.app.stream import Stream as StreamT
 from potok.app.tables import Table as TableT
@@ -24,6 +25,7 @@ __all__ = [
     "FieldDescriptorT",
     "Message",
     "ModelT",
+    "RecordMetadata",
     "SchemaT",
     "ServiceT",
     "StreamT",

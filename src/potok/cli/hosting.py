@@ -64,8 +64,10 @@ class Beside:
     def start(self, query: Query, *, until_end: bool) -> Query:
         """Begin with what needs the query to run."""
         if self.app is not None:
+            from potok.app.running import warn_of_unseen
             from potok.app.services import Services
 
+            warn_of_unseen(self.app)
             self._stack.enter_context(self.app.statements.at_work(until_end=until_end))
             self._stack.enter_context(Services(self.app, self.app.timed))
         return query

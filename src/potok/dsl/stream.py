@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
@@ -39,6 +39,17 @@ from potok.topology.nodes import (
 )
 
 
+class NotIterated(TopologyError):
+    """A stream of the DSL in a loop, as if it were that of an agent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a stream of the DSL has steps, and no loop takes its records",
+            hint="async for belongs in an agent: @app.agent(topic); in a program of its own, use potok.Consumer",
+            at=calling_location(),
+        )
+
+
 class Stream(Processing, Joining, Outlets):
     """Records, one after the other, each independent of the others."""
 
@@ -47,6 +58,9 @@ class Stream(Processing, Joining, Outlets):
     def _add(self, node: Node) -> Stream:
         self._graph.add(node)
         return Stream(self._graph, node)
+
+    def __aiter__(self) -> NoReturn:
+        raise NotIterated
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "") -> Stream:
         """Keep the records whose value satisfies `predicate`.

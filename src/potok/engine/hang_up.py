@@ -18,6 +18,7 @@ HANG_UPS = (BrokenPipeError, ConnectionResetError)
 DAEMON = "pyspark.daemon"
 PY4J = ("", "py4j.clientserver", "py4j.java_gateway")
 """Where Py4J logs; some of it at the root."""
+LOOP = "potok.engine.batch_loop"
 
 
 def hush() -> None:
@@ -36,21 +37,27 @@ def hush_daemon(daemon: ModuleType) -> None:
 def hush_driver() -> None:
     """Make this process, which talks to the JVM, silent about its end: whoever asks it for something hears of it.
 
-    It listens to the JVM for accumulators too, in a thread that nobody else hears.
+    It listens to the JVM for accumulators too, in a thread that nobody else hears. Nor does Py4J tell what ended a
+    loop over batches: whoever waits for the loop does.
     """
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _handle_error  # type: ignore[method-assign, assignment]
     for name in PY4J:
-        logging.getLogger(name).addFilter(_is_no_hang_up)
+        logging.getLogger(name).addFilter(_is_news)
 
 
-def _is_no_hang_up(record: logging.LogRecord) -> bool:
+def _is_news(record: logging.LogRecord) -> bool:
     """Py4J logs what it raises; of a lost connection it makes an error of its own."""
     error = record.exc_info[1] if record.exc_info else None
     lost = isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError"
-    return not lost or "py4j" not in Path(record.pathname).parts
+    heard = lost or (error is not None and _came_through(error, LOOP))
+    return not heard or "py4j" not in Path(record.pathname).parts
+
+
+def _came_through(error: BaseException, module: str) -> bool:
+    return any(frame.f_globals.get("__name__") == module for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _handle_error(server: BaseServer, request: Any, client: Any) -> None:

@@ -49,16 +49,14 @@ class Outcry:
         more, self._more = self._more, Counter()
         self._told_at = self._clock()
         for (step, reason), count in more.items():
-            log.log(
-                _level(reason), "%s: %s more set aside (%s); %s", self._who(step), _records(count), reason, self._see
-            )
+            log.log(_level(reason), "%s: %s set aside (%s); %s", self._who(step), _more(count), reason, self._see)
 
     def _who(self, step: str) -> str:
         return f'{"agent" if step in self._agents else "step"} "{step}"'
 
     def _first(self, pile: Pile) -> str:
         place = [f"record {pile.topic}/{pile.partition}@{pile.offset}"] if pile.topic else []
-        more = [f"{_records(pile.count - 1)} more"] if pile.count > 1 else []
+        more = [_more(pile.count - 1)] if pile.count > 1 else []
         told = ", ".join([*place, *more, "set aside"])
         return f"{pile.error} ({told}; {self._see})"
 
@@ -67,5 +65,5 @@ def _level(reason: str) -> int:
     return logging.WARNING if reason == Reason.LATE.value else logging.ERROR
 
 
-def _records(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"
+def _more(count: int) -> str:
+    return f"{count:,} more record{'' if count == 1 else 's'}"

@@ -23,7 +23,8 @@ class Planner:
     that never had a record do not hold the clock back, and of what waits for a processing time, only what was due when
     the run began comes to pass: something that comes again and again would keep it from its end. `ahead_ms` is how
     far processing time is ahead of the clock of this machine: for tests. `leader` is a query that this one must not
-    pass.
+    pass. Of the topics that are its `own`, since it writes them, all is read, whatever the target: what has come of
+    the records that were there belongs to them.
     """
 
     broker: Broker
@@ -35,13 +36,14 @@ class Planner:
     target: Ends | None = None
     ahead_ms: int = 0
     leader: str = ""
+    own: frozenset[str] = frozenset()
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
     _began_ms: int = field(default_factory=lambda: _now_ms())
 
     def next(self, limit: int | None = None) -> Offsets:
         """The offsets of the next batch; those of the last one if there is nothing to do."""
         entry = read_entry(self.broker, self.query) or Entry()
-        ends = self.target or self._ends()
+        ends = self._ends() if self.target is None else {**self.target, **self._own_ends()}
         shrunk = _shrunk(entry.offsets.topics, ends)
         if shrunk:
             check_topics(self.broker, self.query, shrunk, entry)
@@ -56,6 +58,9 @@ class Planner:
         if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):
             return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms() + self.ahead_ms)
         return entry.offsets
+
+    def _own_ends(self) -> Ends:
+        return self.broker.end_offsets_of(sorted(self.own)) if self.own else {}
 
     def _ends(self) -> Ends:
         ends = self.broker.end_offsets_of(self.topics)

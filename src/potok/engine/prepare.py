@@ -21,7 +21,6 @@ from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryLock
 from potok.engine.plan import Plan, make_plan
 from potok.engine.progress import Pulse, Totals
-from potok.engine.rewrite import rewrite
 from potok.errors import TopologyError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
@@ -30,7 +29,7 @@ from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
 from potok.state.place import Place
 from potok.state.store import StateMissing
-from potok.topology.compare import ROWS, Change, StateDoesNotFit, compare, functions_of, shape_of
+from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
@@ -80,7 +79,6 @@ def prepare(
 ) -> Prepared:
     """Take the lock and the next epoch of a query; a new one begins at `begin`, or with the first records there are."""
     topology = topology_of(program)
-    move_rows(topology, broker)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
     try:
@@ -107,23 +105,6 @@ def prepare(
         lock.release()
         raise
     return Prepared(plan, broker, ledger, directory, lock, pulse, changes, state)
-
-
-def move_rows(topology: Topology, broker: Broker) -> None:
-    """Bring the rows of tables to the shards where this version of the query looks for them."""
-    changes = changes_of(topology, broker)
-    if not any(change.part == ROWS for change in changes) or not all(change.fits for change in changes):
-        return
-    lock = QueryLock(query_directory(broker, topology.name), topology.name)
-    try:
-        ledger, inferred = Ledger(broker, topology.name), infer(topology)
-        marks = {
-            mark_of(topology.name, "shape"): json.dumps(shape_of(topology, inferred)).encode(),
-            mark_of(topology.name, "tables"): layouts_of(topology, inferred),
-        }
-        rewrite(topology, broker, ledger, ledger.entry.shards, marks, leave_unplaced=True)
-    finally:
-        lock.release()
 
 
 def make_topics(topology: Topology, broker: Broker) -> None:

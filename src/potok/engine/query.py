@@ -44,8 +44,10 @@ class Query:
         *,
         target: Ends | None = None,
         leader: str = "",
+        own: frozenset[str] = frozenset(),
     ) -> None:
-        """`target` makes it stop there; `leader` is a query that it must not pass."""
+        """`target` makes it stop there; of the topics that are its `own`, it reads all that it has written until then.
+        `leader` is a query that it must not pass."""
         self._prepared, self._spark, self._settings = prepared, spark, settings
         self.name = prepared.plan.topology.name
         broker, topology = prepared.broker, prepared.plan.topology
@@ -55,7 +57,7 @@ class Query:
         self._planner = Planner(
             broker, self.name, topology.source_topics, steps, settings.idle_after_ms, settings.max_batch_records, target
         )
-        self._planner.leader = leader
+        self._planner.leader, self._planner.own = leader, own
         parallelism = spark.sparkContext.defaultParallelism
         self._runner = BatchRunner(
             spark.sparkContext,

@@ -30,7 +30,8 @@ def start(
     Args:
         program: A `StreamsBuilder`, or the topology it built.
         broker: Where the log lives: `file:./data` unless a setting says otherwise.
-        until_end: Stop when all records that are there now have been processed.
+        until_end: Stop when all records that are there now have been processed, and all that came of them in topics
+            that the topology writes and reads again.
         begin: Where a query begins that never ran.
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
@@ -39,8 +40,9 @@ def start(
     topology = topology_of(program)
     prepared = prepare(topology, log, chosen, begin=places_of(log, topology, begin))
     try:
-        target = log.end_offsets_of(prepared.plan.topology.source_topics) if until_end else None
-        return Query(prepared, spark_session(chosen), chosen, target=target).start()
+        read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
+        target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)
+        return Query(prepared, spark_session(chosen), chosen, target=target, own=own).start()
     except BaseException:
         prepared.release()
         raise

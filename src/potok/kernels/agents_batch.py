@@ -165,8 +165,7 @@ class Batch:
             running.timestamp, running.stream_time = at, stream_time
             for agent, item in zip(agents, items):  # noqa: B905 - speed; each agent has its values
                 if type(item) is Unfit:
-                    if run.port not in agent.part.silent:
-                        self.unfit[number] = item.why
+                    self.unfit[number] = item.why
                     continue
                 running.value, running.agent = item, agent.name
                 if direct and agent.send is not None:

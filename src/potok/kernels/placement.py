@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from potok.kernels.expiry import horizon_of, index_of, windows_of
 from potok.kernels.open_windows import open_table, timers_of
-from potok.kernels.spread import ByKey, Everywhere, Homes, InRuns, Lists, OnOne, Packed, Placement
+from potok.kernels.spread import ByKey, Everywhere, Homes, InRuns, Lists, OnFirst, Packed, Placement
 from potok.kernels.table_lookup import own_rows
 from potok.kernels.versions import versions_of
 from potok.records.keys import decode_keys, encode_keys
@@ -141,8 +141,8 @@ def _process(node: Process, inferred: Inferred) -> Placements:  # noqa: ARG001
 @own_tables.register
 def _agent_table(node: AgentTable, inferred: Inferred) -> Placements:  # noqa: ARG001
     names = [node.name] if node.window is None else [node.name, f"{node.name}/by_end"]
-    if node.home is not None:
-        return dict.fromkeys(names, OnOne(node.home))
+    if node.one_shard:
+        return dict.fromkeys(names, OnFirst())
     inner = _without_window(node.window)
     homes = (inner, lambda keys: inner(_after_time(keys)))
     return {name: ByKey(home) for name, home in zip(names, homes, strict=False)}

@@ -131,18 +131,18 @@ class ExchangeDynamic(Exchange):
 
 
 class ShipTogether(Operator):
-    """Sends all records, whatever their keys, to one shard."""
+    """Sends all records, whatever their keys, to the first shard."""
 
     counted = False
 
-    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, shard: int, step: str) -> None:
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, step: str) -> None:
         super().__init__(name, task)
-        self._outbox, self._level, self._shard, self.step = outbox, level, shard, step
+        self._outbox, self._level, self.step = outbox, level, step
 
     def process(self, chunk: Chunk) -> None:
         nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
-        for _, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
-            self._outbox.send(self._level, self._shard, self.name, payload)
+        for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
+            self._outbox.send(self._level, shard, self.name, payload)
 
 
 def _part(chunk: Chunk, rows: Rows) -> bytes:

@@ -117,15 +117,13 @@ class ByKey:
 
 
 @dataclass(frozen=True, slots=True)
-class OnOne:
-    """All cells stay together, on the shard of a number."""
-
-    home: int
+class OnFirst:
+    """All cells stay together, on the first shard."""
 
     def spread(self, table: str, sources: Sequence[Source], targets: Sequence[Target]) -> None:
         for source in sources:
             for page in source.pages(table):
-                targets[self.home % len(targets)].copy(table, [cell.row for cell in page])
+                targets[0].copy(table, [cell.row for cell in page])
 
 
 @dataclass(frozen=True, slots=True)

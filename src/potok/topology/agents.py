@@ -66,8 +66,6 @@ class AgentPart:
     timeout_s: float | None = 30.0
     channel: str = ""
     """In place of inputs, the channel whose values it takes."""
-    silent: frozenset[int] = frozenset()
-    """Inputs of which another crew tells what does not fit, so that each such record is one dead letter."""
     concurrency: int = 1
     """How many records it may have at once, each of another key."""
     on_failed: Callable[[str, str], None] | None = None
@@ -85,8 +83,6 @@ class Crew:
     tables: tuple[TablePart, ...]
     topics: tuple[TopicPart, ...]
     spread: bool = False
-    home: int = 0
-    """If it is not spread: crews of another number run on another shard, where there are several."""
     notes: tuple[str, ...] = ()
     elsewhere: tuple[tuple[str, str], ...] = field(default=())
     """Tables of the app that another crew has, with what to say to who asks for them here."""

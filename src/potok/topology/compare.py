@@ -15,7 +15,6 @@ from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.infer_joins import join_layout
 from potok.topology.nodes import (
-    AgentTable,
     Aggregate,
     Deliver,
     ForeignKey,
@@ -31,11 +30,6 @@ from potok.topology.nodes import (
     TableLookup,
     ToTable,
 )
-
-ROWS = "rows"
-"""The part of a layout that says on which shards the rows of a table are."""
-
-ON_ONE_SHARD = " on one shard"
 
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
@@ -118,8 +112,6 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         layout["cells"] = getattr(node, "cells", "objects") + (" by event time" if by_time else "")
         layout["value"] = _type(step.value)
         layout["window"] = step.window.layout if step.window else "none"
-    if isinstance(node, AgentTable):
-        layout[ROWS] = "by key" if node.home is None else f"on shard {node.home}"
     return layout
 
 
@@ -205,17 +197,12 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
         return [Change(name, "is a new table; it starts empty, from the records that come next", True)]
     if new is None:
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
-    if old.get("cells", "").endswith(ON_ONE_SHARD):
-        # As it was written before there could be several such shards.
-        old = {**old, "cells": old["cells"].removesuffix(ON_ONE_SHARD), ROWS: "on shard 0"}
     changes = []
     for part in ("kind", "key", "value", "window", "cells"):
         if old.get(part) != new.get(part):
             was, now = (_told(layout.get(part, "none")) for layout in (old, new))
             are = ("were", "are") if part == "cells" else ("was", "is")
             changes.append(Change(name, f"its {part} {are[0]} {was} and {are[1]} {now}", False, part, was, now))
-    if old.get(ROWS) != new.get(ROWS):
-        changes.append(Change(name, "its rows move to other shards before the first batch", True, ROWS))
     return changes
 
 

@@ -29,8 +29,7 @@ class TableLayout:
 
     `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own;
     `by_start` that they stand by their start, and that those which the horizon has passed are over. `held_ms` is how
-    far steps before it hold its clock back. `home` is the number of the shard that has all rows, whatever their
-    keys.
+    far steps before it hold its clock back. `one_shard` says that all rows are on the first shard, whatever their keys.
     """
 
     table: str
@@ -46,11 +45,11 @@ class TableLayout:
     history_ms: int = 0
     by_start: bool = False
     held_ms: int = 0
-    home: int | None = None
+    one_shard: bool = False
 
     def shard_of(self, key: bytes, shards: int) -> int:
         """Where the row of a canonical key is."""
-        return (crc32(key) if self.home is None else self.home) % shards
+        return 0 if self.one_shard else crc32(key) % shards
 
     @property
     def key_type(self) -> pa.DataType | None:
@@ -139,7 +138,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             found.get("history_ms", 0),
             found.get("by_start", False),
             found.get("held_ms", 0),
-            found.get("home"),
+            found.get("one_shard", False),
         )
         for table, found in json.loads(data).items()
     }
@@ -147,7 +146,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
     names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
-    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "home")}
+    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard")}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -174,12 +173,12 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
     history_ms = (node.lifetime.history_ms or 0) if isinstance(node, TableSource | ToTable) else 0
     by_time = bool(history_ms) or (isinstance(node, ToTable) and inferred[node.upstream].rekeyed)
     kind = "by_time" if by_time else "value"
-    home = node.home if isinstance(node, AgentTable) else None
+    one = isinstance(node, AgentTable) and node.one_shard
     if step.window is None:
-        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind, history_ms=history_ms, home=home)
+        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind, history_ms=history_ms, one_shard=one)
     inner = None if step.key is None else step.key.field(0).type
     times, window = window_times(step.window), window_kind(step.window)
-    return TableLayout(node.name, _text(inner), *times, "objects", kind, window=window, home=home)
+    return TableLayout(node.name, _text(inner), *times, "objects", kind, window=window, one_shard=one)
 
 
 def window_times(window: Window | None) -> tuple[int, int]:

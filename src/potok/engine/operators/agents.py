@@ -23,7 +23,7 @@ def to_agents(node: Agents, shop: Workshop, index: int, name: str) -> Operator: 
         dynamic = all(table.key_type is None for table in node.crew.tables)
         kind = ExchangeDynamic if dynamic else Exchange
         return kind(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
-    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.crew.home % shop.shards, node.step)
+    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.step)
 
 
 @body_of(AgentSends, AgentTable)

@@ -14,8 +14,7 @@ from potok.topology.nodes.windows import FixedWindow
 class Agents(Node):
     """Drives the agents of a crew, record by record, in the order of their definition.
 
-    Unless the crew is spread, all records come to one shard, so that any table may have any key. Crews that share
-    nothing may be on different shards.
+    Unless the crew is spread, all records come to one shard, so that any table may have any key.
     """
 
     sources: tuple[Node, ...]
@@ -54,9 +53,12 @@ class AgentTable(Node):
         return self.upstream.crew.tables[self.index].window
 
     @property
-    def home(self) -> int | None:
-        """The number of the shard that has all rows; None if each is on that of its key."""
-        return None if self.upstream.crew.spread else self.upstream.crew.home
+    def one_shard(self) -> bool:
+        return not self.upstream.crew.spread
+
+    @property
+    def cells(self) -> str:
+        return "objects on one shard" if self.one_shard else "objects"
 
     @property
     def stateful(self) -> bool:

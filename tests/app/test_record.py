@@ -178,6 +178,10 @@ def test_a_record_may_hold_others_of_its_class() -> None:
     assert Revive(Tree)([{"name": "a", "children": 3}])[0].why
 
 
+class Instant(faust.Record):
+    at: datetime
+
+
 class Color(Enum):
     RED = "red"
     BLUE = "blue"
@@ -221,7 +225,8 @@ def test_seconds_are_instants_in_every_way_of_reading() -> None:
 
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     seconds = int(moment.timestamp())
-    assert Seen.from_data({"at": seconds}).at == moment
+    for told in (seconds, float(seconds), seconds * 1000, "2026-01-01T00:00:00", "2026-01-01T01:00:00+01:00"):
+        assert Seen.from_data({"at": told}).at == moment
     app = faust.App("seen")
     seen = app.topic("seen", value_type=Seen)
     table = app.Table("table")
@@ -257,7 +262,7 @@ def test_coerce_holds_for_what_is_given_in_python_too() -> None:
         at: datetime
 
     made = Point(x="5", at="2020-01-01T00:00:00")  # type: ignore[arg-type]
-    assert (made.x, made.at) == (5, datetime(2020, 1, 1))
+    assert (made.x, made.at) == (5, datetime(2020, 1, 1, tzinfo=UTC))
     assert not Point(x="five", at="2020-01-01").is_valid()  # type: ignore[arg-type]
 
 
@@ -269,3 +274,13 @@ def test_records_can_be_put_in_order_and_in_sets() -> None:
     assert sorted([Point(2), Point(1, 3), Point(1)]) == [Point(1), Point(1, 3), Point(2)]
     assert {Point(1), Point(1, 0)} == {Point(1)}
     assert Point(1) <= Point(1) < Point(2) and Point(2) > Point(1) >= Point(1)
+
+
+def test_an_instant_is_one_in_the_dsl_too() -> None:
+    app = faust.App("seen")
+    seen = app.topic("seen", value_type=Instant)
+    app.stream(seen).map_values(lambda value: value.at.year).to("years")
+    with InProcess(app) as driver:
+        driver.send("seen", {"at": "2026-01-01T00:00:00"})
+        driver.run()
+        assert [record.value for record in driver.read("years")] == [2026]

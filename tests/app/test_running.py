@@ -15,6 +15,7 @@ import potok.app as faust
 from potok.app.running import Idle, TakesNoTopic, started
 from potok.engine.lock import QueryAlreadyRuns, QueryLock
 from potok.errors import PotokError
+from potok.log.kafka.errors import KafkaUnreachable
 
 
 def test_an_app_with_timers_and_pages_alone_runs_until_it_is_stopped(tmp_path: Path) -> None:
@@ -170,3 +171,7 @@ def test_a_stream_of_the_dsl_in_a_loop_says_where_loops_belong() -> None:
     with pytest.raises(PotokError, match="no loop takes its records") as caught:
         _loop(stream).send(None)
     assert "@app.agent(topic)" in caught.value.hint
+
+
+def test_a_kafka_that_does_not_answer_is_told_with_the_way_to_do_without() -> None:
+    assert 'broker="file:./data"' in KafkaUnreachable("localhost:9092", "refused").hint

@@ -20,7 +20,8 @@ TASKS: set[asyncio.Task[Any]] = set()
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     TOLD.clear()
     TASKS.clear()
-    monkeypatch.setattr(agents_left, "_endless", set())
+    monkeypatch.setattr(agents_left, "_slow", {})
+    monkeypatch.setattr(agents_left, "SHORT_PATIENCE_S", 0.05)
 
 
 def start(work: Any) -> None:

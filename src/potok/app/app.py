@@ -194,7 +194,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     def stream(self, topic: Topic | str, **options: Any) -> Stream:
         """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
         chosen = topic if isinstance(topic, Topic) else self.topic(topic)
-        key, value = chosen.serdes()
+        key, value = chosen.serdes(columns=True)
         formats = {"key_format": key.format, "value_format": value.format}
         return self._builder.stream(chosen.name, key=key.schema, value=value.schema, **formats, **options)
 

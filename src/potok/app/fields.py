@@ -24,6 +24,10 @@ Coercions = Mapping[type | tuple[type, ...], Convert]
 NO_COERCIONS: Coercions = MappingProxyType({})
 
 
+LATEST_S = 253_402_300_800
+"""The year 10000."""
+
+
 class ValidationError(SchemaError):
     """A value that a field cannot have."""
 
@@ -199,14 +203,16 @@ def _integer(value: Any) -> Any:
 
 
 def _instant(value: Any) -> Any:
-    """Text as ISO 8601 has it, or seconds since 1970."""
+    """Text as ISO 8601 has it, in UTC unless it names a zone, or seconds since 1970. A number that is too large for
+    seconds, which would be beyond the year 9999, is milliseconds."""
     if isinstance(value, str):
-        return dt.datetime.fromisoformat(value)
+        found = dt.datetime.fromisoformat(value)
+        return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
     if type(value) in (int, float):
         try:
-            return dt.datetime.fromtimestamp(value, dt.UTC)
-        except (OverflowError, OSError) as error:
-            raise ValueError(f"{value!r} are no seconds since 1970"[:200]) from error
+            return dt.datetime.fromtimestamp(value if abs(value) < LATEST_S else value / 1000, dt.UTC)
+        except (OverflowError, OSError, ValueError) as error:
+            raise ValueError(f"{value!r} is no time since 1970"[:200]) from error
     return _kind(dt.datetime)(value)
 
 

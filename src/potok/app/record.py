@@ -61,9 +61,9 @@ class Record(records.Record):
             cls.__post_init__ = both(getattr(cls, "__post_init__", None), _coerce)  # type: ignore[attr-defined]
         if options.get("validation"):
             cls.__post_init__ = both(getattr(cls, "__post_init__", None), _validate)  # type: ignore[attr-defined]
-        own_hash = vars(cls).get("__hash__")
+        own = "__hash__" in vars(cls) or "__eq__" in vars(cls)
         super().__init_subclass__(**options)
-        if own_hash is None:
+        if not own:
             # A dataclass that can be compared has none.
             cls.__hash__ = Record.__hash__  # type: ignore[method-assign]
         if options.get("abstract"):
@@ -87,7 +87,7 @@ class Record(records.Record):
         cls.__record_fields__ = tuple(annotations)  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return hash((type(self), *vars(self).values()))
+        return hash((type(self), *self._places()))
 
     def __lt__(self, other: Self) -> bool:
         return self._places() < other._places() if type(other) is type(self) else NotImplemented

@@ -130,15 +130,15 @@ def columns_of(cls: Any) -> Columns | None:
     return known
 
 
-def _chooses(annotation: Any) -> bool:
+def _chooses(annotation: Any, *, instants: bool) -> bool:
     """Whether a type names values, which a column would not look at, or instants, where numbers would be read as
-    milliseconds."""
-    if typing.get_origin(annotation) is typing.Literal or annotation is datetime:
+    milliseconds, unless that is as it should be."""
+    if typing.get_origin(annotation) is typing.Literal or (annotation is datetime and not instants):
         return True
-    return any(map(_chooses, typing.get_args(annotation)))
+    return any(_chooses(each, instants=instants) for each in typing.get_args(annotation))
 
 
-def reads_itself(cls: type) -> bool:
+def reads_itself(cls: type, *, instants: bool = False) -> bool:
     """Whether a class, or one that its fields name, reads plain data in its own way."""
     seen: set[type] = set()
     ahead: list[type] = [cls]
@@ -146,9 +146,10 @@ def reads_itself(cls: type) -> bool:
         if (found := ahead.pop()) in seen:
             continue
         seen.add(found)
-        if getattr(found, "__own_way__", False) or any(map(_chooses, annotations_of(found).values())):
+        hints = annotations_of(found).values()
+        if getattr(found, "__own_way__", False) or any(_chooses(hint, instants=instants) for hint in hints):
             return True
-        ahead += [each for hint in annotations_of(found).values() for each in record_types(hint)]
+        ahead += [each for hint in hints for each in record_types(hint)]
     return False
 
 

@@ -100,10 +100,12 @@ class Topic:
         schema = schema_of(self.value_type)
         return JSON if schema is None else default_format(schema.arrow)
 
-    def serdes(self) -> tuple[Serde, Serde]:
-        """How the keys and values of this topic are read. Keys without a type are bytes."""
+    def serdes(self, *, columns: bool = False) -> tuple[Serde, Serde]:
+        """How the keys and values of this topic are read. Keys without a type are bytes. For who asks for `columns`,
+        instants are such, and a number in their place is milliseconds, as everywhere in the DSL."""
         key = serde_of(bytes if self.key_type is None else self.key_type, self.key_serializer, self.at)
-        return key, Serde(self.serializer, schema_of(bytes if self.codec is not None else self.value_type))
+        value_type = bytes if self.codec is not None else self.value_type
+        return key, Serde(self.serializer, schema_of(value_type, instants=columns))
 
     def revive(self) -> Revive | ReviveBy:
         """What makes of its values what agents see."""

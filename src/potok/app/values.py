@@ -30,10 +30,10 @@ PLAIN = "dict"
 """The namespace of what is of no record class, where one was declared."""
 
 
-def schema_of(value_type: Any) -> Schema | None:
-    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values
-    dynamic."""
-    if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type):
+def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
+    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values dynamic;
+    so does one that is an instant, unless these may be columns."""
+    if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type, instants=instants):
         return None
     try:
         return None if value_type is None else Schema.of(value_type)

@@ -18,7 +18,7 @@ _LOOK_S = 0.02
 _WORDS = 4
 """`process PID on HOST`"""
 
-OTHER_NAME = 'stop that process first, or give this topology another name: StreamsBuilder("other-name")'
+OTHER_NAME = 'stop that process first, or give this one another name: StreamsBuilder("other-name"), App("other-name")'
 
 
 class QueryAlreadyRuns(QueryError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -17,8 +18,13 @@ _logger = logging.getLogger("potok.app")
 PATIENCE_S = 30.0
 """How long they are waited for if agents may wait for ever."""
 
-_endless: set[str] = set()
-"""Those that were waited for in vain, in this process: no other batch waits for them."""
+SHORT_PATIENCE_S = 1.0
+"""How long those are waited for that have not ended in time before."""
+
+TELL_EVERY_S = 60.0
+
+_slow: dict[str, float] = {}
+"""Those that were waited for in vain, in this process, and when that was told."""
 
 
 class LeftBehind(QueryError):
@@ -40,23 +46,31 @@ class _NoRecord:
 
 async def finish_tasks(running: Running, patience_s: float | None) -> None:
     """Wait for all tasks of this event loop, as long as an agent may wait; those that are not done then are ended."""
-    if not (left := _left()):
+    if not _left():
         return
     no_record: Any = _NoRecord()
     agents_running.current = no_record
-    loop = asyncio.get_running_loop()
-    until = loop.time() + (PATIENCE_S if patience_s is None else patience_s)
-    while left:
-        done, waiting = await asyncio.wait(left, timeout=max(0.0, until - loop.time()))
-        _tell_failures(done)
-        if loop.time() >= until:
-            _give_up(waiting)
-        left = _left()
+    await _wait(PATIENCE_S if patience_s is None else patience_s, slow=False)
+    await _wait(SHORT_PATIENCE_S, slow=True)
     agents_running.current = running
 
 
+async def _wait(patience_s: float, *, slow: bool) -> None:
+    """Wait for those that were done in time before, or for the others."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    while left := {task for task in _left() if (_name(task) in _slow) == slow}:
+        done, waiting = await asyncio.wait(left, timeout=max(0.0, until - loop.time()))
+        _tell_failures(done)
+        for task in done:
+            _slow.pop(_name(task), None)
+        if loop.time() >= until:
+            _give_up(waiting)
+            return
+
+
 def _left() -> set[asyncio.Task[Any]]:
-    return {task for task in asyncio.all_tasks() - {asyncio.current_task()} if _name(task) not in _endless}
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 def _name(task: asyncio.Task[Any]) -> str:
@@ -73,9 +87,11 @@ def _tell_failures(done: Iterable[asyncio.Task[Any]]) -> None:
 
 def _give_up(waiting: Iterable[asyncio.Task[Any]]) -> None:
     for name in sorted({_name(task) for task in waiting}):
-        _endless.add(name)
+        if time.monotonic() - _slow.get(name, -TELL_EVERY_S) < TELL_EVERY_S:
+            continue
+        _slow[name] = time.monotonic()
         _logger.warning(
-            "%s, which an agent has started and not waited for, is still at work: from now on it is ended with each "
-            "batch. Await it in the agent; what never ends belongs in a function with @app.task",
+            "%s, which an agent has started and not waited for, is still at work, and is ended with its batch. Await "
+            "it in the agent; what never ends belongs in a function with @app.task",
             name,
         )

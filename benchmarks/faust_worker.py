@@ -57,8 +57,10 @@ class Place:
         return f"{self.name}-{table}-changelog"
 
     def environment(self) -> dict[str, str]:
+        # Where Python may keep what it has compiled, as it does unless somebody forbids it.
+        usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         return {
-            **os.environ,
+            **usual,
             "SIDE": self.side,
             "APP": self.name,
             "BROKER": f"kafka://{self.bootstrap}" if self.side == FAUST else self.url,

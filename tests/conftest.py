@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import cloudpickle
 import hypothesis
 import pytest
 
@@ -43,6 +45,18 @@ hypothesis.settings.load_profile("potok")
 
 class_archive.use()
 memory_files.use()
+
+
+@pytest.fixture(autouse=True)
+def tests_travel_by_name() -> Iterator[None]:
+    """A program that a test loads makes the modules beside it travel by value: not those of the tests, whose variables
+    would no longer be their own."""
+    before = cloudpickle.list_registry_pickle_by_value()
+    yield
+    for name in cloudpickle.list_registry_pickle_by_value() - before:
+        module = sys.modules.get(name)
+        if module is not None and Path(module.__file__ or "").is_relative_to(Path(__file__).parent):
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 @pytest.fixture(scope="session")

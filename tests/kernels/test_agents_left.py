@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import potok.app as faust
@@ -20,6 +22,8 @@ TASKS: set[asyncio.Task[Any]] = set()
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     TOLD.clear()
     TASKS.clear()
+    if __name__ in cloudpickle.list_registry_pickle_by_value():
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     monkeypatch.setattr(agents_left, "_slow", {})
     monkeypatch.setattr(agents_left, "SHORT_PATIENCE_S", 0.05)
 

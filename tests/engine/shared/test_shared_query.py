@@ -141,8 +141,9 @@ def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, m
 
 
 def test_a_share_that_was_written_down_before_its_member_rested_is_done_afterwards_to_the_same_end(
-    shared: ByHand,
+    shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("potok.engine.shared.shared_planner.time.time", lambda: 1_700_000_000.0)
     shared.add(counting("one"))
     send(shared.broker, 10)
     assert shared.plan()

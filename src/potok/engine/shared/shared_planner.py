@@ -48,7 +48,9 @@ class SharedPlanner:
             if after != before[name]:
                 shares[name] = Share(before[name].topics, after)
         if shares or in_trouble:
-            self._last = Shares(int(time.time() * 1000), shares, tuple(in_trouble))
+            # Later than the last ones, also in the same millisecond, or they would be taken for the same.
+            at_ms = max(int(time.time() * 1000), self._last.at_ms + 1)
+            self._last = Shares(at_ms, shares, tuple(in_trouble))
         return self._last
 
     def wait_for_records(self, seconds: float) -> None:

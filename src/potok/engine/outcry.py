@@ -15,7 +15,9 @@ from potok.topology.nodes import Agents
 log = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-"""How long to wait before more of the same is told."""
+"""How long to wait before more of the same is told; each time twice as long as before, where there is no end to it."""
+
+MOST_S = 600.0
 
 
 class Outcry:
@@ -30,6 +32,7 @@ class Outcry:
         self._known: set[tuple[str, str]] = set()
         self._more: Counter[tuple[str, str]] = Counter()
         self._told_at = float("-inf")
+        self._wait_s = EVERY_S
 
     def tell(self, piles: Piles) -> None:
         """Tell of a batch that is committed."""
@@ -39,15 +42,15 @@ class Outcry:
                 continue
             self._known.add((step, reason))
             log.log(_level(reason), "%s: %s", self._who(step), self._first(pile))
-            self._told_at = self._clock()
+            self._told_at, self._wait_s = self._clock(), EVERY_S
         self.tell_more()
 
     def tell_more(self, *, now: bool = False) -> None:
         """Tell of those that came since, if that was not done a moment ago."""
-        if not self._more or not (now or self._clock() - self._told_at >= EVERY_S):
+        if not self._more or not (now or self._clock() - self._told_at >= self._wait_s):
             return
         more, self._more = self._more, Counter()
-        self._told_at = self._clock()
+        self._told_at, self._wait_s = self._clock(), min(2 * self._wait_s, MOST_S)
         for (step, reason), count in more.items():
             log.log(_level(reason), "%s: %s set aside (%s); %s", self._who(step), _more(count), reason, self._see)
 

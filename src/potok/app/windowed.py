@@ -12,7 +12,7 @@ from potok.app.outside import SeenWindows
 from potok.app.refused import refuse
 from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.app.values import Thaw
-from potok.app.window_set import HeldSet, WindowSet, can_be_held, duration_ms, holdable
+from potok.app.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, duration_ms, holdable
 from potok.errors import TopologyError
 from potok.kernels import agents_running
 from potok.kernels.agents_values import ABSENT
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from potok.dsl.stream import Stream
-
-SECOND_MS = 1000
 
 
 class WindowedTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -65,20 +66,22 @@ def is_number(type_: pa.DataType) -> bool:
     return type_ in (INT, BIGINT, DOUBLE) or pa.types.is_decimal(type_)
 
 
-def type_name(type_: pa.DataType) -> str:
-    """How a statement spells a type.
+def type_name(type_: pa.DataType, own: Callable[[pa.DataType], str | None] = lambda _: None) -> str:
+    """How a statement spells a type, or a part of one that has a name of its `own`.
 
     >>> type_name(array(map_of(VARCHAR, decimal(4, 2))))
     'ARRAY<MAP<VARCHAR, DECIMAL(4, 2)>>'
     """
+    if (given := own(type_)) is not None:
+        return given
     if type_ in NAMES:
         return NAMES[type_]
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_list(type_):
-        return f"ARRAY<{type_name(type_.value_type)}>"
+        return f"ARRAY<{type_name(type_.value_type, own)}>"
     if pa.types.is_map(type_):
-        return f"MAP<{type_name(type_.key_type)}, {type_name(type_.item_type)}>"
+        return f"MAP<{type_name(type_.key_type, own)}, {type_name(type_.item_type, own)}>"
     if pa.types.is_struct(type_):
-        return f"STRUCT<{', '.join(f'{quoted(field.name)} {type_name(field.type)}' for field in type_)}>"
+        return f"STRUCT<{', '.join(f'{quoted(field.name)} {type_name(field.type, own)}' for field in type_)}>"
     return str(type_)

@@ -18,7 +18,7 @@ from potok.sql.functions.signatures import Argument, arguments_of
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.sql.syntax.type_names import resolve
-from potok.sql.types import DATE, INT, TIME, TIMESTAMP, VARCHAR, decimal, quoted, type_name
+from potok.sql.types import DATE, INT, TIME, TIMESTAMP, VARCHAR, decimal, type_name
 
 Letters = Mapping[str, pa.DataType]
 
@@ -86,15 +86,8 @@ def _type(text: str, letters: Letters) -> pa.DataType | LambdaShape:
 
 
 def _shown(type_: pa.DataType, letters: Letters) -> str:
-    for letter, stands_for in letters.items():
-        if type_ == stands_for:
-            return letter
-    if pa.types.is_decimal(type_):
-        return "DECIMAL"
-    if pa.types.is_list(type_):
-        return f"ARRAY<{_shown(type_.value_type, letters)}>"
-    if pa.types.is_map(type_):
-        return f"MAP<{_shown(type_.key_type, letters)}, {_shown(type_.item_type, letters)}>"
-    if pa.types.is_struct(type_):
-        return f"STRUCT<{', '.join(f'{quoted(field.name)} {_shown(field.type, letters)}' for field in type_)}>"
-    return type_name(type_)
+    def own(part: pa.DataType) -> str | None:
+        letter = next((name for name, stands_for in letters.items() if part == stands_for), None)
+        return letter or ("DECIMAL" if pa.types.is_decimal(part) else None)
+
+    return type_name(type_, own)

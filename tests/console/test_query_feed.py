@@ -59,6 +59,24 @@ def test_before_its_first_record_a_query_is_starting(broker: Broker) -> None:
     assert QueryFeed(broker, "shop", clock=Clock()).snapshot()["state"] == "starting"
 
 
+def test_a_query_that_is_ready_and_has_nothing_to_read_is_idle(broker: Broker) -> None:
+    clock = Clock()
+    feed = QueryFeed(broker, "shop", clock=clock)
+    commit(broker, batch=0, offsets={"orders": {"0": 0, "1": 0}})
+    snapshot = feed.snapshot()
+    assert (snapshot["state"], snapshot["idle"]) == ("running", True)
+
+    broker.append("orders", [LogRecord(b"k", b"v", 1)])
+    assert not feed.snapshot()["idle"]
+    ends = {"orders": {str(part): end for part, end in broker.end_offsets("orders").items()}}
+    commit(broker, batch=1, offsets=ends, total_in=1, records_in=1, committed_at_ms=100_500)
+    assert not feed.snapshot()["idle"]  # it has just read one
+    clock.now = 900_000
+    assert feed.snapshot()["idle"]
+    commit(broker, batch=1, offsets=ends, total_in=1, state="stopped")
+    assert not feed.snapshot()["idle"]
+
+
 def test_totals_times_and_state_are_those_of_the_last_commit(broker: Broker) -> None:
     commit(broker, batch=7, total_in=50, total_out=20, state_bytes=4_096, state_keys={"counts": 3, "totals": 2})
 

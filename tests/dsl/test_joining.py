@@ -97,6 +97,30 @@ def test_a_global_table_takes_first_the_key_and_then_the_joiner(builder: Streams
     assert node_of(orders.join(products, "product", key=str, name="plain")).function is None
 
 
+@pytest.mark.parametrize("verb", ["join", "left_join", "leftJoin", "outer_join", "outerJoin"])
+@pytest.mark.parametrize("left", ["stream", "table"])
+def test_a_joiner_may_be_named(builder: StreamsBuilder, left: str, verb: str) -> None:
+    """Both sides of the same kind: streams with a window, tables without."""
+    options = {"within": 1} if left == "stream" else {}
+    one, other = getattr(builder, left)("a"), getattr(builder, left)("b")
+    assert node_of(getattr(one, verb)(other, joiner=pair, **options)).function.callable is pair
+
+
+@pytest.mark.parametrize("verb", ["join", "left_join", "leftJoin"])
+def test_a_joiner_may_be_named_beside_the_key_to_look_up(builder: StreamsBuilder, verb: str) -> None:
+    orders, users, products = builder.stream("orders"), builder.table("users"), builder.global_table("products")
+    joined = [
+        getattr(orders, verb)(users, joiner=pair, name="by_key"),
+        getattr(orders, verb)(users, on="user", key=str, joiner=pair, name="by_field"),
+        getattr(orders, verb)(users, joiner=pair, grace=1, name="waiting"),
+        getattr(orders, verb)(products, "product", joiner=pair, key=str, name="global"),
+        getattr(orders, verb)(products, on="product", joiner=pair, key=str, name="global_on"),
+    ]
+    assert [node_of(one).function.callable for one in joined] == [pair] * 5
+    foreign = node_of(getattr(builder.table("sales"), verb)(users, joiner=pair, on="user"))
+    assert foreign.upstream.function.callable is pair
+
+
 def test_what_waits_looks_at_the_records_behind_the_table(builder: StreamsBuilder) -> None:
     orders = builder.stream("orders")
     users = builder.table("users").filter(lambda v: v["active"]).map_values(lambda v: v["name"])
@@ -179,7 +203,11 @@ def refused(builder: StreamsBuilder, write: Any) -> PotokError:
         (lambda o, p, u: o.join(p, within=1, on="user"), "on= and wait_for_table= are for joins with a table"),
         (lambda o, p, u: o.join(p, "user", within=1), "a join takes one joiner"),
         (lambda o, p, u: o.join(u, pair, pair), "a join takes one joiner"),
+        (lambda o, p, u: o.join(u, pair, joiner=pair), "a join takes one joiner"),
+        (lambda o, p, u: o.join(p, joiner="user", within=1), "a join takes one joiner"),
+        (lambda o, p, u: o.join(u, joiner=5), "5 is not a function"),
         (lambda o, p, u: o.join(u, lambda v: v), "takes 1 argument"),
+        (lambda o, p, u: o.left_join(u, joiner=lambda v: v), "takes 1 argument"),
         (lambda o, p, u: o.join("payments", within=1), "cannot join a stream to 'payments'"),
         (lambda o, p, u: o.join(StreamsBuilder("x").stream("p"), within=1), "what two builders made"),
     ],
@@ -197,6 +225,8 @@ def test_two_streams_need_a_window(builder: StreamsBuilder) -> None:
 def test_a_global_table_needs_the_key_to_look_up(builder: StreamsBuilder) -> None:
     with pytest.raises(TopologyError, match="needs the key to look up"):
         builder.stream("orders").join(builder.global_table("products"))
+    with pytest.raises(TopologyError, match="needs the key to look up"):
+        builder.stream("sales").join(builder.global_table("goods"), joiner=pair)
 
 
 def test_keys_of_different_types_are_refused(builder: StreamsBuilder) -> None:

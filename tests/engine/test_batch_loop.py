@@ -128,3 +128,19 @@ def test_an_error_while_it_is_watched_stops_the_query_and_is_raised_by_wait(tmp_
     with pytest.raises(LogError, match="the home is away"):
         loop.wait(0)
     assert not query.isActive
+
+
+def test_it_is_ready_once_when_spark_waits_for_data(tmp_path: Path) -> None:
+    calls: list[bool] = []
+    query = SparkQuery()
+    loop = BatchLoop("q", tmp_path, work=lambda _: None, close=lambda _: None, ready=lambda: calls.append(locked()))
+
+    def locked() -> bool:
+        return loop.boundary.locked()
+
+    found: Any = loop
+    found._query = query
+    for message in ("Initializing sources", "Getting offsets from X", "Waiting for data to arrive", "Waiting again"):
+        query.status = {"message": message}
+        loop._look_whether_ready()
+    assert calls == [True]

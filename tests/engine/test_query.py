@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import potok
+from log.waiting import until
 from potok import StreamsBuilder, session
 from potok.engine.batch_loop import QueryFailed
 from potok.engine.lock import QueryAlreadyRuns
@@ -46,6 +47,15 @@ def test_a_run_until_the_end_goes_on_where_the_last_one_stopped(spark: Any, tmp_
     progress = read_progress(open_broker(tmp_path), "counting")
     assert progress is not None
     assert (progress.state, progress.total_in, progress.lag) == ("stopped", 150, 0)
+
+
+def test_a_query_without_records_runs_once_it_looks_for_them(spark: Any, tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    with potok.start(counting(), broker=tmp_path):
+        until(lambda: (found := read_progress(broker, "counting")) and found.state == "running", 60)
+        progress = read_progress(broker, "counting")
+        assert progress is not None
+        assert (progress.batch, progress.total_in, progress.offsets) == (0, 0, {"orders": {"0": 0}})
 
 
 def test_a_second_start_of_a_running_query_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -110,3 +110,19 @@ def test_the_stateful_snippets(spark: Any, value: Any) -> None:
         assert driver.table(totals.name).all() == {"ann": 7.5, "bob": 7.0}
         assert driver.table(counts.name).all() == {"ann": 2, "bob": 1}
         assert driver.table(sums.name).all() == {"ann": 7.5, "bob": 7.0}
+
+
+@pytest.mark.parametrize("kind", ["stream", "table", "global_table"])
+def test_the_join_snippet(spark: Any, kind: str) -> None:
+    """`joiner=` as it is written there. What is elided is the value; two streams also say how far apart."""
+    builder = StreamsBuilder("joining")
+    stream1, stream2 = builder.stream("orders"), getattr(builder, kind)("payments")
+    options: dict[str, Any] = {"stream": {"within": "1 h"}, "table": {}, "global_table": {"on": "id", "key": str}}[kind]
+
+    stream1.join(stream2, joiner=lambda v1, v2: {**v1, **v2}, **options).to("paid")
+
+    with TestDriver(builder) as driver:
+        driver.send("payments", {"paid": True}, key="o1", timestamp=1)
+        driver.send("orders", {"id": "o1"}, key="o1", timestamp=2)
+        driver.run()
+        assert [record.value for record in driver.read("paid")] == [{"id": "o1", "paid": True}]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,9 +13,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from potok.cli.diff import print_changes
 from potok.cli.output import counted, note, print_json, show_bytes
+from potok.cli.terminal import CapturedOutput, silent_keys, terminal_stream
 
 if TYPE_CHECKING:
     from potok.topology.compare import Change
@@ -35,6 +39,11 @@ class Display(Protocol):
     """What `potok run` says while the query starts, runs and ends."""
 
     def changes(self, query: str, changes: Sequence[Change]) -> None: ...
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Around start and run: holds the terminal."""
+        ...
 
     @contextmanager
     def starting(self) -> Iterator[None]: ...
@@ -59,6 +68,10 @@ class Lines:
         if changes:
             note(f'query "{query}" has changed since it ran last:')
             print_changes(changes)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        yield
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -104,12 +117,26 @@ class Objects(Lines):
 
 
 class Screen(Lines):
-    """A panel that moves."""
+    """A panel that moves, below what the program prints."""
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__()
         self._console = console or Console(highlight=False)
         self._live: Live | None = None
+        self._captured: CapturedOutput | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with terminal_stream() as terminal, silent_keys():
+            # The size is asked of the standard streams; where keys come from elsewhere, none of them is the terminal.
+            size = None if sys.stdin and sys.stdin.isatty() else os.get_terminal_size(terminal.fileno())
+            width, height = (None, None) if size is None else size
+            self._console = Console(file=terminal, highlight=False, width=width, height=height)
+            with CapturedOutput(self._print_above) as self._captured:
+                yield
+
+    def _print_above(self, line: str) -> None:
+        self._console.print(Text.from_ansi(line), soft_wrap=True)
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -118,8 +145,19 @@ class Screen(Lines):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        with Live(console=self._console, refresh_per_second=REFRESHES_PER_SECOND) as self._live:
-            yield
+        # Whatever is printed comes by `shown`, in order, so Live does not look at sys.stdout.
+        live = Live(
+            console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        with live as self._live:
+            try:
+                yield
+            finally:
+                if self._captured is not None:
+                    self._captured.drain()
 
     def update(self, snapshot: Snapshot) -> None:
         if self._live is not None:
@@ -132,14 +170,17 @@ def panel(snapshot: Snapshot) -> Panel:
     uptime = show_time(snapshot["uptime_ms"]) if "uptime_ms" in snapshot else ""
     foot = "stopping at the end of the batch" if state == "stopping" else "" if state in _ENDED else "Ctrl-C stops"
     body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
-    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{state}[/] {uptime}".strip()
+    told = f"{state}, idle" if snapshot.get("idle") else state
+    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{told}[/] {uptime}".strip()
     return Panel(
         body, title=title, title_align="left", subtitle=foot or None, subtitle_align="left", border_style=colour
     )
 
 
 def _before_the_first_batch(state: str) -> str:
-    return f"[dim]{'no batch was run' if state in _ENDED else 'waiting for the first batch'}[/]"
+    if state in _ENDED:
+        return "[dim]no batch was run[/]"
+    return f"[dim]{'waiting for records' if state == 'running' else 'waiting for the first batch'}[/]"
 
 
 def _grid(snapshot: Snapshot) -> Table:

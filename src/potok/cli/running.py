@@ -26,14 +26,18 @@ def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query])
 
     with Interruption() as interruption:
         before = read_standing(log, name)
-        with display.starting():
-            query = start()
-        interruption.wait_for_the_batch()
+        started = False
         try:
-            with display.running():
-                _watch(query, QueryFeed(log, name), display, interruption)
+            with display.shown():
+                with display.starting():
+                    query = start()
+                started = True
+                interruption.wait_for_the_batch()
+                with display.running():
+                    _watch(query, QueryFeed(log, name), display, interruption)
         finally:
-            display.end(summary(before, read_standing(log, name)))
+            if started:
+                display.end(summary(before, read_standing(log, name)))
 
 
 class Interruption:

@@ -72,18 +72,19 @@ class QueryFeed:
         progress = read_progress(self._broker, self._query)
         if progress is None or (progress.state == "starting" and not progress.total_in):
             return {"at": now, "query": self._query, "state": "starting", "error": ""}
-        rates = self._measure(progress, now)
+        rates, lag = self._measure(progress, now), self._lag(progress)
         return {
             "at": now,
             "query": self._query,
             "state": progress.state,
+            "idle": progress.state == "running" and not lag and not rates.get("in"),
             "error": progress.error or "",
             "uptime_ms": self._uptime(progress, now),
             "batch": progress.batch,
             "batch_ms": progress.batch_ms,
             "rate_in": rates.get("in", 0.0),
             "rate_out": rates.get("out", 0.0),
-            "lag": self._lag(progress),
+            "lag": lag,
             "total_in": progress.total_in,
             "total_out": progress.total_out,
             "dead_letters": progress.dead_letters,

@@ -16,8 +16,8 @@ def expect_use(builder: object, name: str, at: Location | None) -> None:
     """Take note of a builder, if the program that is being run made it: one that is imported has others to use it."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if at is not None and main is not None and os.path.abspath(at.file) == os.path.abspath(main):
-        if not _waiting:
-            atexit.register(_say)
+        atexit.unregister(_say)
+        atexit.register(_say)
         _waiting[id(builder)] = name, at
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from potok.dsl.global_table import GlobalTable
 from potok.dsl.graph_builder import calling_location
@@ -26,6 +27,9 @@ Within = Duration | tuple[Duration, Duration]
 Both = Selector
 """A joiner or, for a global table, first the key to look up."""
 
+Joiner = Callable[..., Any]
+"""A function of left and right value, or of the key and both."""
+
 
 class JoinWithoutWindow(TopologyError):
     """A stream-stream join was asked for without saying how far apart."""
@@ -42,6 +46,7 @@ class JoinWithoutWindow(TopologyError):
 class _Options:
     """What a join was told beside its sides."""
 
+    joiner: Joiner | None
     within: Within | None
     grace: Duration | None
     on: Selector | None
@@ -62,6 +67,7 @@ class Joining(Handle):
         self,
         other: Stream | Table,
         *functions: Both,
+        joiner: Joiner | None = None,
         within: Within | None = None,
         grace: Duration | None = None,
         on: Selector | None = None,
@@ -95,6 +101,7 @@ class Joining(Handle):
             functions: The joiner: called with left and right value, or with the key and both. Without one, the value
                 is `{"left": ..., "right": ...}`. For a global table, first the key to look up: a field of the value, or
                 a function of the value, or of key and value.
+            joiner: The joiner by name instead of by position.
             within: For streams: how far apart. A pair `(before, after)`: the other record may be so much earlier, and
                 so much later, than the one of this stream.
             grace: For streams: how much later than that records are still accepted. For tables: how long records wait.
@@ -106,13 +113,14 @@ class Joining(Handle):
                 reached when the query was started.
             name: Names the step and its state.
         """
-        options = _Options(within, grace, on, key, value, wait_for_table, name, calling_location())
+        options = _Options(joiner, within, grace, on, key, value, wait_for_table, name, calling_location())
         return self._joined(other, functions, JoinKind.INNER, options)
 
     def left_join(
         self,
         other: Stream | Table,
         *functions: Both,
+        joiner: Joiner | None = None,
         within: Within | None = None,
         grace: Duration | None = None,
         on: Selector | None = None,
@@ -125,13 +133,14 @@ class Joining(Handle):
 
         With a stream, those come out once, when no record that they could meet can come any more.
         """
-        options = _Options(within, grace, on, key, value, wait_for_table, name, calling_location())
+        options = _Options(joiner, within, grace, on, key, value, wait_for_table, name, calling_location())
         return self._joined(other, functions, JoinKind.LEFT, options)
 
     def outer_join(
         self,
         other: Stream,
         *functions: Both,
+        joiner: Joiner | None = None,
         within: Within | None = None,
         grace: Duration | None = None,
         value: object = None,
@@ -142,7 +151,7 @@ class Joining(Handle):
         if isinstance(other, Table):
             hint = "use left_join, or make a table of this stream: stream.to_table().outer_join(table)"
             raise TopologyError("a stream has no outer join with a table", hint=hint, at=at)
-        options = _Options(within, grace, None, None, value, False, name, at)
+        options = _Options(joiner, within, grace, None, None, value, False, name, at)
         return self._joined(other, functions, JoinKind.OUTER, options)
 
     def _joined(self, other: Stream | Table, functions: tuple[Both, ...], how: JoinKind, options: _Options) -> Stream:
@@ -178,7 +187,7 @@ class Joining(Handle):
         if options.on is not None or options.wait_for_table:
             hint = "give the streams the same key first: stream.select_key(...)"
             raise TopologyError("on= and wait_for_table= are for joins with a table", hint=hint, at=options.at)
-        joiner = _joiner(functions, options.at)
+        joiner = _joiner(functions, options)
         window = _window(options)
         return self._add(StreamJoin(name, options.at, self._node, other.node, how, window, joiner, schema))
 
@@ -197,7 +206,7 @@ class Joining(Handle):
         on = options.on
         if isinstance(other, GlobalTable) and on is None:
             on, functions = _first(functions, other.node.name, options.at)
-        joiner = _joiner(functions, options.at)
+        joiner = _joiner(functions, options)
         stream = self._node
         if on is not None:
             stream = LookupKey(f"{name}.on", options.at, stream, selector(on), schema_of(options.key, options.at))
@@ -219,13 +228,14 @@ def _first(functions: tuple[Both, ...], table: str, at: Location | None) -> tupl
     return functions[0], functions[1:]
 
 
-def _joiner(functions: tuple[Both, ...], at: Location | None) -> Function | None:
-    if not functions:
+def _joiner(functions: tuple[Both, ...], options: _Options) -> Function | None:
+    given = functions if options.joiner is None else (*functions, options.joiner)
+    if not given:
         return None
-    if len(functions) > 1 or isinstance(functions[0], str):
+    if len(given) > 1 or isinstance(given[0], str):
         hint = "pass lambda left, right: ...; the key to look up in a table is on="
-        raise TopologyError("a join takes one joiner, a function of both values", hint=hint, at=at)
-    return Function.of(functions[0], (2, 3), JOINER)
+        raise TopologyError("a join takes one joiner, a function of both values", hint=hint, at=options.at)
+    return Function.of(given[0], (2, 3), JOINER)
 
 
 def _window(options: _Options) -> JoinWindow:

@@ -210,6 +210,7 @@ class BatchRunner:
             cells=spec.fence.attempt if self.plan.depth else entry.cells,
         )
         pulse = self.pulse
+        pulse.begin(batch_ms)
         pulse.state, pulse.batch, pulse.batch_ms = "running", after.batch, batch_ms
         # Fewer than there are offsets where the log has gaps.
         read = sum(report.records_in[source.name] for source in self.plan.topology.sources)

@@ -40,6 +40,7 @@ class QueryFailed(QueryError):
 class BatchLoop:
     """Calls `work` with the number of each batch, under `boundary`, `after` without it, and `close` at the end.
 
+    `ready` is called once, under `boundary`, when Spark has looked for records and found none.
     The end comes when it is stopped, when Spark's query fails, or when there is `finished`, between two batches.
     """
 
@@ -52,11 +53,13 @@ class BatchLoop:
         close: Callable[[PotokError | None], None],
         after: Callable[[], None] = lambda: None,
         finished: Callable[[], bool] | None = None,
+        ready: Callable[[], None] | None = None,
     ) -> None:
         self.name, self.directory = name, directory
         self.boundary = threading.Lock()
         """Whoever holds it is between two batches."""
         self._work, self._close, self._after, self._finished = work, close, after, finished
+        self._ready = ready
         self._stopping = False
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -104,7 +107,15 @@ class BatchLoop:
     def _wait_for_end(self) -> None:
         assert self._query is not None
         while self._query.isActive and not self._stopping and not self._is_finished():
+            self._look_whether_ready()
             time.sleep(LOOK_S)
+
+    def _look_whether_ready(self) -> None:
+        assert self._query is not None
+        if self._ready is not None and str(self._query.status["message"]).startswith("Waiting"):
+            with self.boundary:
+                self._ready()
+            self._ready = None
 
     def _is_finished(self) -> bool:
         if self._finished is None:

@@ -70,6 +70,11 @@ class Pulse:
     clocks: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
 
+    def begin(self, ago_ms: int = 0) -> None:
+        """The query reads its topics, and has done so for `ago_ms`. Its uptime does not count the start of Spark."""
+        if self.state == "starting":
+            self.state, self.started_at_ms = "running", int(time.time() * 1000) - ago_ms
+
     def to_bytes(self) -> bytes:
         totals = self.totals
         names = sorted({*totals.steps_in, *totals.steps_out})

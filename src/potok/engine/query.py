@@ -73,7 +73,12 @@ class Query:
         self._runner.connector = connector_of(spark, broker, self.name)
         self._runner.one_machine = on_one_machine(master)
         self._loop = BatchLoop(
-            self.name, prepared.directory, work=self._run, close=self._close, finished=self._finished
+            self.name,
+            prepared.directory,
+            work=self._run,
+            close=self._close,
+            finished=self._finished,
+            ready=self._ready,
         )
         self._protected_at = 0.0
         self._upkeep = Upkeep(broker)
@@ -103,6 +108,14 @@ class Query:
                 self.stop()
             raise
         return self
+
+    def _ready(self) -> None:
+        """Let whoever looks know that the query runs although nothing has come; a batch does so by itself."""
+        pulse = self._prepared.pulse
+        if pulse.state == "starting":
+            pulse.begin()
+            pulse.offsets = self._runner.ledger.entry.offsets.topics
+            self._prepared.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
 
     def _run(self, batch_id: int) -> None:
         from potok.engine.source import offsets_of_batch

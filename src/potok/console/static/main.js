@@ -50,7 +50,7 @@ function show(snapshot) {
   history = (snapshot.history || [...history, point(snapshot)]).slice(-POINTS);
   const { state } = snapshot;
   document.body.dataset.state = state;
-  setText(byId("state-text"), STATES[state] || state);
+  setText(byId("state-text"), snapshot.idle ? "Running, idle" : STATES[state] || state);
   setText(byId("uptime"), duration(snapshot.uptime_ms));
   setText(byId("batch"), count(snapshot.batch));
   setText(byId("total"), compact(snapshot.total_in));

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kernels.chunks import LANES, chunk_of, session_of, task_of
+from kernels.chunks import LANES, Catch, chunk_of, session_of, task_of
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.expressions.function import Function
@@ -16,6 +17,9 @@ from potok.kernels.chunk import to_wire
 from potok.kernels.expiry import NEVER
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import folder_of
+from potok.kernels.folding import UNTOUCHED, Folding
+from potok.kernels.operator import Task
+from potok.records.keys import encode_key
 from potok.topology.nodes import Aggregation
 from potok.topology.nodes.windows import tumbling_ms
 
@@ -62,6 +66,102 @@ def test_failures_do_not_cost_a_replay_each(tmp_path: Path) -> None:
     operator.receive(to_wire(chunk_of(pa.array([b"k"] * 200), list(range(200)))))
     operator.finish()
     assert calls <= 1_000
+
+
+class Counted:
+    """An aggregator that counts its calls: a list of the values, changed in place before it raises."""
+
+    def __init__(self, fails: Callable[[int], bool]) -> None:
+        self.calls, self._fails = 0, fails
+
+    def __call__(self, k: str, v: int, agg: list[int]) -> list[int]:
+        self.calls += 1
+        agg.append(v)
+        if self._fails(v):
+            raise ValueError("refused")
+        return agg
+
+
+def cells_of(path: Path, aggregator: Any, keys: list[bytes], task: Task, **options: Any) -> dict[str, Any]:
+    """What the cells hold after one batch of records with the values 0, 1, 2..."""
+    folder = folder_of(Aggregation("fold", Function.of(aggregator, (3,)), []))
+    session, caught = session_of(path), Catch()
+    operator = FoldRecords("f", task, folder, None, pa.string(), None, session, NEVER, LANES, **options)
+    operator.downstream.append(caught)
+    operator.receive(to_wire(chunk_of(pa.array(keys, pa.binary()), list(range(len(keys))))))
+    operator.finish()
+    return dict(caught.rows())
+
+
+MIXES: list[tuple[str, Callable[[int], bool]]] = [
+    ("all", lambda v: True),
+    ("half", lambda v: v % 2 == 1),
+    ("few", lambda v: v % 97 == 5),
+    ("first", lambda v: v == 0),
+    ("last", lambda v: v == 1_999),
+]
+
+
+@pytest.mark.parametrize("fails", [mix for _, mix in MIXES], ids=[name for name, _ in MIXES])
+@pytest.mark.parametrize("distinct", [1, 7, 500, 2_000])
+@pytest.mark.parametrize("each_record", [False, True])
+def test_failures_cost_a_bounded_number_of_calls_for_each_record(
+    tmp_path: Path, fails: Callable[[int], bool], distinct: int, each_record: bool
+) -> None:
+    counted = Counted(fails)
+    names = [f"k{row % distinct:04}" for row in range(2_000)]
+    keys = [encode_key(name, pa.string()) or b"" for name in names]
+    found = cells_of(tmp_path, counted, keys, task_of(), each_record=each_record)
+    wanted: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        if not fails(row):
+            wanted.setdefault(name, []).append(row)
+    assert found == wanted
+    assert counted.calls <= 4 * len(keys)
+
+
+def test_failures_of_many_keys_look_at_no_record_of_another_key(tmp_path: Path) -> None:
+    class Watched(list[int]):
+        """The numbers of the cells, which counts how often one is looked at."""
+
+        looks = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            Watched.looks += 1
+            return super().__getitem__(at)
+
+    counted, count = Counted(lambda v: v % 3 > 0), 3_000
+    folder = folder_of(Aggregation("fold", Function.of(counted, (3,)), []))
+    ids = Watched(range(count))
+    folding = Folding(folder, ids, ["k"] * count, list(range(count)), [None] * count, [None] * count)
+    states: list[Any] = [UNTOUCHED] * count
+    assert len(folding.run(states)) == 2_000
+    assert Watched.looks <= 10 * count
+
+
+def test_a_function_that_fails_when_it_is_called_again_is_a_dead_letter_and_not_the_end_of_the_query(
+    tmp_path: Path,
+) -> None:
+    seen: set[int] = set()
+
+    def once(v: int) -> bool:
+        again = v in seen
+        seen.add(v)
+        return again or v == 3
+
+    assert cells_of(tmp_path, Counted(once), [b"k"] * 5, task_of()) == {"k": [4]}
+
+
+def test_a_state_that_is_no_data_when_another_record_fails_costs_only_its_own_record(tmp_path: Path) -> None:
+    def spoil_state(k: str, v: int, agg: list[Any]) -> list[Any]:
+        if v in (2, 3):
+            raise ValueError("refused")
+        agg.append(Basket() if v == 1 else v)
+        return agg
+
+    task = task_of()
+    assert cells_of(tmp_path, spoil_state, [b"k"] * 5, task) == {"k": [0, 4]}
+    assert len(task.dead_letters) == 3
 
 
 def add_in_place(one: Any, two: Any) -> Any:

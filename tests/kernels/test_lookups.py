@@ -45,7 +45,17 @@ def test_whatever_may_ask_for_attributes_does_not(function: Any) -> None:
     assert not asks_no_attributes(function)
 
 
-@pytest.mark.parametrize("function", [change, remove])
+def extend(v: Any) -> Any:
+    v += [1]
+    return v
+
+
+def merge(v: Any) -> Any:
+    v |= {"n": 1}
+    return v
+
+
+@pytest.mark.parametrize("function", [change, remove, extend, merge])
 def test_a_function_that_changes_its_argument_does_not_only_look(function: Any) -> None:
     assert not only_looks_up(function)
 

@@ -12,6 +12,8 @@ from kernels.agreement import Sent, check
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.grouped_table import GroupedTable
+from potok.kernels import group_rows
+from potok.state.codec import dump_state
 from potok.topology.nodes.windows import tumbling_ms
 
 TYPED = "city string, age bigint"
@@ -204,3 +206,27 @@ def test_changes_show_what_was_before_and_what_is_after(value: Any) -> None:
         first, second = {"before": None, "after": {"n": 1}}, {"before": {"n": 1}, "after": {"n": 2}}
         assert [row.value for row in driver.read("out")] == [first, second, {"before": {"n": 2}, "after": None}]
         assert [row.value for row in driver.read("kept")] == [first, second]
+
+
+def test_rows_that_a_group_refuses_are_read_and_written_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each of them, the time would grow with the square of their number."""
+    sizes: list[int] = []
+
+    def dump(value: Any) -> bytes:
+        data = dump_state(value)
+        sizes.append(len(data))
+        return data
+
+    def refuse(k: str, v: Any, total: int) -> int:
+        raise ValueError("refused")
+
+    monkeypatch.setattr(group_rows, "dump_state", dump)
+    builder = StreamsBuilder("q")
+    builder.table("people").group_by("city").aggregate(0, refuse, refuse, name="t")
+    with InProcess(builder, shards=1) as driver:
+        for one in people(*((f"p{number}", "Riga", number) for number in range(300))):
+            driver.send("people", one.input.value, one.key, timestamp=one.at)
+        driver.run()
+        assert driver.reasons() == [("t", "error")] * 300
+        assert driver.table("t").all() == {}
+    assert sum(sizes) < 3 * max(sizes) + 100 * len(sizes)

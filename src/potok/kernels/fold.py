@@ -174,13 +174,15 @@ class FoldRecords(Operator):
     ) -> list[tuple[int, bytes]]:
         """The states as bytes. For one that cannot be kept, the records that led to it are found and set aside."""
         rows: list[tuple[int, bytes]] = []
+        by_cell: list[npt.NDArray[np.intp]] = []
         for i, (state, time) in enumerate(zip(states, times.tolist(), strict=True)):
             if state is UNTOUCHED:
                 continue
             try:
                 rows.append((i, self._data((time, state))))
             except UNFIT:
-                fed = [row for row in np.flatnonzero(ids == i).tolist() if row not in errors]
+                by_cell = by_cell or rows_by_cell(ids, len(states))
+                fed = [row for row in by_cell[i].tolist() if row not in errors]
                 data = self._carefully(chunk.take(np.array(fed)), fed, cell_keys[i], before[i], errors)
                 if data is not None:
                     times[i], states[i] = load_own_state(data)
@@ -257,6 +259,12 @@ def greatest_of(ids: npt.NDArray[np.int64], times: Ints, count: int) -> Ints:
     found = np.full(count, np.iinfo(np.int64).min, np.int64)
     np.maximum.at(found, ids, times)
     return found
+
+
+def rows_by_cell(ids: npt.NDArray[np.int64], count: int) -> list[npt.NDArray[np.intp]]:
+    """The rows of each of `count` groups, in their order."""
+    order = np.argsort(ids, kind="stable")
+    return np.split(order, np.searchsorted(ids[order], np.arange(1, count)))
 
 
 def _starts(cell_keys: list[bytes]) -> Any:

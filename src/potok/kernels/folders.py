@@ -59,13 +59,12 @@ class Folder(ABC):
 class Fold(Folder):
     """The user's aggregator."""
 
-    mutable = True
-
     def __init__(self, aggregation: Aggregation) -> None:
         assert aggregation.function is not None
         self._call: Callable[..., Any] = aggregation.function.callable
         self._with_key = aggregation.function.arity == 3
         self.wrapped = not asks_no_attributes(self._call)
+        self.mutable = not only_looks_up(self._call)
         self._aggregation = aggregation
 
     def start(self) -> Any:
@@ -94,12 +93,10 @@ class Fold(Folder):
 class Reduce(Folder):
     """The user's reducer; the state is a one-tuple, so that a first value of None is told from no value."""
 
-    mutable = True
-
     def __init__(self, function: Function) -> None:
         self._call = function.callable
         self._looks_only = only_looks_up(self._call)
-        self.wrapped = not asks_no_attributes(self._call)
+        self.wrapped, self.mutable = not asks_no_attributes(self._call), not self._looks_only
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if state is None:

@@ -37,6 +37,8 @@ class Folding:
         self._keys, self._values, self._ranks = keys, values, ranks
         self._errors: Errors = {}
         self._each_record, self._check = each_record, check
+        self._good: dict[int, list[int]] = {}
+        self._saved: dict[int, bytes] = {}
         self.steps: list[tuple[int, bytes]] = []
         """For each record that went well its number and, if asked for, what the folder kept after it."""
 
@@ -47,7 +49,10 @@ class Folding:
             done = self._folder.add_all(states, self._ids, self._keys, self._values, self._ranks)
             if done == len(self._ids):
                 return self._errors
-            states[self._ids[done]] = self._again(done)
+            if self._folder.mutable:
+                for row in range(done):
+                    self._good.setdefault(self._ids[row], []).append(row)
+                states[self._ids[done]] = self._restored(self._ids[done])
         self._carefully(done, states)
         reached = {i for row, i in enumerate(self._ids) if row not in self._errors}
         for i in range(len(states)):
@@ -66,12 +71,9 @@ class Folding:
 
     def _carefully(self, first: int, states: list[Any]) -> None:
         """The records from number `first` on, one by one."""
-        folder, fragile = self._folder, dict[int, bytes | None]()
+        folder = self._folder
         for row in range(first, len(self._ids)):
             i = self._ids[row]
-            if i in fragile:
-                # What failed once may fail again: its state is put away before each further try.
-                fragile[i] = None if states[i] is UNTOUCHED else dump_state((0, folder.kept(states[i])))
             try:
                 made = self._add(states[i], row)
                 if self._each_record:
@@ -82,19 +84,36 @@ class Folding:
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._errors[row] = describe_error(error)
                 if folder.mutable:
-                    states[i] = kept(fragile[i]) if i in fragile else self._again(row)
-                    fragile[i] = None
+                    states[i] = self._restored(i)
+            else:
+                if folder.mutable:
+                    self._good.setdefault(i, []).append(row)
 
     def _add(self, state: Any, row: int) -> Any:
         folder = self._folder
         begun = folder.start() if state is UNTOUCHED else state
         return folder.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
 
-    def _again(self, row: int) -> Any:
-        """The state of the cell of a record as it was before that record, which may have changed it in place."""
-        i = self._ids[row]
-        state = kept(self._before[i])
-        for earlier in range(row):
-            if self._ids[earlier] == i and earlier not in self._errors:
-                state = self._add(state, earlier)
+    def _restored(self, i: int) -> Any:
+        """The state of a cell without the record that failed, which may have changed it in place.
+
+        The records that went well since the last failure in the cell are added again to what was saved then, so each
+        record is added again once at most, however many others fail.
+        """
+        rows = self._good.pop(i, [])
+        saved = self._saved.get(i, self._before[i])
+        while True:
+            state, row = kept(saved), -1
+            try:
+                for row in rows:
+                    state = self._add(state, row)
+                break
+            except Exception as error:  # noqa: BLE001 - a function that depends on more than its arguments
+                self._errors[row] = describe_error(error)
+                rows = [good for good in rows if good != row]
+        if rows:
+            try:
+                self._saved[i] = dump_state((0, self._folder.kept(state)))
+            except Exception:  # noqa: BLE001 - not data, so it can only be made again; whoever writes it will refuse it
+                self._good[i] = rows
         return state

@@ -46,6 +46,12 @@ class Group:
     def of(cls, data: bytes | None) -> Group:
         return cls() if data is None else cls(*load_own_state(data))
 
+    def to_bytes(self, kept: Any) -> bytes | None:
+        """The group with its aggregate as data; nothing if it holds nothing."""
+        if not self.members and not self.refused:
+            return None
+        return dump_state((self.time, self.members, kept, self.refused))
+
     def refuse(self, value: Any) -> None:
         name = identity(value)
         self.refused[name] = self.refused.get(name, 0) + 1
@@ -109,7 +115,7 @@ class FoldGroups(Operator):
         cell_keys = list(rows_of)
         before = self._session.read(self._table, cell_keys)
         shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
-        turn = _Turn(self._folder, self._data)
+        turn = _Turn(self._folder, self._kept)
         old, new = [Group.of(data) for data in before], []
         cells: list[bytes | None] = []
         for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
@@ -145,14 +151,13 @@ class FoldGroups(Operator):
         results, errors = call_python(function, part)
         return plain_all(results), errors
 
-    def _data(self, group: Group) -> bytes | None:
-        """A group as bytes, if its aggregate is data and fits its type; nothing if it holds nothing."""
-        if not group.members and not group.refused:
+    def _kept(self, group: Group) -> Any:
+        """The aggregate of a group as data, if it fits its type."""
+        if not group.members:
             return None
-        if self._checked and self._result_type is not None and group.members:
+        if self._checked and self._result_type is not None:
             must_fit(self._folder.result(group.state), self._result_type)
-        state = self._folder.kept(group.state) if group.members else None
-        return dump_state((group.time, group.members, state, group.refused))
+        return self._folder.kept(group.state)
 
     def _emit_changes(
         self, cell_keys: list[bytes], old: list[Group], new: list[Group], reached: npt.NDArray[np.int64]
@@ -175,8 +180,8 @@ class FoldGroups(Operator):
 class _Turn:
     """Applies moves to groups. A function that raises leaves its group as it was before that move."""
 
-    def __init__(self, folder: GroupFolder, data_of: Callable[[Group], bytes | None]) -> None:
-        self._folder, self._data = folder, data_of
+    def __init__(self, folder: GroupFolder, kept: Callable[[Group], Any]) -> None:
+        self._folder, self._kept = folder, kept
         self.errors: Errors = {}
 
     def run(
@@ -189,32 +194,30 @@ class _Turn:
                 self._leave(group, key, value)
             for _, value in coming:
                 self._come(group, key, value)
-            return group, self._data(group)
+            return group, group.to_bytes(self._kept(group))
         except Exception:  # noqa: BLE001 - the user's function may raise anything; all is done again, move by move
             return self._carefully(key, data, time, leaving, coming)
 
     def _carefully(
         self, key: Any, data: bytes | None, time: int, leaving: list[Move], coming: list[Move]
     ) -> tuple[Group, bytes | None]:
+        group = Group.of(data)
+        group.time = max(group.time, time)
+        members, saved = group.members, dump_state(group.state)
         for number, (row, value) in enumerate([*leaving, *coming]):
-            group, comes = Group.of(data), number >= len(leaving)
-            group.time = max(group.time, time)
+            comes = number >= len(leaving)
             try:
                 (self._come if comes else self._leave)(group, key, value)
-                data = self._data(group)
+                saved = dump_state(self._kept(group))
             except Exception as error:  # noqa: BLE001
                 self.errors[row] = describe_error(error)
-                data = self._failed(Group.of(data), value, came=comes)
-        return Group.of(data), data
-
-    def _failed(self, group: Group, value: Any, *, came: bool) -> bytes | None:
-        """The group after a move that failed: what could not come is refused, what could not leave is gone all the
-        same."""
-        if came:
-            group.refuse(value)
-        else:
-            group.members = max(group.members - 1, 0)
-        return self._data(group)
+                # What could not come is refused, what could not leave is gone all the same.
+                group.members, group.state = members if comes else max(members - 1, 0), load_own_state(saved)
+                if comes:
+                    group.refuse(value)
+            members = group.members
+        group.state = load_own_state(saved)
+        return group, group.to_bytes(group.state if members else None)
 
     def _leave(self, group: Group, key: Any, value: Any) -> None:
         if group.was_refused(value) or not group.members:

@@ -43,7 +43,12 @@ def only_looks_up(function: Callable[..., Any]) -> bool:
 def _only_looks_up(function: FunctionType) -> bool:
     if not _asks_no_attributes(function):
         return False
-    return not any(step.opname in _CHANGES for step in dis.get_instructions(function))
+    return not any(step.opname in _CHANGES or _in_place(step) for step in dis.get_instructions(function))
+
+
+def _in_place(step: dis.Instruction) -> bool:
+    """Whether it is an operator such as `+=`, which changes a list or a dict itself."""
+    return step.opname == "BINARY_OP" and step.argrepr.endswith("=")
 
 
 def fields_read(function: Callable[..., Any], position: int) -> frozenset[str] | None:

@@ -46,6 +46,18 @@ def test_a_change_that_does_not_fit_ends_with_1_and_says_what_to_do(potok, tmp_p
     assert [change["fits"] for change in potok("diff", program, "--json").objects] == [False]
 
 
+def test_another_schema_of_a_source_fits_and_is_told_by_field(potok, tmp_path: Path) -> None:
+    program = changed(tmp_path, "    items: list[str]\n", "    items: list[str] | None\n    note: str\n")
+    result = potok("diff", program)
+    assert result.code == 0
+    rows = [line for line in result.out.splitlines() if line.startswith("fits") and " orders " in line]
+    assert [row.split("orders", 1)[1].strip().split(";")[0] for row in rows] == [
+        'field "items" of its value was array<string not null> not null and is array<string not null>',
+        'its value has a new field "note" string not null',
+    ]
+    assert "are dead letters from here on" in rows[-1]
+
+
 def test_nothing_is_touched(potok, tmp_path: Path) -> None:
     program = changed(tmp_path, "tumbling(hours(1))", "tumbling(hours(2))")
     potok("diff", program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 SETUP = """
@@ -39,3 +40,29 @@ def test_a_push_query_streams_to_its_limit(potok, spark: Any) -> None:
         "└──────┴────┘",
     ]
     assert "2 rows; the query has ended" in done.err
+
+
+def test_dead_letters_of_its_queries_are_told(potok, spark: Any, tmp_path: Path) -> None:
+    potok("sql", "-e", SETUP)
+    bad = tmp_path / "bad.txt"
+    bad.write_text('{"ms": "many"}\nnot even JSON\n')
+    potok("produce", "clicks", str(bad))
+    made = "CREATE TABLE pages AS SELECT page, SUM(ms) AS ms FROM clicks GROUP BY page;"
+    done = potok("sql", "-e", made)
+    told = [line for line in done.err.splitlines() if "dead letters" in line]
+    assert told == ["warning: 2 dead letters of query CTAS_PAGES_1: potok dead-letters list --query CTAS_PAGES_1"], (
+        done.err
+    )
+    assert potok("tables", "get", "pages", "home").out == '{"MS": 30}\n'
+    assert len(potok("dead-letters", "list", "--query", "CTAS_PAGES_1", "--json").objects) == 2
+    # With --json they are told as well, beside the results.
+    bad.write_text("worse\n")
+    potok("produce", "clicks", str(bad))
+    again = potok("sql", "--json", "-e", "CREATE STREAM others AS SELECT * FROM clicks;", "-e", "SELECT * FROM pages;")
+    assert "warning: 1 dead letter of query CTAS_PAGES_1" in again.err
+
+    push = "SET 'auto.offset.reset' = 'earliest'; "
+    row = potok("sql", "-e", push + "SELECT page, ms FROM clicks EMIT CHANGES LIMIT 3;")
+    assert "3 rows" in row.err
+    grouped = potok("sql", "-e", push + "SELECT page, COUNT(*) AS n FROM clicks GROUP BY page EMIT CHANGES LIMIT 2;")
+    assert "warning: 3 records could not be processed" in grouped.err, grouped.err

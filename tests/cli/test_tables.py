@@ -10,7 +10,7 @@ import pytest
 
 from cli.shop import HOUR, fill, leave_a_run, write_program
 from potok.cli.rows import NotAKey, parse_key
-from potok.cli.tables import as_object, show_instant
+from potok.cli.tables import any_case, as_object, show_instant
 from potok.log.open import open_broker
 from potok.views.layout import TableLayout
 from potok.views.table_view import WindowedKey
@@ -139,8 +139,33 @@ def test_of_several_queries_the_one_that_keeps_the_table_is_meant(potok, tmp_pat
     for query, table in (("one", "shared"), ("two", "shared"), ("three", "own")):
         leave_a_run(tmp_path / "data", write_program(tmp_path / query, text.format(query, table)))
     assert potok("tables", "scan", "own").code == 0
-    assert "say which one: one, two" in potok("tables", "scan", "shared").err
+    assert "say which one with --query: one, two" in potok("tables", "scan", "shared").err
+    assert "say which one with --query: one, two" in potok("tables", "get", "Shared", "k").err
+    assert "say which one: one, three, two" in potok("offsets", "show").err
+    nobody = potok("tables", "scan", "shard").err
+    assert 'no query keeps a table "shard"' in nobody and "did you mean shared?" in nobody
     assert potok("tables", "scan", "shared", "--query", "two").code == 0
+
+
+@pytest.mark.parametrize("words", [("Order_Counts",), ("SHOP", "ORDER_COUNTS")])
+def test_names_are_found_in_any_case(tables, words: tuple[str, ...]) -> None:
+    assert tables("get", *words, "anna").out == "3\n"
+    assert tables("scan", words[-1], "--query", "Shop").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "found"),
+    [
+        ("totals", ["TOTALS"], "TOTALS"),
+        ("totals", ["TOTALS", "totals"], "totals"),
+        ("Totals", ["TOTALS", "totals"], "TOTALS"),
+        ("TOTALs", ["Totals", "totals"], ""),
+        ("Totals", ["totals"], "totals"),
+        ("total", ["totals"], ""),
+    ],
+)
+def test_a_name_as_it_stands_comes_first_then_that_of_sql(name: str, known: list[str], found: str) -> None:
+    assert any_case(name, known) == found
 
 
 @pytest.mark.parametrize(

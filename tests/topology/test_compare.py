@@ -160,6 +160,56 @@ def test_an_edited_branch_is_reported() -> None:
     assert [change.step for change in changes(build(1), build(2))] == ["o.branch"]
 
 
+def read(value: object, **options: Any) -> Build:
+    return lambda b: b.stream("orders", value=value, **options).to("out")
+
+
+DEAD = "; records that do not decode so are dead letters from here on"
+CHANGED = 'field "a" of its value was {} and is {}' + DEAD
+NEW = 'its value has a new field "{}" {}' + DEAD
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("a double", "a bigint", [CHANGED.format("double", "bigint")]),
+        ("a double", "a double not null", [CHANGED.format("double", "double not null")]),
+        ("a int not null", "a int", [CHANGED.format("int not null", "int")]),
+        ("a int not null", "a int not null default 0", [CHANGED.format("int not null", "int not null default 0")]),
+        ("a array<int>", "a array<int not null>", [CHANGED.format("array<int>", "array<int not null>")]),
+        ("a struct<b: int>", "a struct<b: string>", [CHANGED.format("struct<b: int>", "struct<b: string>")]),
+        ("a int, b int", "a int, c int", ['its value has no field "b" any more', NEW.format("c", "int")]),
+        ("a int, b int", "b int, a int", ["the fields of its value were a, b and are b, a" + DEAD]),
+        ("a int", None, ["its value was a int and is dynamic" + DEAD]),
+        (int, str, ["its value was read as json and is read as text", "its value was bigint and is string" + DEAD]),
+        ("a int", "a int", []),
+    ],
+)
+def test_another_schema_of_a_source_is_reported(old: object, new: object, expected: list[str]) -> None:
+    found = changes(read(old), read(new))
+    assert all((change.step, change.fits) == ("orders", True) for change in found)
+    assert [change.what for change in found] == expected
+
+
+def test_another_format_key_or_time_of_a_source_is_reported() -> None:
+    found = changes(read("a int"), read("a int", key=int, value_format="csv", timestamp="a"))
+    assert [change.what for change in found] == [
+        "its key was read as text and is read as json",
+        "its key was string and is bigint" + DEAD,
+        "its value was read as json and is read as delimited" + DEAD,
+        'its event time was the record timestamp and is the field "a"',
+    ]
+    assert changes(read("a int", value_format="csv"), read("a int", value_format="DELIMITED")) == []
+    edited = changes(read("a int", timestamp=lambda v: v["a"]), read("a int", timestamp=lambda v: v["a"] * 2))
+    assert [change.what for change in edited] == ["the function that gives its event time changed"]
+
+
+def test_a_shape_that_was_written_without_sources_has_no_changes_of_them() -> None:
+    old, new = shape(read("a int")), shape(read("a double"))
+    del old["steps"]["orders"]["source"]
+    assert compare(old, new) == []
+
+
 PROGRAM = """
 import json
 from potok.dsl.builder import StreamsBuilder

@@ -47,7 +47,7 @@ def show(
     from potok.views.checkpoints import read_checkpoint
 
     with opened_log(context, broker) as log:
-        checkpoint = read_checkpoint(log, chosen_query(log, query))
+        checkpoint = read_checkpoint(log, chosen_query(log, query, option=""))
         first, offsets = summary(log, checkpoint), _offsets(log, checkpoint)
     whole = first | {"offsets": offsets, "clocks": _clocks(checkpoint), "tables": _tables(checkpoint)}
     whole |= {"shard_bytes": list(checkpoint.shards)}

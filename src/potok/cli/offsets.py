@@ -32,7 +32,7 @@ class NotAPlace(QueryError):
 def show(context: typer.Context, query: QueryName = None, broker: Broker = None, as_json: Json = False) -> None:
     """Show the next offset of each partition, what the log holds, and how many records are waiting."""
     with opened_log(context, broker) as log:
-        name = chosen_query(log, query)
+        name = chosen_query(log, query, option="")
         rows = _standing(log, name)
     if as_json:
         for row in rows:
@@ -99,7 +99,7 @@ def reset(
     if drop_state and keep_state:
         raise NotAPlace("tables cannot be dropped and kept", hint="pass --drop-state or --keep-state")
     with opened_log(context, broker) as log:
-        name = chosen_query(log, query)
+        name = chosen_query(log, query, option="")
         if forget:
             _forget(log, name, dry_run=dry_run)
             return

@@ -90,13 +90,14 @@ def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> No
     for name, text in scripts:
         script.run(text, name)
     if scripts:
-        target.settle()
+        script.settle()
         return
     from potok.cli.prompt.keyboard import Keyboard, history_file
 
     note(f"{target.status()}\nhelp tells what can be typed, exit leaves")
     target.start()
     Keyboard(target, script, history=history_file()).run()
+    script.tell_dead_letters()
 
 
 def _target(settings: Settings, server: str | None, token: str | None) -> Target:

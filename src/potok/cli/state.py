@@ -30,7 +30,7 @@ MOST_DAMAGE = 50
 def show(context: typer.Context, query: QueryName = None, broker: Broker = None, as_json: Json = False) -> None:
     """Show where the state of a query is, and what each of its shards holds."""
     with opened_log(context, broker) as log:
-        found = _shown(log, chosen_query(log, query))
+        found = _shown(log, chosen_query(log, query, option=""))
     if as_json:
         print_json(found)
         return
@@ -85,7 +85,7 @@ def backup(
     from potok.engine import backup as engine
 
     with opened_log(context, broker) as log:
-        manifest = engine.backup(log, chosen_query(log, query), to)
+        manifest = engine.backup(log, chosen_query(log, query, option=""), to)
     _report(manifest, to, as_json, f'query "{manifest.query}" as of batch {manifest.entry.batch} is in {to}')
 
 
@@ -134,7 +134,7 @@ def verify(
         name, found = str(of_backup), verify_backup(of_backup)
     else:
         with opened_log(context, broker) as log:
-            name = chosen_query(log, query)
+            name = chosen_query(log, query, option="")
             found = _verified(log, name)
     _print_findings(name, found, as_json)
     if found.damaged:

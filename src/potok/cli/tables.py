@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from potok.cli.output import console, note, print_json, print_table, show_bytes_
 from potok.cli.rows import first_rows, rows_of_key
 from potok.duration import show_ms
 from potok.errors import QueryError
+from potok.sql.errors import closest
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -33,8 +34,16 @@ NOT_YET = "potok run shop.py starts one; a program that was started just now tak
 class WhichQuery(QueryError):
     """Several queries, and nothing that says which."""
 
-    def __init__(self, found: list[str]) -> None:
-        super().__init__("several queries have run here", hint=f"say which one: {', '.join(found)}")
+    def __init__(self, found: list[str], option: str) -> None:
+        how = f"say which one with {option}" if option else "say which one"
+        super().__init__("several queries have run here", hint=f"{how}: {', '.join(found)}")
+
+
+class NobodyKeeps(QueryError):
+    """A table that none of several queries keeps."""
+
+    def __init__(self, table: str, known: list[str]) -> None:
+        super().__init__(f'no query keeps a table "{table}"', hint=closest(table, known) or "potok tables list")
 
 
 class NoSuchRow(QueryError):
@@ -87,7 +96,7 @@ def get(
     *first, table, key = words
     at_ms = None if at is None else _milliseconds(at)
     with opened_log(context, broker) as log:
-        tables = _opened(log, table, first[0] if first else query)
+        tables, table = _opened(log, table, first[0] if first else query)
         windowed = tables[table].windowed
         if at_ms is not None and not windowed:
             raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
@@ -117,7 +126,7 @@ def scan(
 ) -> None:
     """Print the rows of a table in the order of their keys, all as of one batch."""
     with opened_log(context, broker) as log:
-        tables = _opened(log, table, query)
+        tables, table = _opened(log, table, query)
         windowed = tables[table].windowed
         rows = first_rows(tables, table, limit + 1, low, high)
         tell_freshness(log, tables.query)
@@ -133,26 +142,49 @@ def scan(
         note(f"there are more; --limit {limit * 10} shows more, --from and --to choose")
 
 
-def chosen_query(log: Log, given: str | None, table: str = "") -> str:
-    """The query that was named, or the only one there is, or the only one that keeps `table`."""
-    from potok.views.tables import NoSuchQuery, Tables, known_queries
+def chosen_query(log: Log, given: str | None, table: str = "", *, option: str = "--query") -> str:
+    """The query that was named, or the only one there is, or the only one that keeps `table`.
+
+    `option` is how a query is named, "" where it is an argument.
+    """
+    from potok.views.tables import NoSuchQuery, known_queries
 
     known = known_queries(log)
     if given is None and len(known) > 1 and table:
-        keeping = [name for name in known if table in Tables(log, name)]
-        known = keeping or known
+        known = _keeping(log, known, table)
     if given is None and len(known) > 1:
-        raise WhichQuery(known)
-    name = given or (known[0] if known else "")
+        raise WhichQuery(known, option)
+    name = any_case(given, known) or given if given else (known[0] if known else "")
     if name not in known:
         raise NoSuchQuery(name, known) if name else QueryError("no query has run here yet", hint=NOT_YET)
     return name
 
 
-def _opened(log: Log, table: str, query: str | None) -> Tables:
+def _keeping(log: Log, queries: list[str], table: str) -> list[str]:
+    """The queries that keep a table: by this name or, where none does, by one in another case."""
     from potok.views.tables import Tables
 
-    return Tables(log, chosen_query(log, query, table))
+    kept = {query: list(Tables(log, query)) for query in queries}
+    found = [query for query, names in kept.items() if table in names]
+    found = found or [query for query, names in kept.items() if any_case(table, names)]
+    if not found:
+        raise NobodyKeeps(table, sorted({name for names in kept.values() for name in names}))
+    return found
+
+
+def any_case(name: str, known: Iterable[str]) -> str:
+    """The known name that is meant: as it stands, in upper case as SQL has it, or the only one in any case; else ""."""
+    names = list(known)
+    alike = [found for found in names if found.casefold() == name.casefold()]
+    return next((found for found in (name, name.upper()) if found in names), alike[0] if len(alike) == 1 else "")
+
+
+def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
+    """The tables of a query, and the name of the one that is meant among them."""
+    from potok.views.tables import Tables
+
+    tables = Tables(log, chosen_query(log, query, table))
+    return tables, any_case(table, tables) or table
 
 
 def as_object(key: Any, value: Any) -> dict[str, Any]:

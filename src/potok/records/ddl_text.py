@@ -49,7 +49,7 @@ def print_type(schema: Schema) -> str:
         return f"map<{print_type(schema.key)}, {print_type(schema.item)}{suffix}>"
     if pa.types.is_decimal(schema.arrow):
         return f"decimal({schema.arrow.precision},{schema.arrow.scale})"
-    return _NAMES[schema.arrow]
+    return _NAMES.get(schema.arrow, str(schema.arrow))
 
 
 def _print_field(field: Field, separator: str) -> str:

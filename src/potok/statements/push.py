@@ -238,6 +238,7 @@ class RecordPush(TailPush):
 
     def close(self) -> None:
         super().close()
+        self.left_out = self._failures.left_out + (self._run.dead_letters if self._run is not None else 0)
         self._failures.tell(at_once=True)
 
 

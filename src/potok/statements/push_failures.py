@@ -36,10 +36,12 @@ class PushFailures:
         self._counts: Counter[str] = Counter()
         self._failed: list[Failed] = []
         self._due_at, self._noting = 0.0, threading.Lock()
+        self.left_out = 0
 
     def unreadable(self, partition: int, errors: Mapping[int, str]) -> None:
         """Records that could not be read, by offset, and why."""
         if errors:
+            self.left_out += len(errors)
             self._note("", partition, {offset: f"the record cannot be read: {why}" for offset, why in errors.items()})
 
     def computed(self, expressions: Sequence[Typed], frame: Frame, partition: int, now_ms: int) -> list[pa.Array]:

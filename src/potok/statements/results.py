@@ -57,6 +57,8 @@ class Push(ABC):
 
     columns: tuple[ResultColumn, ...]
     query_id: str
+    left_out: int = 0
+    """Records that could not be read, or that a step set aside; as far as they are counted here, when it is closed."""
 
     @abstractmethod
     def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:

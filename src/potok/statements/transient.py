@@ -13,6 +13,7 @@ from potok.log.broker import Broker
 from potok.statements.errors import NotRunningHere
 from potok.topology.graph import Topology
 from potok.views.dead_letters import dead_letter_topic
+from potok.views.progress import read_progress
 from potok.views.tables import known_queries
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Transient:
     def __init__(self, broker: Broker, shared: SharedQuery, name: str) -> None:
         self._broker, self._shared, self._name = broker, shared, name
         self._ended = False
+        self.dead_letters = 0
+        """How many records it had set aside when it ended; they are gone with it."""
 
     @classmethod
     def begun(cls, database: Database, topology: Topology, name: str, begin: str) -> Transient:
@@ -73,6 +76,8 @@ class Transient:
         self._ended = True
         with contextlib.suppress(PotokError):
             self._shared.remove(self._name)
+            progress = read_progress(self._broker, self._name)
+            self.dead_letters = 0 if progress is None else progress.dead_letters
         try:
             _remove(self._broker, self._name)
         except PotokError:

@@ -24,12 +24,15 @@ from potok.topology.nodes import (
     Session,
     Sink,
     StreamJoin,
+    StreamSource,
     TableAggregate,
     TableFilter,
     TableGroup,
     TableLookup,
+    TableSource,
     ToTable,
 )
+from potok.topology.source_shape import source_differences, source_shape
 
 Shape = dict[str, Any]
 """A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
@@ -115,18 +118,22 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
     return layout
 
 
-def _step(node: Node) -> dict[str, str]:
-    shape = {"kind": node.kind, "code": " ".join(map(_code, functions_of(node)))}
+def _step(node: Node) -> dict[str, Any]:
+    shape: dict[str, Any] = {"kind": node.kind, "code": " ".join(map(_code, functions_of(node)))}
     if isinstance(node, Sink | Deliver) and node.guarantee.note:
         shape["guarantee"] = node.guarantee.note
     if isinstance(node, Deliver):
         shape["target"] = node.target.label
+    if isinstance(node, StreamSource | TableSource):
+        shape["source"] = source_shape(node)
     return shape
 
 
 def functions_of(node: Node) -> list[Function]:
     """The user's functions in a node."""
     found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor", "stamp")]
+    if isinstance(node, StreamSource | TableSource):
+        found.append(node.timestamps.function)
     found += [*getattr(node, "predicates", ()), *getattr(node, "functions", ())]
     if isinstance(node, Aggregate | TableAggregate):
         found += [node.aggregation.function, node.aggregation.make_initial]
@@ -169,16 +176,30 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
             changes.append(Change(name, "is new", True))
         elif after is None and name not in tables:
             changes.append(Change(name, "is gone", True))
-        elif before and after and before["code"] != after["code"] and after.get("takes back"):
-            why = "its function decides what is taken back, and what the old one put in would stay"
-            changes.append(Change(name, why, False, "function"))
-        elif before and after and before["code"] != after["code"]:
-            changes.append(Change(name, "its function changed; records from here on go through the new one", True))
         if before and after:
+            changes += _source_changes(name, before, after) if "source" in after else _code_changes(name, before, after)
             changes += _sink_changes(name, before, after)
     for topic in sorted(set(new["reads"]) - set(old["reads"])):
         changes.append(Change(topic, "is a topic that was not read before; it is read from its beginning", True))
     return changes
+
+
+def _code_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    if old["code"] == new["code"]:
+        return []
+    if new.get("takes back"):
+        why = "its function decides what is taken back, and what the old one put in would stay"
+        return [Change(name, why, False, "function")]
+    return [Change(name, "its function changed; records from here on go through the new one", True)]
+
+
+def _source_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    if "source" not in old:
+        return []  # written down by a version that did not know
+    differences = list(source_differences(old["source"], new["source"]))
+    if old["code"] != new["code"] and old["source"]["time"] == new["source"]["time"]:
+        differences.append("the function that gives its event time changed")
+    return [Change(name, difference, True) for difference in differences]
 
 
 def _sink_changes(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:

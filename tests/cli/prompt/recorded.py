@@ -15,6 +15,7 @@ class Recorded(Target):
         super().__init__()
         self.asked: list[str] = []
         self._push = push
+        self.letters: dict[str, int] = {}
 
     def run(self, parsed: ast.Parsed) -> Result:
         self.asked.append(parsed.text)
@@ -38,5 +39,8 @@ class Recorded(Target):
 
     def settle(self) -> None:
         self.asked.append("settle")
+
+    def dead_letters(self) -> dict[str, int]:
+        return dict(self.letters)
 
     def close(self) -> None: ...

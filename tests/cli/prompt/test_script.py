@@ -134,3 +134,29 @@ def test_a_statement_that_keeps_running_is_found_before_anything_happens(text: s
     with pytest.raises(Refused, match="nobody would see"):
         check_ends(text, "init.sql")
     check_ends("SELECT * FROM t; DROP STREAM a;", "init.sql")
+
+
+def test_dead_letters_are_told_once_and_only_those_that_came_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+    target = Recorded()
+    target.letters = {"CTAS_OLD_1": 7}
+    script = Script(target, Shown(), settles=True)
+    script.run("DROP STREAM a;")
+    target.letters = {"CTAS_OLD_1": 8, "CTAS_NEW_2": 3}
+    script.settle()
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: 1 dead letter of query CTAS_OLD_1: potok dead-letters list --query CTAS_OLD_1",
+        "warning: 3 dead letters of query CTAS_NEW_2: potok dead-letters list --query CTAS_NEW_2",
+    ]
+    script.settle()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_push_query_tells_what_it_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    class Short(Endless):
+        left_out = 2
+
+        def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:
+            return None
+
+    Script(Recorded(Short()), Shown(), settles=True).run("SELECT * FROM a EMIT CHANGES;")
+    assert "warning: 2 records could not be processed" in capsys.readouterr().err

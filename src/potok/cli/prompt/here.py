@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ from potok.statements.database import Database
 from potok.statements.elsewhere import run_elsewhere, wait_elsewhere
 from potok.statements.results import Push, Result
 from potok.statements.session import SqlSession
+from potok.views.progress import read_progress
 
 T = TypeVar("T")
 
@@ -108,7 +111,18 @@ class Here(Target):
             return f"{self._place} · {counted(len(queries), 'query', 'queries')}, run by another process"
         states = [query.state for query in queries]
         told = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
-        return f"{self._place} · queries: {told}"
+        letters = sum(self.dead_letters().values())
+        set_aside = f" · {counted(letters, 'dead letter')}" if letters else ""
+        return f"{self._place} · queries: {told}{set_aside}"
+
+    def dead_letters(self) -> Mapping[str, int]:
+        found = {query: read_progress(self._database.broker, query) for query in self._database.books().queries}
+        return {query: progress.dead_letters for query, progress in found.items() if progress is not None}
+
+    def letters_command(self, query: str) -> str:
+        command, given = super().letters_command(query), self._database.settings.broker
+        is_found = given == Settings.load().broker or given != self._place  # a URL with a password is not repeated
+        return command if is_found else f"{command} --broker {shlex.quote(given)}"
 
     def close(self) -> None:
         if self._owns:

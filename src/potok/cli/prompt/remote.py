@@ -34,6 +34,7 @@ class Remote(Target):
         super().__init__()
         self._http = Http(url, token)
         self._names, self._asked = Names(), float("-inf")
+        self._begun: set[str] = set()
 
     def run(self, parsed: ast.Parsed) -> Result:
         statement = parsed.statement
@@ -56,6 +57,8 @@ class Remote(Target):
         if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
             return RemotePush(self._http, body)
         result = result_of(self._http.post("/sql", body)["results"][0])
+        if isinstance(result, Done) and result.query_id:
+            self._begun.add(result.query_id)
         if isinstance(statement, ast.Show) and statement.what == "PROPERTIES" and isinstance(result, Rows):
             own = [(name, "SESSION", "SET", value) for name, value in sorted(self.properties.items())]
             return replace(result, rows=(*own, *result.rows))
@@ -97,9 +100,21 @@ class Remote(Target):
                 time.sleep(LOOK_S)
 
     def _is_behind(self) -> bool:
+        return any(row["Status"] == "RUNNING" and row["Lag"] for row in self._queries())
+
+    def dead_letters(self) -> Mapping[str, int]:
+        """Of the queries that were begun here: those of others are told to others."""
+        if not self._begun:
+            return {}
+        return {row["Query ID"]: row["Dead Letters"] for row in self._queries() if row["Query ID"] in self._begun}
+
+    def _queries(self) -> list[dict[str, Any]]:
         (listed,) = map(result_of, self._http.post("/sql", {"sql": "SHOW QUERIES EXTENDED;"})["results"])
         assert isinstance(listed, Rows)
-        return any(row["Status"] == "RUNNING" and row["Lag"] for row in listed.as_dicts())
+        return listed.as_dicts()
+
+    def letters_command(self, query: str) -> str:
+        return f"{super().letters_command(query)}, where the log of the server is"
 
     def close(self) -> None:
         pass

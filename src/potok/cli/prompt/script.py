@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from potok.cli.output import counted, warn
 from potok.cli.prompt.display import Display
 from potok.cli.prompt.target import Target
 from potok.cli.prompt.texts import NoScript, read_text
@@ -33,12 +34,15 @@ class Script:
     def __init__(self, target: Target, display: Display, *, settles: bool) -> None:
         self._target, self.display, self._settles = target, display, settles
         self._depth = 0
+        self._letters: dict[str, int] | None = None
 
     def run(self, text: str, file: str = "") -> None:
         """Raises what stopped it, with its place in the text; what came before has happened.
 
         Nothing is carried out of a text that cannot be parsed to its end.
         """
+        if self._letters is None:
+            self._letters = dict(self._target.dead_letters())
         try:
             statements = parse_script(text, self._target.variables)
         except SqlError as error:
@@ -54,8 +58,21 @@ class Script:
             self._run_script(parsed.statement)
             return
         if self._settles and isinstance(parsed.statement, ast.Query) and parsed.statement.query.emit is None:
-            self._target.settle()
+            self.settle()
         self._show(parsed, self._target.run(parsed))
+
+    def settle(self) -> None:
+        """Wait for the queries, and tell what they set aside."""
+        self._target.settle()
+        self.tell_dead_letters()
+
+    def tell_dead_letters(self) -> None:
+        """Warn of the dead letters that have come since the last time."""
+        before, self._letters = self._letters or {}, dict(self._target.dead_letters())
+        for query, count in self._letters.items():
+            if count > before.get(query, 0):
+                told = counted(count - before.get(query, 0), "dead letter")
+                warn(f"{told} of query {query}: {self._target.letters_command(query)}")
 
     def _show(self, parsed: ast.Parsed, result: Result) -> None:
         match result:
@@ -74,6 +91,9 @@ class Script:
                 if rows:
                     shown.add(rows)
         shown.end(interrupted=interrupted.is_set())
+        if push.left_out:
+            told = counted(push.left_out, "record")
+            warn(f"{told} could not be processed and left out; SELECT * FROM KSQL_PROCESSING_LOG; says why")
         if interrupted.is_set() and self._settles:
             raise KeyboardInterrupt
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,6 +57,14 @@ class Target(ABC):
     @abstractmethod
     def settle(self) -> None:
         """Called before a script reads, and at its end: let the queries that it began take in what there is."""
+
+    @abstractmethod
+    def dead_letters(self) -> Mapping[str, int]:
+        """How many dead letters there are of each query that statements of this session could have caused."""
+
+    def letters_command(self, query: str) -> str:
+        """What to type to see the dead letters of a query."""
+        return shlex.join(["potok", "dead-letters", "list", "--query", query])
 
     @abstractmethod
     def close(self) -> None: ...

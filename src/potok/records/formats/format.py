@@ -87,13 +87,19 @@ _ALIASES = {
 }
 
 
+def canonical_name(name: str) -> str:
+    """The name of a format as `describe` shows it: `CSV` is `delimited`. Options stay."""
+    plain, semicolon, options = name.partition(";")
+    return _ALIASES.get(plain.lower(), plain.lower()) + semicolon + options
+
+
 def format_named(name: str) -> Format:
     """The format of this name, for example `format_named("json")`. Upper case and Kafka's names do too.
 
     Options stand behind the name: `"sql_json;wrap=false"` is a struct's only field with nothing around it.
     """
     plain, _, options = name.partition(";")
-    wanted = _ALIASES.get(plain.lower(), plain.lower())
+    wanted = canonical_name(plain)
     if wanted not in _FORMATS:
         raise SchemaError(f'there is no format "{plain}"', hint=f"use one of {', '.join(_FORMATS)}")
     module, attribute = _FORMATS[wanted]

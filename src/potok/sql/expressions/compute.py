@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from potok.sql.expressions import arithmetic, comparing, containers, nodes
 from potok.sql.expressions.casts import cast_column
-from potok.sql.expressions.frame import Frame, Values, spread
+from potok.sql.expressions.frame import Frame, Values, spread, without
 from potok.sql.expressions.typed import ColumnRef, Typed, walk
 from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction
 from potok.sql.functions.registry import all_functions
@@ -20,18 +20,15 @@ from potok.sql.functions.registry import all_functions
 def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, context: Context) -> pa.Array:
     """The values of an expression.
 
-    Where a part of it cannot be computed for a row, the whole of it is NULL for that row, as in ksqlDB, with the reason
-    in `context.failures`: a comparison must not make false, and NOT not true, of what has failed.
+    Where a part of it cannot be computed for a row, the reason is in `context.failures`, and NULL is, as in ksqlDB,
+    the innermost of these around the part: a CAST, an argument that is a call itself, an element of an array, map or
+    struct, or else the whole expression. So a comparison does not make false, and NOT not true, of what has failed.
     """
     noted = Context(now_ms=context.now_ms)
     found = spread(evaluate(expression, Frame(columns, rows, noted)), rows)
-    if not noted.failures:
-        return found
-    failed = np.zeros(rows, bool)
-    failed[list(noted.failures)] = True
-    for row, reason in noted.failures.items():
+    for row, reason in noted.reported.items():
         context.failures.setdefault(row, reason)
-    return found.take(pa.array(np.arange(rows), mask=failed))
+    return without(found, noted.failures, rows)
 
 
 def evaluate(expression: Typed, frame: Frame) -> Values:
@@ -52,10 +49,19 @@ def _parameter(node: nodes.Parameter, frame: Frame) -> Values:
 
 
 def _cast(node: nodes.CastTo, frame: Frame) -> Values:
-    operand = evaluate(node.operand, frame)
-    if not isinstance(operand, pa.Scalar):
-        return cast_column(operand, node.type, frame.context)
-    return cast_column(spread(operand, frame.rows), node.type, frame.context)
+    if not node.contains:
+        return cast_column(spread(evaluate(node.operand, frame), frame.rows), node.type, frame.context)
+    aside = frame.aside()
+    found = cast_column(spread(evaluate(node.operand, aside), frame.rows), node.type, aside.context)
+    return frame.contain(found, aside)
+
+
+def _element(part: Typed, frame: Frame) -> Values:
+    """The values of a part whose failure is NULL for itself alone."""
+    if isinstance(part, ColumnRef | nodes.Constant | nodes.Parameter | nodes.CastTo):
+        return evaluate(part, frame)
+    aside = frame.aside()
+    return frame.contain(evaluate(part, aside), aside)
 
 
 def _arithmetic(node: nodes.Arithmetic, frame: Frame) -> Values:
@@ -95,11 +101,13 @@ def _logic(node: nodes.Logic, frame: Frame) -> Values:
     """What fails on the right side counts only where the left side has not decided already."""
     left, aside = evaluate(node.left, frame), frame.aside()
     right = evaluate(node.right, aside)
-    if aside.context.failures:
+    if aside.context.reported:
         decided = pc.equal(spread(left, frame.rows), pa.scalar(node.op == "OR"))
-        for row, reason in aside.context.failures.items():
-            if not decided[row].as_py():
-                frame.context.failures.setdefault(row, reason)
+        for found, own in (
+            (aside.context.failures, frame.context.failures),
+            (aside.context.contained, frame.context.contained),
+        ):
+            own.update({row: reason for row, reason in found.items() if row not in own and not decided[row].as_py()})
     return (pc.and_kleene if node.op == "AND" else pc.or_kleene)(left, right)
 
 
@@ -155,26 +163,30 @@ def _field(node: nodes.Field, frame: Frame) -> Values:
 
 
 def _make_array(node: nodes.MakeArray, frame: Frame) -> Values:
-    return containers.make_array([evaluate(part, frame) for part in node.items], node.type, frame.rows)
+    return containers.make_array([_element(part, frame) for part in node.items], node.type, frame.rows)
 
 
 def _make_map(node: nodes.MakeMap, frame: Frame) -> Values:
-    keys = [evaluate(key, frame) for key, _ in node.items]
-    items = [evaluate(value, frame) for _, value in node.items]
+    keys = [_element(key, frame) for key, _ in node.items]
+    items = [_element(value, frame) for _, value in node.items]
     return containers.make_map(keys, items, node.type, frame.rows, frame.context)
 
 
 def _make_struct(node: nodes.MakeStruct, frame: Frame) -> Values:
-    return containers.make_struct([evaluate(part, frame) for part in node.items], node.type, frame.rows)
+    return containers.make_struct([_element(part, frame) for part in node.items], node.type, frame.rows)
 
 
 def _call(node: nodes.FunctionCall, frame: Frame) -> Values:
     arguments = [
-        _lambda(part, frame) if isinstance(part, nodes.LambdaOf) else spread(evaluate(part, frame), frame.rows)
+        _lambda(part, frame) if isinstance(part, nodes.LambdaOf) else spread(_argument(part, frame), frame.rows)
         for part in node.arguments
     ]
     found = overload_of(node).compute(arguments, frame.rows, node.type, frame.context)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _argument(part: Typed, frame: Frame) -> Values:
+    return _element(part, frame) if isinstance(part, nodes.FunctionCall | nodes.Field) else evaluate(part, frame)
 
 
 def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array], pa.Array], pa.Array]:

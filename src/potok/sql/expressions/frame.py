@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from potok.sql.functions.function import Context
@@ -58,9 +59,30 @@ class Frame:
 
     def note(self, inner: Frame) -> None:
         """Take over what could not be computed in a frame made by `at`."""
-        if inner.context.failures and inner._taken is not None:
-            for row, reason in inner.context.failures.items():
-                self.context.failures.setdefault(inner._taken[row].as_py(), reason)
+        if inner._taken is None:
+            return
+        for found, own in (
+            (inner.context.failures, self.context.failures),
+            (inner.context.contained, self.context.contained),
+        ):
+            for row, reason in found.items():
+                own.setdefault(inner._taken[row].as_py(), reason)
+
+    def contain(self, values: Values, inner: Frame) -> Values:
+        """What was computed in a frame made by `aside`, NULL in the rows where that failed: the failures stay there."""
+        for found in (inner.context.contained, inner.context.failures):
+            for row, reason in found.items():
+                self.context.contained.setdefault(row, reason)
+        return without(values, inner.context.failures, self.rows)
+
+
+def without(values: Values, failures: Mapping[int, str], rows: int) -> Values:
+    """The values, NULL in the rows that failed."""
+    if not failures:
+        return values
+    failed = np.zeros(rows, bool)
+    failed[list(failures)] = True
+    return spread(values, rows).take(pa.array(np.arange(rows), mask=failed))
 
 
 def spread(values: Values, rows: int) -> pa.Array:

@@ -93,7 +93,7 @@ def _arithmetic_hint(op: str, left: Typed, right: Typed) -> str:
 
 
 def _number_as(part: Typed, to: pa.DataType) -> Typed:
-    return part if part.type == to else fold(nodes.CastTo(to, part))
+    return part if part.type == to else fold(nodes.CastTo(to, part, contains=False))
 
 
 def compared(op: str, left: Typed, right: Typed, node: ast.Node) -> tuple[Typed, Typed]:
@@ -162,7 +162,7 @@ def _cast_for_comparison(part: Typed, to: pa.DataType, node: ast.Node) -> Typed:
             raise TypeMistake(str(error), place=node.at) from None
         if found is not None:
             return found
-    return nodes.CastTo(to, part)
+    return nodes.CastTo(to, part, contains=False)
 
 
 def is_null(node: ast.IsNull, checker: Checker, _: pa.DataType | None) -> Typed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from potok.sql.expressions.typed import Typed
 from potok.sql.types import type_name
@@ -10,9 +10,10 @@ from potok.sql.types import type_name
 
 @dataclass(frozen=True, slots=True)
 class CastTo(Typed):
-    """A cast, whether it was written or is implied."""
+    """A cast, whether it was written or is implied. What fails in it is NULL for the cast alone, if it `contains` it."""
 
     operand: Typed
+    contains: bool = field(default=True, compare=False)
 
     @property
     def children(self) -> tuple[Typed, ...]:

@@ -164,9 +164,10 @@ class Map(Transform):
         value: Schema | None,
         *,
         null_stays: bool = False,
+        value_parts: tuple[int, ...] = (),
     ) -> None:
         super().__init__(name, task, function, expr)
-        self._key, self._value, self._null_stays = key, value, null_stays
+        self._key, self._value, self._null_stays, self._value_parts = key, value, null_stays, value_parts
 
     def process(self, chunk: Chunk) -> None:
         called = self.call(chunk)
@@ -181,8 +182,10 @@ class Map(Transform):
         errors = {**fitted_keys.errors, **fitted_values.errors, **errors}
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        made = without_null(fitted_values.column, chunk) if self._null_stays else fitted_values.column
-        result = replace(chunk.with_value(made), key=fitted_keys.column)
+        made, named = fitted_values.column, fitted_keys.column
+        if self._null_stays:
+            made, named = without_null(made, chunk), without_parts(named, self._value_parts, chunk)
+        result = replace(chunk.with_value(made), key=named)
         self.emit(self.drop(result, errors))
 
 
@@ -264,6 +267,17 @@ def without_null(column: Column, chunk: Chunk) -> Column:
     """What a function made of values, with nothing where there was none."""
     there = present(chunk.value)
     return column if there.all() else blank(column, there)
+
+
+def without_parts(keys: Column, parts: tuple[int, ...], chunk: Chunk) -> Column:
+    """Keys with nothing in these parts where the record has no value."""
+    there = present(chunk.value)
+    if not parts or there.all():
+        return keys
+    if isinstance(keys, list) or not pa.types.is_struct(keys.type) or len(keys.type) == 0:
+        return blank(keys, there)
+    fields = [blank(keys.field(at), there) if at in parts else keys.field(at) for at in range(len(keys.type))]
+    return pa.StructArray.from_arrays(fields, fields=list(keys.type), mask=keys.is_null())
 
 
 def pairs_of(results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:

@@ -230,9 +230,6 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
     if statement.is_table and not any(column.is_key for column in found):
         hint = "say which: id INT PRIMARY KEY"
         raise Refused(f"table {quoted(statement.name)} needs a primary key", hint=hint, place=statement.at)
-    if not any(not column.is_key and column.header is None for column in found):
-        hint = "add a column for the value"
-        raise Refused(f"{quoted(statement.name)} has no columns besides its key", hint=hint, place=statement.at)
     return tuple(found)
 
 
@@ -309,12 +306,25 @@ def check_format(format_: str, columns: Sequence[SourceColumn], place: Place, si
         raise Refused(f"KAFKA cannot hold {shown}", hint=hint, place=place)
     if format_.startswith("none") and side == "VALUE" and columns:
         raise Refused("NONE holds no columns", hint="write VALUE_FORMAT = 'JSON'", place=place)
+    mapped = next((column for column in columns if side == "KEY" and _holds_map(column.type)), None)
+    if mapped is not None:
+        hint = "a map has no order, so equal keys could be written as different bytes; choose its values: m['name']"
+        shown = f"{quoted(mapped.name)} {type_name(mapped.type)}"
+        raise Refused(f"a key cannot hold a MAP, as {shown} does", hint=hint, place=place)
     nested = next((column for column in columns if pa.types.is_nested(column.type)), None)
     if format_.startswith("sql_delimited") and nested is not None:
         hint = f"write {side}_FORMAT = 'JSON'"
         raise Refused(
             f"DELIMITED cannot hold {quoted(nested.name)}, which is {type_name(nested.type)}", hint=hint, place=place
         )
+
+
+def _holds_map(type_: pa.DataType) -> bool:
+    if pa.types.is_list(type_):
+        return _holds_map(type_.value_type)
+    if pa.types.is_struct(type_):
+        return any(_holds_map(field.type) for field in type_)
+    return bool(pa.types.is_map(type_))
 
 
 def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:

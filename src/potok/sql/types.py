@@ -23,6 +23,8 @@ NULL: Final = pa.null()
 """The type of NULL itself, until something else tells."""
 
 MAX_PRECISION: Final = 38
+NULL_KEY: Final = "null"
+"""The key of a map in place of NULL: Arrow has no such keys, and JSON writes them so."""
 
 NAMES: Final = {
     BOOLEAN: "BOOLEAN",

@@ -58,8 +58,16 @@ def arm(node: Arm, shop: Workshop) -> Operator:
 
 @body_of(Map)
 def map_(node: Map, shop: Workshop) -> Operator:
-    schemas = node.key_schema, node.schema
-    return stateless.Map(node.name, shop.task, node.function, traced(node, shop), *schemas, null_stays=node.null_stays)
+    return stateless.Map(
+        node.name,
+        shop.task,
+        node.function,
+        traced(node, shop),
+        node.key_schema,
+        node.schema,
+        null_stays=node.null_stays,
+        value_parts=node.value_parts,
+    )
 
 
 @body_of(MapValues)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
-from potok.sql.expressions.literals import fold, implied
+from potok.sql.expressions.literals import coerced, fold, implied
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import (
     Accepted,
@@ -24,7 +24,7 @@ from potok.sql.functions.function import (
 )
 from potok.sql.functions.registry import all_functions, function_named, users_functions
 from potok.sql.syntax import ast
-from potok.sql.types import BIGINT, DOUBLE, INT, NULL, quoted, type_name
+from potok.sql.types import BIGINT, DATE, DOUBLE, INT, NULL, TIME, TIMESTAMP, VARCHAR, quoted, type_name
 
 UNIT_FIRST: Final = frozenset({"DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB"})
 """Functions whose first argument is a bare word."""
@@ -64,6 +64,19 @@ def call(node: ast.Call, checker: Checker, _: pa.DataType | None) -> Typed:
 def resolved(node: ast.Call, function: ScalarFunction | TableFunction, checker: Checker) -> nodes.FunctionCall:
     """A call with the overload that needs the fewest casts; of equals, the first."""
     arguments = [_argument(node, at, part, checker) for at, part in enumerate(node.arguments)]
+    fits = _fits(node, function, arguments, checker)
+    for timed in _with_times(arguments) if not fits else ():
+        fits = fits or _fits(node, function, timed, checker)
+    if not fits:
+        _refuse(node, function, arguments)
+    best = min(fits, key=lambda fit: (fit.distance, fit.number))
+    own = function.overloads[best.number] if users_functions().get(node.name) is function else None
+    return nodes.FunctionCall(best.accepted.result, node.name, best.arguments, best.number, own)
+
+
+def _fits(
+    node: ast.Call, function: ScalarFunction | TableFunction, arguments: Sequence[Typed | None], checker: Checker
+) -> list[_Fit]:
     fits: list[_Fit] = []
     for number, overload in enumerate(function.overloads):
         fit = _fit(number, overload, node, arguments, checker)
@@ -71,11 +84,30 @@ def resolved(node: ast.Call, function: ScalarFunction | TableFunction, checker: 
             fits.append(fit)
             if fit.distance == 0:
                 break
-    if not fits:
-        _refuse(node, function, arguments)
-    best = min(fits, key=lambda fit: (fit.distance, fit.number))
-    own = function.overloads[best.number] if users_functions().get(node.name) is function else None
-    return nodes.FunctionCall(best.accepted.result, node.name, best.arguments, best.number, own)
+    return fits
+
+
+def _with_times(arguments: Sequence[Typed | None]) -> Iterator[list[Typed | None]]:
+    """The arguments with text read as a date or a time, as it is where one is asked for: one of them, or all."""
+    texts = [at for at, argument in enumerate(arguments) if argument is not None and argument.type == VARCHAR]
+    for type_ in (TIMESTAMP, DATE, TIME):
+        for chosen in (*([at] for at in texts), texts):
+            found = [
+                _time_of(argument, type_) if at in chosen and argument is not None else argument
+                for at, argument in enumerate(arguments)
+            ]
+            if all(found[at] is not None for at in chosen):
+                yield found
+
+
+def _time_of(text: Typed, type_: pa.DataType) -> Typed | None:
+    """Text as a date or a time; None for a literal that is none."""
+    if not isinstance(text, nodes.Constant):
+        return nodes.CastTo(type_, text)
+    try:
+        return coerced(text, type_)
+    except ValueError:
+        return None
 
 
 def _argument(node: ast.Call, at: int, part: ast.Expression, checker: Checker) -> Typed | None:

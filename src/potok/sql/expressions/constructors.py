@@ -72,8 +72,6 @@ def struct_of(node: ast.StructOf, checker: Checker, wanted: pa.DataType | None) 
             hint = f"write CAST(NULL AS ...) with the type of {quoted(name)}"
             raise TypeMistake(f"the field {quoted(name)} is NULL and has no type", hint=hint, place=part.at)
         fields[name] = value
-    if not fields:
-        raise TypeMistake("a struct of no fields has no type", hint="write STRUCT(name := value)", place=node.at)
     type_ = pa.struct([(name, value.type) for name, value in fields.items()])
     return nodes.MakeStruct(type_, tuple(fields.values()))
 

@@ -12,6 +12,7 @@ from potok.sql.expressions.casts import compact
 from potok.sql.expressions.frame import Values, spread
 from potok.sql.expressions.numbers import note
 from potok.sql.functions.function import Context
+from potok.sql.types import NULL_KEY, VARCHAR
 
 
 def item(lists: pa.Array, index: Values, rows: int) -> pa.Array:
@@ -50,7 +51,10 @@ def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Arr
 def make_map(
     keys: Sequence[Values], items: Sequence[Values], type_: pa.DataType, rows: int, context: Context
 ) -> pa.Array:
-    """Of keys that come twice the last one counts. A row with a NULL among its keys is NULL, and noted."""
+    """Of keys that come twice the last one counts. A NULL among keys of text is 'null', which is how ksqlDB writes it;
+    among other keys it makes the row NULL, and is noted."""
+    if type_.key_type == VARCHAR:
+        keys = [pc.fill_null(key, NULL_KEY) for key in keys]
     if all(isinstance(key, pa.Scalar) and key.is_valid for key in keys):
         last = {key.as_py(): at for at, key in enumerate(keys)}
         kept = list(last.values())
@@ -69,4 +73,6 @@ def make_map(
 
 
 def make_struct(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Array:
+    if not items:
+        return pa.array([{}] * rows, type_)
     return pa.StructArray.from_arrays([spread(part, rows) for part in items], fields=list(type_))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from potok.sql.errors import TypeMistake
 from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.compute import compute
-from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, Negate
+from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, MakeArray, MakeMap, MakeStruct, Negate
 from potok.sql.expressions.parse_text import BLANKS, is_boolean, parser, parses
 from potok.sql.expressions.show_text import show_value
 from potok.sql.expressions.typed import Typed
@@ -162,13 +163,69 @@ def numeric_type(text: str) -> pa.DataType | None:
 
 def meeting(target: pa.DataType, expression: Typed) -> pa.DataType | None:
     """The type for both what came before and this one. Literals are taken for what the others are, as far as that can
-    be: in a list of numbers '2' is a number."""
-    if isinstance(expression, Constant) and expression.value is not None and target != NULL:
-        if expression.type == VARCHAR and is_number(target):
+    be: in a list of numbers '2' is a number. So are those in arrays, maps and structs that are made here."""
+    if target == NULL:
+        return expression.type
+    match expression:
+        case Constant(type=_, value=None):
+            return target
+        case Constant() if expression.type == VARCHAR and is_number(target):
             number = numeric_type(expression.value)
             return None if number is None else common([target, number])
-        if expression.type == VARCHAR and (target in _FROM_TEXT or target == BOOLEAN):
+        case Constant() if expression.type == VARCHAR and (target in _FROM_TEXT or target == BOOLEAN):
             return target
-        if target == VARCHAR and not pa.types.is_nested(expression.type) and expression.type != BYTES:
+        case Constant() if target == VARCHAR and not pa.types.is_nested(expression.type) and expression.type != BYTES:
             return VARCHAR
+        case MakeArray(items=items) if pa.types.is_list(target):
+            item = _meeting_all(target.value_type, items)
+            return None if item is None else pa.list_(item)
+        case MakeMap(items=items) if pa.types.is_map(target):
+            key = _meeting_all(target.key_type, [key for key, _ in items])
+            item = _meeting_all(target.item_type, [item for _, item in items])
+            return None if key is None or item is None else pa.map_(key, item)
+        case MakeStruct(items=items) if pa.types.is_struct(target):
+            fields = {field.name: field.type for field in target}
+            for field, item in zip(expression.type, items, strict=True):
+                fields[field.name] = meeting(fields.get(field.name, NULL), item)
+            return None if None in fields.values() else pa.struct(list(fields.items()))
     return common([target, expression.type])
+
+
+def _meeting_all(target: pa.DataType, parts: Sequence[Typed]) -> pa.DataType | None:
+    for part in parts:
+        found = meeting(target, part)
+        if found is None:
+            return None
+        target = found
+    return target
+
+
+def as_target(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
+    """An expression as a value of the type that `meeting` found for it and others."""
+    match expression:
+        case Constant():
+            try:
+                found = coerced(expression, to, lax=True)
+            except ValueError as error:
+                raise TypeMistake(str(error), place=node.at) from None
+            if found is not None:
+                return found
+        case MakeArray(items=items) if pa.types.is_list(to):
+            return MakeArray(to, tuple(as_target(item, to.value_type, node) for item in items))
+        case MakeMap(items=pairs) if pa.types.is_map(to):
+            return MakeMap(
+                to,
+                tuple((as_target(key, to.key_type, node), as_target(item, to.item_type, node)) for key, item in pairs),
+            )
+        case MakeStruct(items=items) if pa.types.is_struct(to):
+            given = dict(zip((field.name for field in expression.type), items, strict=True))
+            return MakeStruct(
+                to,
+                tuple(
+                    as_target(given[field.name], field.type, node)
+                    if field.name in given
+                    else Constant(field.type, None)
+                    for field in to
+                ),
+            )
+    return implied(expression, to, node)

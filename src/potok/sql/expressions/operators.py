@@ -12,7 +12,7 @@ from potok.sql.errors import TypeMistake
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
 from potok.sql.expressions.comparing import split_pattern
-from potok.sql.expressions.literals import coerced, constant, fold, implied, meeting
+from potok.sql.expressions.literals import as_target, coerced, constant, fold, implied, meeting
 from potok.sql.expressions.typed import Typed
 from potok.sql.expressions.unify import arithmetic_type, as_decimal, common
 from potok.sql.syntax import ast
@@ -219,15 +219,5 @@ def unified(
             names = f"{expression} is {type_name(expression.type)}, and those before it are {type_name(target)}"
             raise TypeMistake(names, hint=f"write CAST({expression} AS {type_name(target)})", place=part.at)
         target = both
-    return [_as_target(expression, target, part, lax) for expression, part in zip(found, parts, strict=True)]
-
-
-def _as_target(expression: Typed, target: pa.DataType, node: ast.Node, lax: bool) -> Typed:
-    if lax and isinstance(expression, nodes.Constant):
-        try:
-            found = coerced(expression, target, lax=True)
-        except ValueError as error:
-            raise TypeMistake(str(error), place=node.at) from None
-        if found is not None:
-            return found
-    return implied(expression, target, node)
+    cast = as_target if lax else implied
+    return [cast(expression, target, part) for expression, part in zip(found, parts, strict=True)]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.sql.functions.array_order import ascending
 from potok.sql.functions.comparing import codes, has_order
 from potok.sql.functions.function import Accepted, Context, Overload, ScalarFunction, Types, widens
 from potok.sql.functions.generics import array_item, map_type, plain_types
 from potok.sql.functions.lists import Flat, first_of_each, flat, is_valid, joined, list_column, map_column, row_keys
-from potok.sql.types import BOOLEAN
+from potok.sql.types import BOOLEAN, NULL_KEY, VARCHAR
 
 
 def unique_keys(entries: Flat) -> pa.Array:
@@ -42,6 +44,8 @@ def _accept_as_map(types: Types) -> Accepted | None:
 
 def _as_map(arguments: Sequence[Any], _: int, __: pa.DataType, context: Context) -> pa.Array:
     keys, items = flat(arguments[0]), flat(arguments[1])
+    if keys.parts[0].type == VARCHAR:
+        keys = replace(keys, parts=(pc.fill_null(keys.parts[0], NULL_KEY),))
     nameless = np.bincount(keys.rows[~is_valid(keys.parts[0])], minlength=len(keys.lengths)) > 0
     valid = keys.valid & items.valid & ~nameless
     for row in np.flatnonzero(keys.valid & items.valid & nameless):

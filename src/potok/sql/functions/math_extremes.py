@@ -20,20 +20,26 @@ from potok.sql.functions.function import (
     common_type,
     takes_many,
 )
-from potok.sql.types import BIGINT, DOUBLE, INT, NULL, VARCHAR, is_number
+from potok.sql.types import BIGINT, BYTES, DATE, DOUBLE, NULL, TIME, TIMESTAMP, VARCHAR, is_number, type_name
 
 _MAGNITUDE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 def _numbers(types: Types) -> Accepted | None:
-    """Numbers of all kinds: compared, and given, as the least type that holds them all."""
+    """Numbers of one kind, or of any kinds with a DOUBLE among them: all others could be meant as several."""
     plain = [type_ for type_ in types if not isinstance(type_, LambdaShape)]
     if not types or len(plain) < len(types):
         return None
     common = common_type(plain)
-    if common == NULL:
-        common = INT
-    return Accepted([common] * len(types), common) if common is not None and is_number(common) else None
+    if common is None or not is_number(common):
+        return None
+    kinds = {pa.types.is_decimal(type_) or type_ for type_ in plain if type_ != NULL}
+    return Accepted([common] * len(types), common) if len(kinds) == 1 or common == DOUBLE else None
+
+
+def _values(type_: pa.DataType) -> Callable[[Types], Accepted | None]:
+    accept = takes_many(type_, result=type_)
+    return lambda types: accept(types) if any(given != NULL for given in types) else None
 
 
 def _ranks(column: pa.Array) -> pa.Array:
@@ -54,6 +60,9 @@ def _extreme(kernel: Callable[..., Any]) -> Callable[[Sequence[Any], int, pa.Dat
     def compute(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -> pa.Array:
         if result == DOUBLE:
             return _of_ranks(kernel(*map(_ranks, arguments), skip_nulls=True))
+        if result == TIMESTAMP:
+            # Arrow compares instants without a time zone alone.
+            arguments = [argument.cast(BIGINT) for argument in arguments]
         return kernel(*arguments, skip_nulls=True).cast(result)
 
     return compute
@@ -67,7 +76,10 @@ def _function(name: str, kernel: Callable[..., Any], summary: str, example: str)
         summary,
         (
             Overload(f"{name}(x NUMBER, ...)", _numbers, compute),
-            Overload(f"{name}(x VARCHAR, ...)", takes_many(VARCHAR, result=VARCHAR), compute),
+            *(
+                Overload(f"{name}(x {type_name(type_)}, ...)", _values(type_), compute)
+                for type_ in (VARCHAR, BYTES, DATE, TIME, TIMESTAMP)
+            ),
         ),
         example=example,
     )
@@ -77,8 +89,8 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     _function(
         "GREATEST",
         pc.max_element_wise,
-        "The greatest of the values that are not NULL. Numbers of different types are compared as the widest of them; "
-        "NaN is greater than all.",
+        "The greatest of the values that are not NULL. They have one type; numbers of different types are compared as "
+        "DOUBLE, if one of them is. NaN is greater than all.",
         "GREATEST(1, NULL, 3)  -- 3",
     ),
     _function("LEAST", pc.min_element_wise, "The least of the values that are not NULL.", "LEAST(1, NULL, 3)  -- 1"),

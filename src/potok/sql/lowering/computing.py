@@ -72,31 +72,32 @@ def function_for(expr: Expr, names: tuple[str, ...] = RECORD) -> Function:
     return function_of(expr, str(expr), names)
 
 
-def key_expr(expressions: Sequence[tuple[str, Expr]]) -> Expr:
-    """A key of one column bare, of several as a struct; NULL in any of them makes no key."""
+def key_expr(expressions: Sequence[tuple[str, Expr]], *, partial: bool = False) -> Expr:
+    """A key of one column bare, of several as a struct. NULL in any of them makes no key, unless it is `partial`."""
     if len(expressions) == 1:
         return expressions[0][1]
     items = struct_of(expressions)
     # Each part computes by itself: what a part reads is read again by the whole.
     parts = tuple(part for _, part in expressions)
     args = tuple(dict.fromkeys(arg for part in parts for arg in _columns(part)))
-    return Computed(items.type, args, KeyStruct(parts, args, items.type), str(items))
+    return Computed(items.type, args, KeyStruct(parts, args, items.type, partial), str(items))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStruct:
-    """A struct of computed columns that is null where any of them is."""
+    """A struct of computed columns that is null where any of them is, unless it may be `partial`."""
 
     parts: tuple[Expr, ...]
     args: tuple[Column, ...]
     type: pa.DataType
+    partial: bool = False
 
     def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
         given = dict(zip(self.args, columns, strict=True))
         made = [_of(part, given, rows) for part in self.parts]
         missing = None
         for column in made:
-            if column.null_count:
+            if column.null_count and not self.partial:
                 nulls = column.is_null()
                 missing = nulls if missing is None else pa.compute.or_(missing, nulls)
         return pa.StructArray.from_arrays(made, fields=list(self.type), mask=missing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +15,34 @@ from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
 
-AS_VALUE = "AS_VALUE"
+GENERATED = "KSQL_COL"
+_NUMBERED = re.compile(r"(?P<name>.*?)(?:_(?P<number>[0-9]+))?", re.DOTALL)
+
+
+class Names:
+    """Names for columns that were given none: the field of a struct has its own, all else is KSQL_COL_0 and so on.
+
+    None of them is the name of a column of the sources: a number behind it tells them apart.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._used: dict[str, set[int]] = {}
+        for field in own_fields(rows):
+            base, number = _numbered(field.name)
+            self._used.setdefault(base, set()).add(number)
+
+    def name_for(self, expression: ast.Expression) -> str:
+        base = _numbered(expression.field)[0] if isinstance(expression, ast.FieldOf) else GENERATED
+        used = self._used.setdefault(base, set())
+        number = next(number for number in itertools.count() if number not in used)
+        used.add(number)
+        return f"{base}_{number}" if number or base == GENERATED else base
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    found = _NUMBERED.fullmatch(name)
+    assert found is not None
+    return found["name"], int(found["number"] or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +52,22 @@ class Item:
     name: str
     expression: ast.Expression
 
-    @property
-    def is_copy(self) -> bool:
-        """AS_VALUE(key): a column of the key once more, as a value."""
-        return isinstance(self.expression, ast.Call) and self.expression.name == AS_VALUE
 
-
-def items_of(query: ast.Select, rows: Rows, scope: RowScope, *, kept: bool = False) -> list[Item]:
+def items_of(
+    query: ast.Select, rows: Rows, scope: RowScope, names: Names | None = None, *, kept: bool = False
+) -> list[Item]:
     """The columns of the result. Those of a result that is `kept` must not be called as the system's are, and the
     bounds of its windows are in its key."""
     found: list[Item] = []
-    count = 0
+    names = names or Names(rows)
     for item in query.items:
         if isinstance(item, ast.Everything):
-            found += [i for i in _everything(item, rows) if not (kept and _is_bound(i.expression))]
+            every = _everything(item, rows, keys_last=bool(query.partition_by))
+            found += [i for i in every if not (kept and _is_bound(i.expression))]
         elif isinstance(item, ast.EveryField):
             found += _every_field(item, scope)
         else:
-            name = item.alias or _own_name(item.expression, rows)
-            if not name:
-                name, count = f"KSQL_COL_{count}", count + 1
+            name = item.alias or _own_name(item.expression, rows) or names.name_for(item.expression)
             if kept and name in (*PSEUDO, *WINDOW_BOUNDS):
                 hint = f"give it another: {name} AS something_else"
                 raise Refused(f"{name} is a name of the system's", hint=hint, place=item.at)
@@ -55,11 +80,14 @@ def _is_bound(expression: ast.Expression) -> bool:
     return isinstance(expression, ast.Name) and expression.name in WINDOW_BOUNDS
 
 
-def _everything(item: ast.Everything, rows: Rows) -> list[Item]:
+def _everything(item: ast.Everything, rows: Rows, *, keys_last: bool) -> list[Item]:
+    """The columns of the sources; where a query chooses another key, those of the old one stand behind the others."""
     if item.source and item.source not in rows.sources:
         hint = closest(item.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
         raise UnknownName(f"there is no source {quoted(item.source)} here", hint=hint, place=item.at)
     fields = [field for field in own_fields(rows) if item.source in ("", field.source)]
+    if keys_last:
+        fields.sort(key=lambda field: (rows.sources.index(field.source), field.is_key))
     return [
         Item(
             f"{field.source}_{field.name}" if rows.joined and field.source else field.name,
@@ -78,9 +106,7 @@ def _every_field(item: ast.EveryField, scope: RowScope) -> list[Item]:
 
 
 def _own_name(expression: ast.Expression, rows: Rows) -> str:
-    """The name that an expression has by itself: that of its column or of its field."""
-    if isinstance(expression, ast.FieldOf):
-        return expression.field
+    """The name that an expression has by itself: that of its column."""
     if not isinstance(expression, ast.Name):
         return ""
     field = resolve(rows, expression)

@@ -148,6 +148,9 @@ def _result(
     value_format = options.format("VALUE", "") if options.text("VALUE_FORMAT") or options.text("FORMAT") else ""
     value_format = value_format or first.value_format.removesuffix(";wrap=false")
     value_format = options.unwrapped(value_format, values)
+    if not keys and options.text("KEY_FORMAT").upper() not in ("", "NONE"):
+        hint = "leave KEY_FORMAT out, or choose a key with PARTITION BY"
+        raise Refused("KEY_FORMAT is for records with a key", hint=hint, place=options.format_at("KEY"))
     key_format = key_format_of(options, keys, _SQL_NAMES.get(first.key_format.partition(";")[0], "JSON"))
     check_format(value_format, values, options.format_at("VALUE"), "VALUE")
     return Source(

@@ -13,14 +13,14 @@ from potok.sql.catalog import Catalog, SourceColumn, WindowShape
 from potok.sql.errors import Refused
 from potok.sql.expressions.check import check
 from potok.sql.expressions.rename import rename
-from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
 from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
 from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
 from potok.sql.lowering.instants import with_instants
-from potok.sql.lowering.items import Item, items_of
+from potok.sql.lowering.items import Item, Names, items_of
 from potok.sql.lowering.joins import join
 from potok.sql.lowering.scope import NOW, PSEUDO, Rows, RowScope
 from potok.sql.lowering.sources import source_rows
@@ -59,7 +59,8 @@ class Lowering:
         if query.where is not None:
             rows = self._filtered(rows, query.where)
         scope = RowScope(rows, self._catalog.types)
-        items = items_of(query, rows, scope, kept=self._kept)
+        self._names = Names(rows)
+        items = items_of(query, rows, scope, self._names, kept=self._kept)
         if query.group_by:
             return self._grouped(rows, items)
         calls = aggregate_calls(query, items)
@@ -176,7 +177,7 @@ class Lowering:
         for item in items:
             if isinstance(item.expression, ast.Call) and item.expression in by_call:
                 names[by_call[item.expression]] = item.name
-            elif item.name in keys and not item.is_copy and _is_group(item, self._query, rows):
+            elif item.name in keys and _is_group(item, self._query, rows):
                 seen.append(item.name)
             else:
                 return None
@@ -209,7 +210,7 @@ class Lowering:
         }
         for item, typed in checked:
             slot = typed.column if isinstance(typed, ColumnRef) else ""
-            is_key = slot in {field.slot for field in wanted} - bounds and not item.is_copy
+            is_key = slot in {field.slot for field in wanted} - bounds
             if is_key and slot in taken and rows.joined:
                 # What was joined by is the key of the result once; the other side's column is a value that equals it.
                 is_key = False
@@ -254,37 +255,55 @@ class Lowering:
             return self._remapped(rows, key_expr(parts), value, name)
         return self._graph.add(MapValues(name, None, rows.node, function_for(value), null_stays=True))
 
-    def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str) -> Node:
+    def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str, *, value_parts: tuple[int, ...] = ()) -> Node:
         pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
-        return self._graph.add(Map(name, None, rows.node, function_for(pair), null_stays=True))
+        node = Map(name, None, rows.node, function_for(pair), null_stays=True, value_parts=value_parts)
+        return self._graph.add(node)
 
     def _partitioned(self, rows: Rows, checked: Sequence[tuple[Item, Typed]], scope: RowScope) -> Selected:
         if rows.is_table:
             hint = "make a stream of it, or group it: GROUP BY"
             raise Refused("a table cannot have another key", hint=hint, place=self._query.partition_by[0].at)
-        wanted = [check(part, scope) for part in self._query.partition_by]
-        if len(wanted) == 1 and wanted[0].type == pa.null():
+        parts = self._query.partition_by
+        wanted = [check(part, scope) for part in parts]
+        name = self._graph.name_of(rows.node, "map")
+        if any(typed.type == pa.null() for typed in wanted):
+            if len(wanted) > 1:
+                hint = "leave NULL out, or write PARTITION BY NULL alone for records without a key"
+                raise Refused("NULL cannot be one of several parts of a key", hint=hint, place=parts[0].at)
             columns = [(item.name, typed) for item, typed in checked]
             none = Computed(pa.string(), (), NoKey(), "NULL")
-            node = self._remapped(rows, none, self._value(columns, rows), self._graph.name_of(rows.node, "map"))
+            node = self._remapped(rows, none, self._value(columns, rows), name)
             return Selected(node, False, tuple(_columns(columns)))
-        keys: list[tuple[SourceColumn, Typed]] = []
-        rest = [(item, typed) for item, typed in checked]
-        for part, typed in zip(self._query.partition_by, wanted, strict=True):
-            found = next((pair for pair in rest if pair[1] == typed and not pair[0].is_copy), None)
-            if found is None:
-                if self._kept:
-                    hint = f"add {show(part)} to the SELECT: it is the key of the result"
-                    raise Refused(f"the key column {show(part)} is missing", hint=hint, place=part.at)
-                keys.append((SourceColumn(f"KSQL_KEY_{len(keys)}", typed.type, is_key=True), typed))
-                continue
-            rest.remove(found)
-            keys.append((SourceColumn(found[0].name, typed.type, is_key=True), typed))
+        rest = list(checked)
+        keys = [self._part_of_key(part, typed, rest) for part, typed in zip(parts, wanted, strict=True)]
         value = self._value([(item.name, typed) for item, typed in rest], rows)
-        key = key_expr([(column.name, expr_of(typed, rows)) for column, typed in keys])
-        node = self._remapped(rows, key, value, self._graph.name_of(rows.node, "map"))
+        key = key_expr([(column.name, expr_of(typed, rows)) for column, typed in keys], partial=True)
+        of_values = {field.slot for field in rows.fields if field.at.name == "value"}
+        from_value = tuple(at for at, (_, typed) in enumerate(keys) if not of_values.isdisjoint(columns_of(typed)))
+        node = self._remapped(rows, key, value, name, value_parts=from_value)
         values = _columns([(item.name, typed) for item, typed in rest])
         return Selected(node, False, (*(column for column, _ in keys), *values))
+
+    def _part_of_key(
+        self, part: ast.Expression, typed: Typed, rest: list[tuple[Item, Typed]]
+    ) -> tuple[SourceColumn, Typed]:
+        """The column that PARTITION BY makes of an expression. It is taken out of the columns of the value; where there
+        is none, `*` stands for it too."""
+        found = [pair for pair in rest if pair[1] == typed]
+        if len(found) > 1:
+            twice = found[1][0].expression
+            hint = f"copy it into the value: AS_VALUE({show(twice)})"
+            raise Refused(f"the key {show(part)} is there twice", hint=hint, place=twice.at)
+        if found:
+            rest.remove(found[0])
+            name = found[0][0].name
+        elif self._kept and not any(isinstance(item, ast.Everything) and not item.source for item in self._query.items):
+            hint = f"add {show(part)} to the SELECT: it is the key of the result"
+            raise Refused(f"the key column {show(part)} is missing", hint=hint, place=part.at)
+        else:
+            name = part.name if isinstance(part, ast.Name) else self._names.name_for(part)
+        return SourceColumn(name, typed.type, is_key=True), typed
 
 
 def _columns(pairs: Sequence[tuple[str, Typed]]) -> list[SourceColumn]:

@@ -48,6 +48,7 @@ _TOKEN = re.compile(
     | (?P<FLOAT>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+(?![A-Za-z0-9_@]))
     | (?P<DECIMAL>[0-9]+\.[0-9]*(?![A-Za-z0-9_@])|\.[0-9]+(?![A-Za-z0-9_@]))
     | (?P<INTEGER>[0-9]+(?![A-Za-z0-9_@.]))
+    | (?P<NAME>[0-9]+[A-Za-z_@][A-Za-z0-9_@]*(?![A-Za-z0-9_@]))
     | (?P<digits>\.?[0-9][A-Za-z0-9_@.]*)
     | (?P<STRING>'(?:[^']|'')*')
     | (?P<QUOTED>`(?:[^`]|``)*`|"(?:[^"]|"")*")
@@ -92,7 +93,7 @@ def scan(source: Source) -> list[Token]:
             continue
         if group == "digits":
             raise _starts_with_digit(source, match)
-        tokens.append(_token(Kind[group], match))
+        tokens.append(_token(Kind.WORD if group == "NAME" else Kind[group], match))
     end = tokens[-1].end if tokens else len(text.rstrip())
     tokens.append(Token(Kind.END, "", "", end, end))
     return tokens

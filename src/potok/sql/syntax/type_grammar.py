@@ -56,6 +56,10 @@ def _field(cursor: Cursor) -> tuple[str, ast.TypeName]:
 def _numbers(cursor: Cursor) -> tuple[int, ...]:
     if not cursor.accept_symbol("("):
         return ()
+    if cursor.accept("STRING"):
+        # VARCHAR(STRING), as ksqlDB writes the type itself.
+        cursor.expect_symbol(")")
+        return ()
     numbers = [_number(cursor)]
     while cursor.accept_symbol(","):
         numbers.append(_number(cursor))

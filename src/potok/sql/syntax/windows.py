@@ -14,7 +14,9 @@ def duration(cursor: Cursor, *, zero: bool = True) -> int:
     """`5 MINUTES` in milliseconds."""
     token = cursor.peek()
     if token.kind is not Kind.INTEGER:
-        raise cursor.expected("a duration such as 5 MINUTES")
+        together = token.kind is Kind.WORD and token.value[0].isdigit()
+        hint = "write a space between the number and its unit" if together else ""
+        raise cursor.expected("a duration such as 5 MINUTES", hint=hint)
     number = cursor.integer("a whole number")
     unit = cursor.peek()
     if unit.kind is not Kind.WORD or unit.value not in UNITS:

@@ -21,13 +21,15 @@ class Filter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map(Node):
-    """Replace key and value. If `null_stays`, a record without a value has none behind it either."""
+    """Replace key and value. If `null_stays`, a record without a value has none behind it either, and nothing in the
+    `value_parts` of its key: the positions of its fields, or 0 for a key that is no struct."""
 
     upstream: Node
     function: Function
     key_schema: Schema | None = None
     schema: Schema | None = None
     null_stays: bool = False
+    value_parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

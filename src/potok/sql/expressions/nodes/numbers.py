@@ -10,7 +10,7 @@ from potok.sql.types import type_name
 
 @dataclass(frozen=True, slots=True)
 class CastTo(Typed):
-    """A cast, whether it was written or is implied. What fails in it is NULL for the cast alone, if it `contains` it."""
+    """A cast, whether it was written or is implied. What fails in it makes the cast NULL, if it `contains` that."""
 
     operand: Typed
     contains: bool = field(default=True, compare=False)

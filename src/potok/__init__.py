@@ -97,6 +97,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name == "functions":
         return importlib.import_module("potok.expressions.functions")

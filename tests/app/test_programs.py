@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
@@ -341,3 +342,40 @@ def test_what_nobody_has_is_an_ordinary_attribute_error() -> None:
     for thing in (app, app.topic("t"), app.Table("t"), app.channel(), faust):
         with pytest.raises(AttributeError):
             thing.nonsense  # noqa: B018
+
+
+UNTYPED = [dict, list, dict[str, Any], list[dict[str, Any]], Any, object, dict | None, int | str]
+
+
+@pytest.mark.parametrize("value_type", UNTYPED, ids=str)
+def test_a_type_that_leaves_values_open_is_json_without_a_type(value_type: Any) -> None:
+    app = faust.App("app")
+    numbers, out = app.topic("numbers", value_type=value_type), app.topic("out", value_type=value_type)
+
+    @app.agent(numbers)
+    async def copy(stream: Any) -> None:
+        async for value in stream:
+            await out.send(value=value)
+
+    values = [{"a": 1, "b": [None, {"c": "x"}]}, [1, "two"], 3]
+    with InProcess(app) as driver:
+        for value in values:
+            driver.send("numbers", value)
+        driver.run()
+        assert sent(driver) == values
+
+
+def test_a_type_that_values_cannot_have_is_refused_where_the_topic_is_declared() -> None:
+    app = faust.App("app")
+    numbers = app.topic("numbers", value_type=complex)
+    line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+
+    @app.agent(numbers)
+    async def copy(stream: Any) -> None:
+        async for value in stream:
+            print(value)
+
+    with pytest.raises(PotokError, match="cannot be of type complex") as caught:
+        app.build()
+    assert caught.value.at is not None
+    assert (caught.value.at.line, caught.value.at.file.endswith("test_programs.py")) == (line, True)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,12 +47,72 @@ def test_key_time_and_headers_go_with_the_record(potok, lines) -> None:
     assert record["headers"] == {"from": "test", "empty": ""}
 
 
-def test_the_lines_before_a_bad_one_are_kept_and_it_is_named(potok, lines) -> None:
-    result = lines('{"user": "a"}\n{"user": "b"}\nnot json\n{"user": "c"}\n', "--key-field", "user")
+@pytest.mark.parametrize(
+    ("good", "bad", "options"),
+    [
+        ('{"user": "a"}', "not json", ("--key-field", "user")),
+        ('{"at": 1}', '{"at": "soon"}', ("--timestamp-field", "at")),
+        ('{"at": 1}', '{"at": NaN}', ("--timestamp-field", "at")),
+        ('{"at": 1}', '{"at": 1e300}', ("--timestamp-field", "at")),
+        ("a:1", "b", ("--key-separator", ":")),
+    ],
+)
+def test_all_lines_of_a_file_are_checked_before_one_is_appended(
+    potok, lines, good: str, bad: str, options: tuple[str, str]
+) -> None:
+    many = f"{good}\n" * 300_000  # more than one block
+    result = lines(f"{many}{bad}\n{good}\n", *options)
     assert result.code == 1
-    assert "  at lines:3" in result.err
-    assert 'appended 2 records to "orders"' in result.err
+    assert "  at lines:300001" in result.err
+    assert "appended" not in result.err
+    assert values(potok) == []
+    assert lines(f"{good}\n{good}\n", *options).code == 0
     assert len(values(potok)) == 2
+
+
+def test_a_file_that_is_refused_makes_no_topic(potok, lines) -> None:
+    assert lines("bad\n", "--timestamp-field", "at").code == 1
+    (Path("lines")).write_text("bad\n")
+    assert potok("produce", "fresh", "lines", "--timestamp-field", "at").code == 1
+    assert "fresh" not in potok("topics", "list").out
+
+
+def test_lines_of_a_pipe_are_appended_up_to_a_bad_one_and_the_rest_can_follow(potok, lines, tmp_path: Path) -> None:
+    potok("topics", "create", "piped")
+    text = '{"at": 1}\n{"at": 2}\n{"when": 3}\n{"at": 4}\n'
+    command = [sys.executable, "-c", "from potok.cli.main import main; main()", "produce", "piped"]
+
+    def pipe(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        options = ("--timestamp-field", "at", *options)
+        return subprocess.run(
+            [*command, *options], input=text, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    first = pipe(text)
+    assert first.returncode == 1
+    assert 'appended 2 records to "piped"' in first.stderr
+    assert "  at stdin:3" in first.stderr and "--skip 2 leaves them out" in " ".join(first.stderr.split())
+    again = pipe(text.replace("when", "at"), "--skip", "2")
+    assert (again.returncode, 'appended 2 records to "piped"' in again.stderr) == (0, True)
+    records = potok("consume", "piped", "--from-beginning", "--json").objects
+    assert [record["timestamp"] for record in records] == [1, 2, 3, 4]
+
+
+def test_a_file_that_is_stdin_is_checked_too(potok, tmp_path: Path) -> None:
+    potok("topics", "create", "redirected")
+    (tmp_path / "lines").write_text('{"at": 1}\n{}\n')
+    command = [sys.executable, "-c", "from potok.cli.main import main; main()", "produce", "redirected"]
+    with (tmp_path / "lines").open() as stdin:
+        done = subprocess.run(
+            [*command, "--timestamp-field", "at"],
+            stdin=stdin,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, "at stdin:2" in done.stderr) == (1, True)
+    assert values(potok, "redirected") == []
 
 
 def test_a_topic_that_does_not_exist_is_created_and_that_is_said(potok, tmp_path: Path) -> None:

@@ -5,3 +5,7 @@ from potok.app.fields import FieldDescriptor
 from potok.app.record import Record
 
 __all__ = ["FieldDescriptor", "Record", "fields"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,3 +4,7 @@ from potok.app import codecs
 from potok.app.schema import Schema
 
 __all__ = ["Schema", "codecs"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,13 +12,14 @@ from potok.app.refused import Refused, refuse
 from potok.app.sending import Sent, and_tell, send_outside
 from potok.app.values import JSON, Encode, Revive, key_bytes, schema_of
 from potok.dsl.serdes import serde_of
-from potok.errors import Location, TopologyError
+from potok.errors import Location, SchemaError, TopologyError
 from potok.kernels import agents_running
 from potok.records.formats.default import default_format
 from potok.topology.nodes import Serde
 
 if TYPE_CHECKING:
     from potok.app.app import App
+    from potok.records.schema import Schema
 
 SEND_OPTIONS = frozenset(("callback", "force", "key_serializer", "schema", "value_serializer"))
 HeadersInput = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
@@ -97,15 +98,22 @@ class Topic:
             return str(self.value_serializer)
         if isinstance(self.value_type, type) and issubclass(self.value_type, Record):
             return self.value_type.__serializer__ or JSON
-        schema = schema_of(self.value_type)
+        schema = self._schema(self.value_type)
         return JSON if schema is None else default_format(schema.arrow)
+
+    def _schema(self, value_type: Any, *, instants: bool = False) -> Schema | None:
+        try:
+            return schema_of(value_type, instants=instants)
+        except SchemaError as error:
+            error.at = error.at or self.at
+            raise
 
     def serdes(self, *, columns: bool = False) -> tuple[Serde, Serde]:
         """How the keys and values of this topic are read. Keys without a type are bytes. For who asks for `columns`,
         instants are such, and a number in their place is milliseconds, as everywhere in the DSL."""
         key = serde_of(bytes if self.key_type is None else self.key_type, self.key_serializer, self.at)
         value_type = bytes if self.codec is not None else self.value_type
-        return key, Serde(self.serializer, schema_of(value_type, instants=columns))
+        return key, Serde(self.serializer, self._schema(value_type, instants=columns))
 
     def revive(self) -> Revive | ReviveBy:
         """What makes of its values what agents see."""

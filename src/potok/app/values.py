@@ -18,6 +18,7 @@ from potok.errors import PotokError, SchemaError
 from potok.kernels.agents_running import Unfit
 from potok.kernels.agents_values import IMMUTABLE, copied
 from potok.kernels.call import describe_error
+from potok.records.annotations import leaves_open
 from potok.records.formats.format import format_named
 from potok.records.rows import rows_of
 from potok.records.schema import Schema
@@ -31,9 +32,11 @@ PLAIN = "dict"
 
 
 def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
-    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values dynamic;
-    so does one that is an instant, unless these may be columns."""
+    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values dynamic,
+    and so does a type that is `dict`; so does a field that is an instant, unless these may be columns."""
     if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type, instants=instants):
+        return None
+    if leaves_open(value_type):
         return None
     try:
         return None if value_type is None else Schema.of(value_type)

@@ -34,6 +34,11 @@ __all__ = [
     "takes_model",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "search")
 PROBLEM = "application/problem+json"
 PART = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})+))?\}")

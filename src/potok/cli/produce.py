@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 import select
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,11 +56,18 @@ def produce(
         str | None, typer.Option(metavar="TEXT", help="A value that is just this is null: a table deletes the key.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
+    skip: Annotated[
+        int, typer.Option(min=0, metavar="LINES", help="Leave out so many lines at the beginning: they were appended.")
+    ] = 0,
     no_create: Annotated[bool, typer.Option("--no-create", help="Refuse a topic that does not exist.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Append lines to a topic, which is created if need be. A line is durable once the next one can be typed."""
+    """Append lines to a topic, which is created if need be. A line is durable once the next one can be typed.
+
+    All lines of a file, also of one that is stdin, are checked before the first is appended. Those of a pipe are
+    appended as they come; where one is wrong, the error says with which --skip to append the rest.
+    """
     form = LineForm(
         key_field=key_field,
         key_separator=key_separator.encode() if key_separator else None,
@@ -67,13 +75,24 @@ def produce(
         headers=tuple(_header(text) for text in header or ()),
         null=None if null is None else null.encode(),
     )
+    name = "stdin" if file == "-" else file
     with opened_log(context, broker, create=not no_create) as log, _opened(file) as descriptor:
+        start = _start_of_file(descriptor)
+        if start is not None and form.may_refuse:
+            for _ in record_batches(descriptor, form, name, skip):
+                pass
+            os.lseek(descriptor, start, os.SEEK_SET)
         _make_sure_of(topic, log, create=not no_create)
         count = 0
         try:
-            for batch in record_batches(descriptor, form, "stdin" if file == "-" else file):
-                log.append(topic, batch, partition)
+            for batch in record_batches(descriptor, form, name, skip):
+                if batch:
+                    log.append(topic, batch, partition)
                 count += len(batch)
+        except BadLine as error:
+            before = error.at.line - 1 if error.at is not None else 0
+            error.hint = f"{error.hint}; the lines before it were appended: --skip {before} leaves them out"
+            raise
         finally:
             if as_json:
                 print_json({"topic": topic, "records": count})
@@ -105,6 +124,11 @@ class LineForm:
     headers: tuple[tuple[str, bytes], ...] = ()
     null: bytes | None = None
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether there are lines that cannot be taken apart so."""
+        return bool(self.key_field or self.key_separator or self.timestamp_field)
+
     def record(self, line: bytes, at: Location) -> LogRecord:
         key, value = self._split(line, at)
         timestamp_ms = NO_TIMESTAMP
@@ -126,13 +150,16 @@ class LineForm:
         return key, value
 
 
-def record_batches(descriptor: int, form: LineForm, file: str) -> Iterator[list[LogRecord]]:
-    """The lines before a bad one come out before it is raised, so that its number says where to go on."""
+def record_batches(descriptor: int, form: LineForm, file: str, skip: int = 0) -> Iterator[list[LogRecord]]:
+    """The lines after the first `skip`. Those before a bad one come out before it is raised, so that its number says
+    where to go on."""
     number = 0
     for lines in line_blocks(descriptor):
         records: list[LogRecord] = []
         for line in lines:
             number += 1
+            if number <= skip:
+                continue
             try:
                 records.append(form.record(line, Location(file, number)))
             except BadLine:
@@ -160,6 +187,13 @@ def _available(descriptor: int) -> bytes:
         parts.append(os.read(descriptor, 1 << 20))
         size += len(parts[-1])
     return b"".join(parts)
+
+
+def _start_of_file(descriptor: int) -> int | None:
+    """Where reading begins, if the lines can be read twice: a pipe or a terminal gives them once."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    return os.lseek(descriptor, 0, os.SEEK_CUR)
 
 
 @contextmanager
@@ -205,11 +239,15 @@ def _key(value: Any) -> bytes | None:
 
 
 def _milliseconds(value: Any, at: Location) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return int(value)
+    hint = "write milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
     try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError) as error:
-        hint = "write milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found = int(value)
+        else:
+            moment = datetime.fromisoformat(value)
+            found = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadLine(f"{json.dumps(value)} is not a time", hint=hint, at=at) from error
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise BadLine(f"{json.dumps(value)} does not fit into 64 bits", hint=hint, at=at)
+    return found

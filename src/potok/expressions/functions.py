@@ -16,6 +16,27 @@ from potok.expressions.proxy import Proxy, traced_call
 from potok.expressions.recorder import Recorder
 from potok.expressions.refusal import NotTraceable
 
+__all__ = [
+    "absolute",
+    "between",
+    "coalesce",
+    "concat",
+    "contains",
+    "greatest",
+    "is_null",
+    "isin",
+    "least",
+    "length",
+    "lower",
+    "not_",
+    "upper",
+    "when",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def is_null(x: Any) -> Any:
     """`x is None`."""

@@ -33,3 +33,7 @@ __all__ = [
     "TopicDescription",
     "open_broker",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,3 +9,7 @@ from potok.records.record import Record
 from potok.records.value import Value, wrap
 
 __all__ = ["Record", "Value", "wrap"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -42,6 +42,17 @@ def schema_of_annotation(declared: object) -> Schema:
     return _schema(_split_optional(declared)[0], "the value", ())
 
 
+def leaves_open(declared: Any) -> bool:
+    """Whether a type, or one inside its lists and dicts, may be several things: `dict`, `list[Any]`, `int | str`."""
+    annotation = _unwrap(_split_optional(declared)[0])
+    if isinstance(annotation, collections.abc.Hashable) and annotation in _UNTYPED:
+        return True
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return True
+    return origin in _LISTS | _MAPS and any(map(leaves_open, arguments))
+
+
 def _schema(annotation: Any, place: str, above: tuple[object, ...]) -> Schema:
     annotation = _unwrap(annotation)
     if isinstance(annotation, Schema):
@@ -150,7 +161,7 @@ def _spell(annotation: object) -> str:
 
 def _hint(annotation: object) -> str:
     if isinstance(annotation, collections.abc.Hashable) and annotation in _UNTYPED:
-        return "say what it holds, for example list[str] or dict[str, int]"
+        return "say what it holds, for example list[str] or dict[str, int]; a value without a type is JSON of any shape"
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return "a field has one type, or one type and None"
     return "use str, int, float, bool, bytes, Decimal, date, time, datetime, list[...], dict[str, ...] or a dataclass"

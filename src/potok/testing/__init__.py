@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 __all__ = ["SqlDriver", "TestDriver"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """What SQL needs is imported by those who use it."""
     if name == "SqlDriver":

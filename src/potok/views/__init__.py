@@ -7,3 +7,7 @@ from potok.views.tables import Tables
 from potok.views.wanted_letters import Wanted
 
 __all__ = ["LetterBox", "TableView", "Tables", "Wanted", "WindowedKey"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,7 +20,7 @@ from potok.sql.functions.registry import function_named
 from potok.sql.lowering.computing import expr_of, function_for
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.items import Item
-from potok.sql.lowering.joins import packed_name
+from potok.sql.lowering.join_sides import packed_name
 from potok.sql.lowering.scope import Field, Rows, RowScope
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show

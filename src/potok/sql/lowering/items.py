@@ -63,7 +63,8 @@ def items_of(
     for item in query.items:
         if isinstance(item, ast.Everything):
             every = _everything(item, rows, keys_last=bool(query.partition_by))
-            found += [i for i in every if not (kept and _is_bound(i.expression))]
+            hides_bounds = kept and not rows.joined
+            found += [i for i in every if not (hides_bounds and _is_bound(i.expression))]
         elif isinstance(item, ast.EveryField):
             found += _every_field(item, scope)
         else:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from potok.duration import days
-from potok.expressions.columnar import JOINED
-from potok.expressions.computed import Computed
-from potok.expressions.expr import Column, Expr, StructExpr, TupleExpr
+from potok.expressions.expr import Column
 from potok.expressions.function import Function
 from potok.records.schema import Schema
-from potok.sql.catalog import Catalog
-from potok.sql.errors import Refused, TypeMistake
+from potok.sql.catalog import Catalog, Source, WindowShape
+from potok.sql.errors import Place, Refused, TypeMistake
 from potok.sql.expressions.check import check
-from potok.sql.expressions.rename import rename
 from potok.sql.expressions.typed import ColumnRef, Typed
-from potok.sql.lowering.computing import Pick, expr_of, function_for, struct_of
+from potok.sql.lowering.computing import expr_of, function_for
 from potok.sql.lowering.graph import Graph
+from potok.sql.lowering.join_sides import Side, joiner_of, keyed_stream, table_side
 from potok.sql.lowering.scope import Field, Rows, RowScope
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
@@ -32,12 +29,10 @@ from potok.topology.nodes import (
     ForeignMatch,
     JoinKind,
     JoinWindow,
-    Map,
-    MapValues,
+    Node,
     StreamJoin,
     TableJoin,
     TableLookup,
-    TableMapValues,
 )
 
 DEFAULT_GRACE_MS = int(days(1).total_seconds() * 1000)
@@ -48,45 +43,38 @@ _KINDS = {
     ast.JoinKind.RIGHT: JoinKind.LEFT,
     ast.JoinKind.FULL: JoinKind.OUTER,
 }
+_KAFKA = "kafka"
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a join: its rows, and what of them must equal the other side's."""
-
-    rows: Rows
-    condition: ast.Expression
-    key: Typed
-
-    @property
-    def is_own_key(self) -> bool:
-        """Whether the rows have this key already."""
-        keys = self.rows.keys
-        return (
-            self.rows.window is None
-            and len(keys) == 1
-            and isinstance(self.key, ColumnRef)
-            and self.key.column == keys[0].slot
-        )
+def check_formats(sources: Sequence[Source], place: Place | None) -> None:
+    """Refuse sources whose value is a bare KAFKA value, as ksqlDB does."""
+    bare = [source for source in sources if source.value_format.partition(";")[0] == _KAFKA]
+    if bare:
+        names = ", ".join(quoted(source.name) for source in bare)
+        hint = "declare the value in another format, such as JSON or DELIMITED"
+        raise Refused(f"the value format KAFKA of {names} does not support JOIN", hint=hint, place=place)
 
 
 def join(graph: Graph, catalog: Catalog, left: Rows, right: Rows, clause: ast.Join) -> Rows:
     """The rows of a join under the key that both sides have."""
-    for rows in (left, right):
-        if rows.is_table and rows.window is not None:
-            hint = "its rows have a key and a window; join the stream before it is cut into windows"
-            raise Refused("a table with windows cannot be joined", hint=hint, place=clause.at)
-    sides = _sides(catalog, left, right, clause)
-    swapped = clause.kind is ast.JoinKind.RIGHT
-    first, second = (sides[1], sides[0]) if swapped else sides
+    sides = _sides(catalog, _without_synthetic_key(left), right, clause)
+    one, other = sides
+    _check_windows(one, other, clause)
     if not left.is_table and not right.is_table:
-        return _streams(graph, first, second, clause)
+        return _streams(graph, one, other, clause)
+    if left.is_table and not right.is_table:
+        hint = "write the stream first: FROM stream LEFT JOIN table, or INNER JOIN"
+        raise Refused("a table cannot be joined with a stream", hint=hint, place=clause.at)
     if clause.within is not None:
         hint = "leave it out: the table's row of the moment is taken"
         raise Refused("WITHIN is for joins of two streams", hint=hint, place=clause.within.at)
-    if first.rows.is_table and second.rows.is_table:
-        return _tables(graph, first, second, clause)
-    return _lookup(graph, first, second, clause)
+    _must_be_key(other)
+    return _tables(graph, one, other, clause) if left.is_table else _lookup(graph, one, other, clause)
+
+
+def _without_synthetic_key(rows: Rows) -> Rows:
+    """A key that an earlier join made up has no name behind the next join."""
+    return replace(rows, fields=tuple(field for field in rows.fields if field.source))
 
 
 def _sides(catalog: Catalog, left: Rows, right: Rows, clause: ast.Join) -> tuple[Side, Side]:
@@ -109,7 +97,17 @@ def _sides(catalog: Catalog, left: Rows, right: Rows, clause: ast.Join) -> tuple
             hint=f"write CAST({show(one.condition)} AS {type_name(other.key.type)}) on the side that is no key",
             place=condition.at,
         )
+    if _holds_map(one.key.type):
+        hint = "join by an entry: ON a.column['name'] = b.column['name']"
+        raise Refused(
+            f"cannot join by {type_name(one.key.type)}: a key cannot hold a map", hint=hint, place=condition.at
+        )
     return one, other
+
+
+def _holds_map(type_: pa.DataType) -> bool:
+    inner = [type_.field(index).type for index in range(type_.num_fields)]
+    return pa.types.is_map(type_) or any(map(_holds_map, inner))
 
 
 def _rows_of(part: ast.Expression, left: Rows, right: Rows, both: Mapping[str, Rows]) -> Rows:
@@ -124,68 +122,120 @@ def _rows_of(part: ast.Expression, left: Rows, right: Rows, both: Mapping[str, R
     raise Refused(f"{show(part)} is of neither side of the join", hint=hint, place=part.at)
 
 
-def _streams(graph: Graph, left: Side, right: Side, clause: ast.Join) -> Rows:
+def _check_windows(one: Side, other: Side, clause: ast.Join) -> None:
+    """Keys with a window are compared as they are, so both sides must have the same kind of them."""
+    windows = one.rows.window, other.rows.window
+    if windows == (None, None):
+        return
+    shown = " and ".join(_windowed(side) for side in (one, other))
+    if None in windows:
+        hint = f"join sources that both have windows, or none: {shown}"
+        raise Refused("a windowed source cannot be joined with one without windows", hint=hint, place=clause.at)
+    if windows[0] != windows[1]:
+        hint = f"the windows must be of the same kind and size: {shown}"
+        raise Refused("sources with different windows cannot be joined", hint=hint, place=clause.at)
+    for side in (one, other):
+        if not side.is_own_key:
+            keys = ", ".join(quoted(field.name) for field in side.rows.keys)
+            hint = f"a windowed source is joined by its key: {keys}"
+            raise Refused("a windowed source cannot get another key", hint=hint, place=side.condition.at)
+
+
+def _windowed(side: Side) -> str:
+    names, window = " and ".join(side.rows.sources), side.rows.window
+    return f"{names} has {_kind(window)}" if window is not None else f"{names} has none"
+
+
+def _kind(window: WindowShape) -> str:
+    size = "" if window.size_ms is None else f" of {window.size_ms} ms"
+    return f"{window.kind} windows{size}"
+
+
+def _streams(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
     within = clause.within
     if within is None:
         hint = "say how far apart the records may be: JOIN ... WITHIN 1 HOUR ON ..."
         raise Refused("a join of two streams needs WITHIN", hint=hint, place=clause.at)
     how = _KINDS[clause.kind]
     before, after = within.before_ms, within.after_ms
+    packed = keyed_stream(graph, one), keyed_stream(graph, other)
+    first, second = _preserved_first(packed, clause)
     if clause.kind is ast.JoinKind.RIGHT:
         before, after = after, before
     grace = within.grace_ms
     if grace is None:
         grace = DEFAULT_GRACE_MS if how is JoinKind.INNER else 0
-    prepared = [_keyed_stream(graph, side) for side in (left, right)]
-    name = graph.name_of(prepared[0].node, f"join.{prepared[1].node.name}")
-    joiner = _joiner(*prepared)
-    node = StreamJoin(name, None, prepared[0].node, prepared[1].node, how, JoinWindow(before, after, grace), joiner)
-    return _joined(graph.add(node), left, right, prepared, clause.kind, is_table=False)
+    window = JoinWindow(before, after, grace)
+    node = StreamJoin(_name(graph, first, second), None, first.node, second.node, how, window, joiner_of(first, second))
+    return _joined(graph.add(node), one, other, packed, clause.kind, is_table=False)
 
 
-def _lookup(graph: Graph, first: Side, second: Side, clause: ast.Join) -> Rows:
-    if first.rows.is_table or clause.kind is ast.JoinKind.FULL:
-        hint = "the stream keeps the result going: FROM stream LEFT JOIN table, or INNER JOIN"
-        raise Refused(
-            f"a stream and a table have no {clause.kind.value} JOIN this way round", hint=hint, place=clause.at
-        )
-    _must_be_key(second)
-    prepared = [_keyed_stream(graph, first), _table_side(graph, second)]
-    name = graph.name_of(prepared[0].node, f"join.{prepared[1].node.name}")
-    node = TableLookup(name, None, prepared[0].node, prepared[1].node, _KINDS[clause.kind], _joiner(*prepared))
-    return _joined(graph.add(node), first, second, prepared, clause.kind, is_table=False)
+def _lookup(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
+    if clause.kind not in (ast.JoinKind.INNER, ast.JoinKind.LEFT):
+        hint = "the stream decides what comes out: FROM stream LEFT JOIN table, or INNER JOIN"
+        raise Refused(f"a stream and a table have no {clause.kind.value} JOIN", hint=hint, place=clause.at)
+    packed = keyed_stream(graph, one), table_side(graph, other)
+    left, right = packed
+    function = joiner_of(left, right)
+    node = TableLookup(_name(graph, left, right), None, left.node, right.node, _KINDS[clause.kind], function)
+    return _joined(graph.add(node), one, other, packed, clause.kind, is_table=False)
 
 
-def _tables(graph: Graph, first: Side, second: Side, clause: ast.Join) -> Rows:
-    _must_be_key(second)
-    prepared = [_table_side(graph, first), _table_side(graph, second)]
-    how, joiner = _KINDS[clause.kind], _joiner(*prepared)
-    name = graph.name_of(prepared[0].node, f"join.{prepared[1].node.name}")
-    schema = Schema.of(_expr(joiner).type)
-    if first.is_own_key:
-        table = TableJoin(name, None, prepared[0].node, prepared[1].node, how, joiner, schema)
-        return _joined(graph.add(table), first, second, prepared, clause.kind, is_table=True)
-    if how is JoinKind.OUTER:
+def _tables(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
+    packed = table_side(graph, one), table_side(graph, other)
+    first, second = _preserved_first(packed, clause)
+    name, function = _name(graph, first, second), joiner_of(first, second)
+    if one.is_own_key:
+        how, schema = _KINDS[clause.kind], _schema(function)
+        table = TableJoin(name, None, first.node, second.node, how, function, schema)
+        return _joined(graph.add(table), one, other, packed, clause.kind, is_table=True)
+    return _foreign(graph, one, packed, clause, name, function)
+
+
+def _foreign(
+    graph: Graph, one: Side, packed: tuple[Rows, Rows], clause: ast.Join, name: str, function: Function
+) -> Rows:
+    """The rows of the left table with those they refer to, under the key of the left table."""
+    left, right = packed
+    if clause.kind not in (ast.JoinKind.INNER, ast.JoinKind.LEFT):
         hint = "join by the primary keys of both, or use LEFT JOIN"
-        raise Refused("a join by a foreign key has no FULL JOIN", hint=hint, place=clause.at)
-    foreign = expr_of(_moved(first.key, first.rows, prepared[0]), prepared[0])
-    key = graph.add(ForeignKey(f"{name}.foreign_key", None, prepared[0].node, function_for(foreign), how))
-    match = graph.add(ForeignMatch(f"{name}.match", None, key, prepared[1].node, how, joiner, schema))
+        raise Refused(f"a join by a foreign key has no {clause.kind.value} JOIN", hint=hint, place=clause.at)
+    how, schema = _KINDS[clause.kind], _schema(function)
+    foreign = function_for(expr_of(one.moved(one.key, left), left))
+    key = graph.add(ForeignKey(f"{name}.foreign_key", None, left.node, foreign, how))
+    match = graph.add(ForeignMatch(f"{name}.match", None, key, right.node, how, function, schema))
     node = graph.add(ForeignJoin(name, None, match))
-    rows = _joined(node, first, second, prepared, clause.kind, is_table=True)
-    keys = prepared[0].keys
-    fields = tuple(replace(f, is_key=False) if f not in keys else f for f in rows.fields if f.name != ROWKEY)
-    kept = tuple(_at_key(field, keys, len(keys)) for field in fields)
-    return replace(rows, fields=kept, keys=tuple(f for f in kept if f.is_key))
+    fields = (*left.fields, *right.fields)
+    if one.rows.joined and not any(field.is_key for field in one.rows.fields):
+        equal = tuple(one.moved(expression, left) for expression in one.rows.equal)
+        type_ = (*(expression.type for expression in equal), *(field.type for field in one.rows.keys))[0]
+        return _named_key(Rows(node, True, fields, None, joined=True, equal=equal), type_)
+    names = {(field.name, field.source) for field in one.rows.keys}
+    several = len(names) > 1
+    placed = tuple(
+        replace(field, at=Column(field.type, "key", (field.name,) if several else ()), is_key=True)
+        if (field.name, field.source) in names
+        else field
+        for field in fields
+    )
+    keys = tuple(field for field in placed if field.is_key)
+    return Rows(node, True, placed, None, keys, joined=True)
 
 
-def _at_key(field: Field, keys: tuple[Field, ...], count: int) -> Field:
-    """The fields of the left table's own key are found in the key."""
-    for key in keys:
-        if (key.name, key.source) == (field.name, field.source):
-            path = (field.name,) if count > 1 else ()
-            return replace(field, at=Column(field.type, "key", path), is_key=True)
-    return replace(field, is_key=False)
+def _preserved_first(packed: tuple[Rows, Rows], clause: ast.Join) -> tuple[Rows, Rows]:
+    """The side whose rows all come out of a LEFT or RIGHT JOIN, and the other one."""
+    return (packed[1], packed[0]) if clause.kind is ast.JoinKind.RIGHT else packed
+
+
+def _name(graph: Graph, first: Rows, second: Rows) -> str:
+    return graph.name_of(first.node, f"join.{second.node.name}")
+
+
+def _schema(function: Function) -> Schema:
+    assert function.expr is not None
+    schema = Schema.of(function.expr.type)
+    assert schema is not None
+    return schema
 
 
 def _must_be_key(side: Side) -> None:
@@ -198,113 +248,40 @@ def _must_be_key(side: Side) -> None:
         )
 
 
-def packed_name(field: Field) -> str:
-    """Quoted where it must be, so that no two columns share a name, whatever their sources are called."""
-    return f"{quoted(field.source)}.{quoted(field.name)}" if field.source else field.name
+def _joined(
+    node: Node, one: Side, other: Side, packed: tuple[Rows, Rows], kind: ast.JoinKind, *, is_table: bool
+) -> Rows:
+    """The columns of both sides, those of the left one first; what was joined by is the key."""
+    left, right = packed
+    equal: tuple[Typed, ...] = ()
+    if kind is not ast.JoinKind.FULL:
+        equal = tuple(dict.fromkeys((*one.equal_to_key(left), *other.equal_to_key(right))))
+    sides = {
+        ast.JoinKind.INNER: ((one, left), (other, right)),
+        ast.JoinKind.LEFT: ((one, left),),
+        ast.JoinKind.RIGHT: ((other, right),),
+        ast.JoinKind.FULL: (),
+    }
+    certain = [side.moved(side.key, rows) for side, rows in sides[kind]]
+    fields = (*left.fields, *right.fields)
+    slots = [expression.column for expression in certain if isinstance(expression, ColumnRef)]
+    keys = tuple(field for field in fields if field.slot in slots[:1])
+    rows = Rows(node, is_table, fields, one.rows.window, keys, joined=True, equal=equal)
+    return _named_key(rows, one.key.type)
 
 
-def _packed(rows: Rows) -> tuple[StructExpr, tuple[Field, ...]]:
-    """All columns of a side in one struct, under names that tell whose they are."""
-    items: list[tuple[str, Expr]] = []
-    fields: list[Field] = []
-    for field in rows.fields:
-        name = packed_name(field)
-        items.append((name, Computed(field.type, (field.at,), Pick(), quoted(field.name))))
-        fields.append(replace(field, at=Column(field.type, "value", (name,)), is_key=False))
-    return struct_of(items), tuple(fields)
+def _named_key(rows: Rows, key_type: pa.DataType) -> Rows:
+    """Joined rows; where no column equals the key, it gets a name that no column has."""
+    if rows.stand_ins:
+        return rows
+    at = Column(key_type, "key", () if rows.window is None else ("key",))
+    key = Field(_unused({field.name for field in rows.fields}), "", key_type, at, is_key=True)
+    return replace(rows, fields=(key, *rows.fields), keys=(key,))
 
 
-def _keyed_stream(graph: Graph, side: Side) -> Rows:
-    value, fields = _packed(side.rows)
-    node = side.rows.node
-    if side.is_own_key:
-        mapped = graph.add(MapValues(graph.name_of(node, "select"), None, node, function_for(value)))
-        return replace(side.rows, node=mapped, fields=fields)
-    key = expr_of(side.key, side.rows)
-    pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
-    moved = graph.add(Map(graph.name_of(node, "select"), None, node, function_for(pair)))
-    return replace(side.rows, node=moved, fields=fields)
-
-
-def _table_side(graph: Graph, side: Side) -> Rows:
-    value, fields = _packed(side.rows)
-    node = side.rows.node
-    mapped = graph.add(TableMapValues(graph.name_of(node, "select"), None, node, function_for(value)))
-    return replace(side.rows, node=mapped, fields=fields)
-
-
-def _moved(expression: Typed, before: Rows, after: Rows) -> Typed:
-    """An expression over columns that have another place by now."""
-    places = {old.slot: new.slot for old, new in zip(before.fields, after.fields, strict=True)}
-    return rename(expression, places.__getitem__)
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """A struct of the fields of both sides; those of a side that is missing are null. Called with single rows too."""
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    type: pa.DataType
-
-    def __call__(self, columns: Any, rows: int) -> pa.Array:
-        return pa.StructArray.from_arrays(list(columns), fields=list(self.type))
-
-
-@dataclass(frozen=True, slots=True)
-class PackRow:
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-
-    def __call__(self, key: Any, left: Any, right: Any) -> dict[str, Any]:
-        row = dict.fromkeys((*self.left, *self.right))
-        for side in (left, right):
-            if side is not None:
-                row.update(side)
-        return row
-
-
-def _joiner(left: Rows, right: Rows) -> Function:
-    args: list[Column] = []
-    fields: list[pa.Field] = []
-    names: list[tuple[str, ...]] = []
-    for side, rows in (("left", left), ("right", right)):
-        names.append(tuple(field.at.path[0] for field in rows.fields))
-        args += [Column(field.type, side, field.at.path) for field in rows.fields]
-        fields += [pa.field(field.at.path[0], field.type) for field in rows.fields]
-    packing = Packing(names[0], names[1], pa.struct(fields))
-    expr = Computed(packing.type, tuple(args), packing, "both")
-    return Function(PackRow(*names), len(JOINED), name="both", expr=expr)
-
-
-def _expr(function: Function) -> Expr:
-    assert function.expr is not None
-    return function.expr
-
-
-def _joined(node: Any, first: Side, second: Side, prepared: list[Rows], kind: ast.JoinKind, *, is_table: bool) -> Rows:
-    """The columns of both sides; what was joined by is the key."""
-    keyed = _key_fields(first, second, kind)
-    fields = [
-        replace(field, at=Column(field.type, "key"), is_key=True) if field in keyed else field
-        for rows in prepared
-        for field in rows.fields
-    ]
-    keys = [field for field in fields if field.is_key]
-    if not keys:
-        keys = [Field(ROWKEY, "", first.key.type, Column(first.key.type, "key"), is_key=True)]
-        fields = [*keys, *fields]
-    return Rows(node, is_table, tuple(fields), None, tuple(keys[:1]), joined=True)
-
-
-def _key_fields(first: Side, second: Side, kind: ast.JoinKind) -> list[Field]:
-    """The columns that equal the key in every row: that of the side that is always there."""
-    if kind is ast.JoinKind.FULL:
-        return []
-    sides = (first, second) if kind is ast.JoinKind.INNER else (first,)
-    found: list[Field] = []
-    for side in sides:
-        if isinstance(side.key, ColumnRef):
-            at = next(field for field in side.rows.fields if field.slot == side.key.column)
-            found.append(replace(at, at=Column(at.type, "value", (packed_name(at),)), is_key=False))
-    return found
+def _unused(taken: set[str]) -> str:
+    name, count = ROWKEY, 0
+    while name in taken:
+        count += 1
+        name = f"{ROWKEY}_{count}"
+    return name

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from potok.expressions.computed import Computed
-from potok.expressions.expr import Expr, TupleExpr
+from potok.expressions.expr import Expr, StructExpr, TupleExpr
 from potok.sql.catalog import Catalog, SourceColumn, WindowShape
 from potok.sql.errors import Refused
 from potok.sql.expressions.check import check
 from potok.sql.expressions.rename import rename
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
-from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
+from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed, under_key
 from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
 from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
 from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import Item, Names, items_of
-from potok.sql.lowering.joins import join
-from potok.sql.lowering.scope import NOW, PSEUDO, Rows, RowScope
+from potok.sql.lowering.joins import check_formats, join
+from potok.sql.lowering.scope import NOW, PSEUDO, WINDOW_BOUNDS, Rows, RowScope
 from potok.sql.lowering.sources import source_rows
 from potok.sql.lowering.windows import shape_of, window_of
 from potok.sql.syntax import ast
@@ -104,6 +104,8 @@ class Lowering:
             hint = f"give it another name: JOIN {quoted(twice)} AS other"
             raise Refused(f"two sources are called {quoted(twice)}", hint=hint, place=relations[-1].at)
         sources = [self._rows_of(relation, alias) for relation, alias in zip(relations, aliases, strict=True)]
+        if query.joins:
+            check_formats([self._catalog.source(r.name, r.at) for r in relations], query.joins[0].at)
         rows = sources[0]
         for right, clause in zip(sources[1:], query.joins, strict=True):
             rows = join(self._graph, self._catalog, rows, right, clause)
@@ -203,17 +205,11 @@ class Lowering:
         """Rows under the key that they have."""
         keys: list[SourceColumn] = []
         copied: list[tuple[str, Typed]] = []
-        wanted = [field for field in rows.fields if field.is_key and field.at.name == "key" and _is_column(field.name)]
+        wanted = self._key_slots(rows, checked)
         taken: set[str] = set()
-        bounds = {
-            field.slot for field in rows.fields if field.name.removeprefix("window.") in ("WINDOWSTART", "WINDOWEND")
-        }
         for item, typed in checked:
             slot = typed.column if isinstance(typed, ColumnRef) else ""
-            is_key = slot in {field.slot for field in wanted} - bounds
-            if is_key and slot in taken and rows.joined:
-                # What was joined by is the key of the result once; the other side's column is a value that equals it.
-                is_key = False
+            is_key = slot in wanted
             if is_key and slot in taken:
                 hint = f"copy it into the value: AS_VALUE({show(item.expression)})"
                 raise Refused(f"the key {show(item.expression)} is there twice", hint=hint, place=item.expression.at)
@@ -222,37 +218,60 @@ class Lowering:
                 keys.append(SourceColumn(item.name, typed.type, is_key=True))
             else:
                 copied.append((item.name, typed))
-        missing = [field for field in wanted if field.slot not in taken | bounds]
-        if missing and self._kept and not (rows.joined and taken):
-            shown = quoted(missing[0].name.removeprefix("group."))
-            hint = f"add {shown} to the SELECT: it is the key of the result"
-            raise Refused(f"the key column {shown} is missing", hint=hint, place=self._query.at)
+        self._check_keys(rows, wanted, taken)
         ordered = self._in_key_order(rows, checked, keys)
         value = self._value(copied, rows)
         return Selected(self._mapped(rows, ordered, value), rows.is_table, (*ordered, *_columns(copied)), rows.window)
 
+    def _key_slots(self, rows: Rows, checked: Sequence[tuple[Item, Typed]]) -> list[str]:
+        """The columns of the key. Of those that equal the key of a join, the first that is selected stands for it."""
+        if rows.stand_ins:
+            found = {typed.column for _, typed in checked if isinstance(typed, ColumnRef)}
+            return [slot for slot in rows.stand_ins if slot in found][:1]
+        return [
+            field.slot
+            for field in rows.fields
+            if field.is_key and field.at.name == "key" and field.name.removeprefix("window.") not in WINDOW_BOUNDS
+        ]
+
+    def _check_keys(self, rows: Rows, wanted: Sequence[str], taken: set[str]) -> None:
+        if not self._kept or (wanted and taken.issuperset(wanted)):
+            return
+        if rows.stand_ins:
+            slots = {field.slot: f"{field.source}.{quoted(field.name)}" for field in rows.fields}
+            shown = " or ".join(slots[slot] for slot in rows.stand_ins)
+            hint = f"add {slots[rows.stand_ins[0]]} to the SELECT: it is the key of the result"
+            raise Refused(f"the key of the join, {shown}, is missing", hint=hint, place=self._query.at)
+        missing = next((field for field in rows.fields if field.slot in wanted and field.slot not in taken), None)
+        if missing is not None:
+            shown = quoted(missing.name.removeprefix("group."))
+            hint = f"add {shown} to the SELECT: it is the key of the result"
+            raise Refused(f"the key column {shown} is missing", hint=hint, place=self._query.at)
+
     def _in_key_order(
         self, rows: Rows, checked: Sequence[tuple[Item, Typed]], keys: Sequence[SourceColumn]
     ) -> tuple[SourceColumn, ...]:
+        if len(keys) < 2:
+            return tuple(keys)
         order = [field.slot for field in rows.fields if field.is_key]
         slots = {item.name: typed.column for item, typed in checked if isinstance(typed, ColumnRef)}
         return tuple(sorted(keys, key=lambda column: order.index(slots[column.name])))
 
-    def _value(self, columns: Sequence[tuple[str, Typed]], rows: Rows) -> Expr:
+    def _value(self, columns: Sequence[tuple[str, Typed]], rows: Rows) -> StructExpr:
         if not columns:
             hint = "select a column besides the key, or copy the key: AS_VALUE(key)"
             raise Refused("the result has no columns besides its key", hint=hint, place=self._query.at)
         return struct_of([(name, expr_of(typed, rows)) for name, typed in columns])
 
-    def _mapped(self, rows: Rows, keys: Sequence[SourceColumn], value: Expr) -> Node:
+    def _mapped(self, rows: Rows, keys: Sequence[SourceColumn], value: StructExpr) -> Node:
+        name = self._graph.name_of(rows.node, "map_values")
+        if len(keys) > 1 and rows.keys and [field.name for field in rows.keys] != [column.name for column in keys]:
+            parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, rows.keys, strict=True)]
+            if rows.is_table:
+                return under_key(self._graph, rows, key_expr(parts), value, self._name)
+            return self._remapped(rows, key_expr(parts), value, name)
         if rows.is_table:
             return self._graph.add(TableMapValues(self._name, None, rows.node, function_for(value), kept=True))
-        name = self._graph.name_of(rows.node, "map_values")
-        several = len(keys) > 1
-        fields = list(rows.keys) if several else []
-        if several and [field.name for field in fields] != [column.name for column in keys]:
-            parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, fields, strict=True)]
-            return self._remapped(rows, key_expr(parts), value, name)
         return self._graph.add(MapValues(name, None, rows.node, function_for(value), null_stays=True))
 
     def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str, *, value_parts: tuple[int, ...] = ()) -> Node:
@@ -308,10 +327,6 @@ class Lowering:
 
 def _columns(pairs: Sequence[tuple[str, Typed]]) -> list[SourceColumn]:
     return [SourceColumn(name, typed.type) for name, typed in pairs]
-
-
-def _is_column(name: str) -> bool:
-    return not name.startswith("window.")
 
 
 def _is_group(item: Item, query: ast.Select, rows: Rows) -> bool:

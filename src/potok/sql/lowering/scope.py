@@ -54,6 +54,13 @@ class Rows:
     keys: tuple[Field, ...] = ()
     """The columns of the key, in its order."""
     joined: bool = False
+    equal: tuple[Typed, ...] = ()
+    """What equals the key of a join, the left source's first: each column among it may stand for the key."""
+
+    @property
+    def stand_ins(self) -> list[str]:
+        """The slots of the columns that may stand for the key of a join."""
+        return [expression.column for expression in self.equal if isinstance(expression, ColumnRef)]
 
     @property
     def sources(self) -> list[str]:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from potok.log.broker import TopicDescription
+from potok.log.embedded.embedded_broker import EmbeddedBroker
 
 
 def test_an_empty_log_has_no_topics_and_says_how_to_make_one(potok) -> None:
@@ -161,3 +165,21 @@ def test_the_last_records_are_found_across_the_gaps_of_compaction(potok) -> None
     assert [line["offset"] for line in potok("consume", "users", "--last", "2", "--json").objects] == [50, 51]
     assert [line["offset"] for line in potok("consume", "users", "--last", "3", "--json").objects] == [0, 50, 51]
     assert [line["offset"] for line in potok("consume", "users", "--last", "9", "--json").objects] == [0, 50, 51]
+
+
+def test_a_number_of_records_that_is_a_bound_says_so(potok, monkeypatch: pytest.MonkeyPatch) -> None:
+    potok("topics", "create", "orders")
+    plain = EmbeddedBroker.describe_topic
+
+    def bounded(self: EmbeddedBroker, name: str) -> TopicDescription:
+        found = plain(self, name)
+        return replace(found, partitions=tuple(replace(p, end_offset=1500, exact=False) for p in found.partitions))
+
+    monkeypatch.setattr(EmbeddedBroker, "describe_topic", bounded)
+    assert "at most 1,500" in potok("topics", "list").out
+    assert potok("topics", "describe", "orders").out.count("at most 1,500") == 2
+    (listed,) = potok("topics", "list", "--json").objects
+    assert (listed["records"], listed["exact"]) == (1500, False)
+    assert "its at most 1,500 records?" in potok("topics", "delete", "orders", stdin="n\n").err
+    shown = potok("sql", "-e", "SHOW TOPICS;")
+    assert "the number of records of orders is a bound" in shown.err

@@ -10,19 +10,27 @@ from potok.cli.output import note, print_table, show_bytes
 from potok.duration import show_ms
 
 if TYPE_CHECKING:
-    from potok.log.broker import TopicConfig, TopicDescription
+    from potok.log.broker import PartitionDescription, TopicConfig, TopicDescription
     from potok.log.upkeep import ArchivedFile, Compaction
 
 
 def print_list(topics: Sequence[TopicDescription]) -> None:
-    rows = [(t.name, len(t.partitions), t.records, show_bytes(size_of(t)), instant(t.created_at_ms)) for t in topics]
+    rows = [
+        (t.name, len(t.partitions), records_of(t), show_bytes(size_of(t)), instant(t.created_at_ms)) for t in topics
+    ]
     print_table(("topic", "partitions", "records", "size", "created (UTC)"), rows)
+
+
+def records_of(described: TopicDescription | PartitionDescription) -> int | str:
+    """How many records there are. On Kafka it is a bound where counting them would take long: among the offsets are
+    those of transaction markers and of what was aborted or compacted."""
+    return described.records if described.exact else f"at most {described.records:,}"
 
 
 def print_description(topic: TopicDescription) -> None:
     config = topic.config
     dirty = f"{topic.dirty_ratio:.0%}" if config.compacted else "-"
-    row = (topic.name, topic.records, show_bytes(size_of(topic)), kept(config), config.cleanup_policy, dirty)
+    row = (topic.name, records_of(topic), show_bytes(size_of(topic)), kept(config), config.cleanup_policy, dirty)
     print_table(
         ("topic", "records", "size", "kept", "cleanup", "dirty", "created (UTC)"),
         [(*row, instant(topic.created_at_ms))],
@@ -32,7 +40,7 @@ def print_description(topic: TopicDescription) -> None:
     print_table(
         [*headings, "archived from"] if archived else headings,
         [
-            (p.partition, p.start_offset, p.end_offset, p.records, show_bytes(p.bytes), _or_dash(p.segments))
+            (p.partition, p.start_offset, p.end_offset, records_of(p), show_bytes(p.bytes), _or_dash(p.segments))
             + (("-" if p.earliest_offset is None else p.earliest_offset,) if archived else ())
             for p in topic.partitions
         ],
@@ -55,6 +63,7 @@ def summary(topic: TopicDescription) -> dict[str, Any]:
         "topic": topic.name,
         "partitions": len(topic.partitions),
         "records": topic.records,
+        "exact": topic.exact,
         "bytes": _or_none(size_of(topic)),
         "created_at_ms": _or_none(topic.created_at_ms),
     }
@@ -80,6 +89,7 @@ def description(topic: TopicDescription) -> dict[str, Any]:
                 "end_offset": p.end_offset,
                 "archived_from": p.earliest_offset,
                 "records": p.records,
+                "exact": p.exact,
                 "bytes": _or_none(p.bytes),
             }
             for p in topic.partitions

@@ -33,7 +33,7 @@ Seal = Annotated[
 def list_topics(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
     """Show every topic with its size."""
     with opened_log(context, broker) as log:
-        found = [log.describe_topic(name) for name in sorted(log.topics())]
+        found = log.describe_topics(sorted(log.topics()))
     if as_json:
         for topic in found:
             print_json(summary(topic))
@@ -99,7 +99,7 @@ def create(
 def describe(context: typer.Context, topic: Name, broker: Broker = None, as_json: Json = False) -> None:
     """Show a topic's partitions, how long it keeps its records, and what is left to compact."""
     with opened_log(context, broker) as log:
-        found = log.describe_topic(topic)
+        (found,) = log.describe_topics([topic])
     if as_json:
         print_json(description(found))
     else:
@@ -154,8 +154,10 @@ def delete(
 ) -> None:
     """Delete a topic and all its records. What lies in its archive stays there, as files."""
     with opened_log(context, broker) as log:
-        records = log.describe_topic(topic).records
-        if not yes and not typer.confirm(f'delete topic "{topic}" and its {records:,} records?', err=True):
+        (found,) = log.describe_topics([topic])
+        records = found.records
+        most = "" if found.exact else "at most "
+        if not yes and not typer.confirm(f'delete topic "{topic}" and its {most}{records:,} records?', err=True):
             raise typer.Exit(1)
         log.delete_topic(topic)
     if as_json:

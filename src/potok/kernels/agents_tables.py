@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from potok.kernels.agents_running import Running
 from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied
 from potok.records.json_key import load_key
 from potok.records.keys import decode_keys, encode_each_key, encode_key
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
@@ -194,7 +193,7 @@ class OpenTable:
         if data is None:
             entry = Entry(self, cell, None, ABSENT, 0)
         else:
-            time, value = load_own_state(data)
+            time, value = load_state(data)
             entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
         self._entries[place] = entry
         return entry
@@ -272,9 +271,9 @@ class OpenTable:
         """The bytes of a cell. Nobody has to look whether numbers and texts are data."""
         value = entry.value
         if type(value) in SCALARS:
-            return pickle.dumps((entry.time, value), 5)
+            return dump_state((entry.time, value))
         if type(value) is self._flat and SCALARS.issuperset(map(type, (parts := value.__dict__).values())):
-            return pickle.dumps((entry.time, parts), 5)
+            return dump_state((entry.time, parts))
         return dump_state((entry.time, self.frozen(value)))
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 
 IMMUTABLE: frozenset[type] = frozenset(
     (str, int, float, bool, bytes, type(None), dt.datetime, dt.date, dt.time, dt.timedelta, Decimal, uuid.UUID)
@@ -50,7 +50,7 @@ def copied(value: Any) -> Any:
         else:
             made.__dict__ = {name: item if type(item) in IMMUTABLE else copied(item) for name, item in parts.items()}
         return made
-    return load_own_state(dump_state(value))
+    return load_state(dump_state(value))
 
 
 models: set[type] = set()

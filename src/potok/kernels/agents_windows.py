@@ -16,7 +16,7 @@ from potok.kernels.agents_watched import Watched, check_watched, keep
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
-from potok.state.codec import load_own_state
+from potok.state.codec import load_state
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
@@ -222,7 +222,7 @@ class OpenWindows(OpenTable):
         if data is None:
             entry = WindowEntry(self, cell, None, ABSENT, 0)
         else:
-            time, value = load_own_state(data)
+            time, value = load_state(data)
             entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
         entry.start = place[1]
         self._entries[place] = entry

@@ -106,7 +106,7 @@ class Reduce(Folder):
         return (self._call(left, value),)
 
     def kept(self, state: Any) -> Any:
-        return (plain(state[0]),)
+        return [plain(state[0])]
 
     def result(self, state: Any) -> Any:
         return state[0]
@@ -183,16 +183,18 @@ class CountDistinct(Folder):
 
 
 class Latest(Folder):
-    """The greatest (event time, position), so that the order of arrival does not matter."""
+    """The greatest event time and position, so that the order of arrival does not matter. The state holds them before
+    the value: time, topic, partition and offset."""
 
     ranked = True
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         assert rank is not None
-        return (*rank, plain(value)) if state is None or rank >= state[:2] else state
+        flat = (rank[0], *rank[1])
+        return (*flat, plain(value)) if state is None or flat >= state[:4] else state
 
     def result(self, state: Any) -> Any:
-        return state[2]
+        return state[4]
 
 
 class Earliest(Folder):
@@ -200,10 +202,11 @@ class Earliest(Folder):
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         assert rank is not None
-        return (*rank, plain(value)) if state is None or rank < state[:2] else state
+        flat = (rank[0], *rank[1])
+        return (*flat, plain(value)) if state is None or flat < state[:4] else state
 
     def result(self, state: Any) -> Any:
-        return state[2]
+        return state[4]
 
 
 _NAMED: dict[str, type[Folder]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from potok.kernels.call import Errors, describe_error
 from potok.kernels.folders import Folder, Rank
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 
 UNTOUCHED: Any = object()
 """The state of a cell that does not exist, or that no record of the batch has reached."""
@@ -15,7 +15,7 @@ UNTOUCHED: Any = object()
 
 def kept(data: bytes | None) -> Any:
     """What the folder kept in a cell."""
-    return UNTOUCHED if data is None else load_own_state(data)[1]
+    return UNTOUCHED if data is None else load_state(data)[1]
 
 
 class Folding:

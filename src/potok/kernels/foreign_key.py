@@ -24,7 +24,7 @@ from potok.kernels.table_groups import GroupChanges
 from potok.kernels.table_join import SideInput
 from potok.kernels.table_joiner import TableJoiner, with_rows
 from potok.records.schema import Schema
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 
@@ -93,7 +93,7 @@ class Held:
 
     def old(self, key: bytes) -> Row:
         data = self.before.get(key)
-        return NOTHING if data is None else Row(*load_own_state(data))
+        return NOTHING if data is None else Row(*load_state(data))
 
     def new(self, key: bytes) -> Row:
         found = self.after.get(key)

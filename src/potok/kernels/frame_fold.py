@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from potok.kernels.folders import Folder, Rank, folder_of
 from potok.kernels.lookups import only_looks_up
 from potok.kernels.windowers import Event
 from potok.records.value import wrap
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
 
 Failures = dict[Event, str]
@@ -60,13 +59,13 @@ class FrameFold:
         return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
 
     def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
-        state = self._folder.start() if data is None else load_own_state(data)[1]
+        state = self._folder.start() if data is None else load_state(data)[1]
         return self._data(time, self._folder.add(state, key, value, rank))
 
     def _values(self, events: list[Event]) -> list[Any]:
         values = [event.value for event in events]
         if self._copies:
-            values = pickle.loads(pickle.dumps(values, 5))
+            values = load_state(dump_state(values))
         return [wrap(value) for value in values] if self._folder.wrapped else values
 
     def _ranks(self, events: list[Event]) -> list[Rank | None]:
@@ -81,4 +80,4 @@ class FrameFold:
 
     def result(self, data: bytes | None) -> Any:
         """What the table shows of a cell."""
-        return None if data is None else plain(self._folder.result(load_own_state(data)[1]))
+        return None if data is None else plain(self._folder.result(load_state(data)[1]))

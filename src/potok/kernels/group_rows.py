@@ -22,7 +22,7 @@ from potok.kernels.expiry import NEVER
 from potok.kernels.group_folders import GroupFolder, identity
 from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 Selector = tuple[Function, Expr | None]
@@ -44,7 +44,7 @@ class Group:
 
     @classmethod
     def of(cls, data: bytes | None) -> Group:
-        return cls() if data is None else cls(*load_own_state(data))
+        return cls() if data is None else cls(*load_state(data))
 
     def to_bytes(self, kept: Any) -> bytes | None:
         """The group with its aggregate as data; nothing if it holds nothing."""
@@ -212,11 +212,11 @@ class _Turn:
             except Exception as error:  # noqa: BLE001
                 self.errors[row] = describe_error(error)
                 # What could not come is refused, what could not leave is gone all the same.
-                group.members, group.state = members if comes else max(members - 1, 0), load_own_state(saved)
+                group.members, group.state = members if comes else max(members - 1, 0), load_state(saved)
                 if comes:
                     group.refuse(value)
             members = group.members
-        group.state = load_own_state(saved)
+        group.state = load_state(saved)
         return group, group.to_bytes(group.state if members else None)
 
     def _leave(self, group: Group, key: Any, value: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from potok.kernels.expiry import NEVER
 from potok.kernels.windows import time_bytes, time_of
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 Position = tuple[str, int, int]
@@ -26,6 +26,11 @@ class Version(NamedTuple):
     @property
     def rank(self) -> tuple[int, int, Position]:
         return self[:3]
+
+
+def _version(kept: list[Any]) -> Version:
+    seen_ms, time_ms, topic, partition, offset, value = kept
+    return Version(seen_ms, time_ms, (topic, partition, offset), value)
 
 
 def as_of(versions: Iterable[Version], at_ms: int) -> Version | None:
@@ -90,7 +95,7 @@ class History:
         changed = []
         for key, row in self._rows.items():
             kept = still_needed(row, past_ms)
-            data = dump_state([tuple(version) for version in kept]) if kept else None
+            data = dump_state([[v.seen_ms, v.time_ms, *v.position, v.value] for v in kept]) if kept else None
             if data != self._before[key]:
                 changed.append((key, data, self._before[key]))
         self._session.write(self.table, changed)
@@ -111,4 +116,4 @@ class History:
         missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
         for key, data in zip(missing, self._session.read(self.table, missing), strict=True):
             self._before[key] = data
-            self._rows[key] = [] if data is None else [Version(*version) for version in load_own_state(data)]
+            self._rows[key] = [] if data is None else [_version(kept) for kept in load_state(data)]

@@ -16,7 +16,7 @@ from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.outbox import Outbox
 from potok.kernels.send import Rows, packed
 from potok.records.keys import encode_each_key
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def kept_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Erro
 
 
 def shown_values(values: pa.Array, type_: pa.DataType | None) -> Column:
-    return values if type_ is not None else [load_own_state(data) for data in values.to_pylist()]
+    return values if type_ is not None else [load_state(data) for data in values.to_pylist()]
 
 
 def no_values(count: int, type_: pa.DataType | None) -> Column:

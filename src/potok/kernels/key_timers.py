@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from potok.kernels.expiry import NEVER
 from potok.kernels.timers import Timers
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 FAR = 1 << 61
@@ -43,7 +43,7 @@ class KeyTimers:
     __slots__ = ("events", "look_ms", "walls")
 
     def __init__(self, data: bytes | None = None) -> None:
-        events, walls, look_ms = load_own_state(data) if data is not None else ((), (), None)
+        events, walls, look_ms = load_state(data) if data is not None else ((), (), None)
         self.look_ms: int | None = look_ms
         self.events = [Timer(*timer) for timer in events]
         self.walls = [Timer(*timer) for timer in walls]
@@ -51,7 +51,7 @@ class KeyTimers:
     def data(self) -> bytes | None:
         if not self.events and not self.walls and self.look_ms is None:
             return None
-        return dump_state(([tuple(t) for t in self.events], [tuple(t) for t in self.walls], self.look_ms))
+        return dump_state(([list(t) for t in self.events], [list(t) for t in self.walls], self.look_ms))
 
     def copy(self) -> KeyTimers:
         other = KeyTimers()

@@ -11,7 +11,7 @@ from potok.kernels.expiry import NEVER
 from potok.kernels.frame_fold import Failures, FrameFold
 from potok.kernels.on_time import EventWindow, length_of
 from potok.kernels.windowers import Bounds, Event, Frame, SessionWindower, Windower, in_time_order, windower_of
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 
 
 class Revised(NamedTuple):
@@ -40,16 +40,18 @@ class KeyedWindows:
     def load(cls, data: bytes | None) -> KeyedWindows:
         if data is None:
             return cls()
-        due, closed_at, kept, cells, failed = load_own_state(data)
-        events = [Event(*event) for event in kept]
-        return cls(due, closed_at, events, dict(cells), {events[number]: text for number, text in failed})
+        due, closed_at, kept, cells, failed = load_state(data)
+        events = [Event.of(event) for event in kept]
+        found = {(start, end): cell for start, end, cell in cells}
+        return cls(due, closed_at, events, found, {events[number]: text for number, text in failed})
 
     def dump(self) -> bytes | None:
         if not self.events:
             return None
         events = [event.kept() for event in self.events]
-        failed = [(number, self.failed[event]) for number, event in enumerate(self.events) if event in self.failed]
-        return dump_state((self.due, self.closed_at, events, sorted(self.cells.items()), failed))
+        failed = [[number, self.failed[event]] for number, event in enumerate(self.events) if event in self.failed]
+        cells = [[start, end, cell] for (start, end), cell in sorted(self.cells.items())]
+        return dump_state((self.due, self.closed_at, events, cells, failed))
 
 
 class Keeper:

@@ -19,7 +19,7 @@ from potok.kernels.operator import Operator, Task
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes.lifetime import Lifetime
 
@@ -42,12 +42,16 @@ class Row:
     def of(cls, data: bytes | None) -> Row | None:
         if data is None:
             return None
-        time, shown, since, ranked, reached = load_own_state(data)
-        return cls(shown[2], time, since, reached, shown[:2]) if ranked else cls(shown, time, since, reached)
+        time, shown, since, ranked, reached = load_state(data)
+        if not ranked:
+            return cls(shown, time, since, reached)
+        ranked_at, topic, partition, offset, value = shown
+        return cls(value, time, since, reached, (ranked_at, (topic, partition, offset)))
 
     def to_bytes(self) -> bytes | None:
         if self.rank is not None:
-            return dump_state((self.time, (*self.rank, self.value), self.since, True, self.reached))
+            ranked = [self.rank[0], *self.rank[1], self.value]
+            return dump_state((self.time, ranked, self.since, True, self.reached))
         return None if self.value is None else dump_state((self.time, self.value, self.since, False, self.reached))
 
 

@@ -17,7 +17,7 @@ from potok.kernels.process_context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.kernels.process_key import Outcome, Work
 from potok.records.rows import column_of
 from potok.records.schema import Schema
-from potok.state.codec import load_own_state
+from potok.state.codec import load_state
 from potok.topology.nodes import Process
 
 Item = tuple[int, Forwarded]
@@ -138,7 +138,7 @@ def _turn(item: Item) -> tuple[int, int]:
 
 
 def _loaded(data: bytes | None) -> Any:
-    return None if data is None else load_own_state(data)
+    return None if data is None else load_state(data)
 
 
 def _picked(column: Ints, rows: npt.NDArray[np.int64]) -> Ints:

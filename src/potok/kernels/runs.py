@@ -23,7 +23,7 @@ from potok.kernels.join_rows import (
     concat_rows,
     rows_of_payload,
 )
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 PAGE = 4096
@@ -256,12 +256,12 @@ class Runs:
 def _loaded(data: bytes | None) -> tuple[int, list[bytes], list[Run]]:
     if data is None:
         return 0, [], []
-    number, garbage, runs = load_own_state(data)
+    number, garbage, runs = load_state(data)
     return number, garbage, [Run(*told) for told in runs]
 
 
-def _told(run: Run) -> tuple[object, ...]:
-    return run.number, run.rows, run.first_hashes, run.median_time, run.greatest_time, run.least_time
+def _told(run: Run) -> list[object]:
+    return [run.number, run.rows, run.first_hashes, run.median_time, run.greatest_time, run.least_time]
 
 
 def _size_class(rows: int) -> int:

@@ -24,7 +24,7 @@ from potok.kernels.waiting import part_of, waiting_keys, waiting_times
 from potok.kernels.windows import time_bytes
 from potok.records.keys import encode_keys
 from potok.state.cell import decode_cell
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.fence import Attempt, Fence
 from potok.state.session import StateSession
 from potok.state.store import Row, Store, told_key
@@ -147,7 +147,7 @@ class Lists:
         for source in sources:
             for page in source.pages(table):
                 for cell in page:
-                    keys: list[bytes] = load_own_state(cell.value)
+                    keys: list[bytes] = load_state(cell.value)
                     for key, home in zip(keys, self.homes(keys), strict=True):
                         lists[crc32(home) % len(targets)][cell.key].append(key)
         for target, mine in zip(targets, lists, strict=True):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from potok.errors import StateError
 from potok.kernels.call import plain
 from potok.kernels.key_timers import instant_ms
 from potok.records.value import Value
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.topology.processor import ProcessorContext
 from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
 
@@ -24,7 +24,7 @@ _MAPPINGS: frozenset[type] = frozenset((dict, Value))
 
 def frozen(value: Any) -> Any:
     """A copy that no later change of `value` reaches; what holds nothing that could be changed, as it is."""
-    return _copied(value, _pickled)
+    return _copied(value, _copy)
 
 
 def kept(value: Any) -> Any:
@@ -42,13 +42,13 @@ def _copied(value: Any, deeply: Callable[[Any], Any]) -> Any:
 
 
 def _stored(value: Any) -> Any:
-    return load_own_state(dump_state(value))
+    return load_state(dump_state(value))
 
 
-def _pickled(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     try:
-        return pickle.loads(pickle.dumps(value, 5))
-    except (pickle.PicklingError, AttributeError, TypeError):
+        return _stored(value)
+    except StateError:
         return copy.deepcopy(value)
 
 
@@ -77,7 +77,7 @@ class _Cell:
 
     def _read(self) -> Any:
         if self._state is UNREAD:
-            self._state = self._begin() if self._data is None else load_own_state(self._data)
+            self._state = self._begin() if self._data is None else load_state(self._data)
         return self._state
 
     def _begin(self) -> Any:

@@ -16,7 +16,7 @@ from potok.kernels.operator import Operator, Task
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
 from potok.records.keys import encode_keys
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Window
 
@@ -71,7 +71,7 @@ class Suppress(Operator):
         keys = [encode_keys(chunk.key).to_pylist() for chunk in chunks]
         touched = list(dict.fromkeys([*scanned, *(key for part in keys for key in part)]))
         before = self._session.read(self.name, touched)
-        rows = {key: Row() if data is None else Row(*load_own_state(data)) for key, data in zip(touched, before)}  # noqa: B905
+        rows = {key: Row() if data is None else Row(*load_state(data)) for key, data in zip(touched, before)}  # noqa: B905
         dues = {key: row.due for key, row in rows.items()}
         for chunk, part in zip(chunks, keys, strict=True):
             if not chunk.expired:

@@ -20,7 +20,7 @@ from potok.kernels.shards import key_column
 from potok.kernels.table_joiner import TableJoiner, with_rows
 from potok.kernels.timers import Timers
 from potok.records.keys import encode_keys
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Window
 
@@ -39,7 +39,7 @@ class Sides:
 
     @classmethod
     def of(cls, data: bytes | None) -> Sides:
-        return cls() if data is None else cls(*load_own_state(data))
+        return cls() if data is None else cls(*load_state(data))
 
     def put(self, side: int, value: Any, time: int, stream_time: int, cause: tuple[int, int]) -> None:
         if side == 0:

@@ -24,7 +24,7 @@ from potok.kernels.pairing import Joiner
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
 from potok.records.schema import Schema
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.infer_joins import projected
 from potok.topology.nodes.joins import JoinKind
@@ -160,7 +160,7 @@ class TableLookup(Joining):
     def _stored(self, keys: pa.Array) -> Column:
         """The rows before this batch, and one more that is none: that of a record without a key."""
         cells = self._session.read(self._table or own_rows(self.name), keys.to_pylist())
-        load: Callable[[bytes], Any] = load_own_state
+        load: Callable[[bytes], Any] = load_state
         values = [None if cell is None else load(cell)[1] for cell in cells]
         values.append(None)
         return values if self._row_type is None else pa.array(values, self._row_type)

@@ -25,7 +25,7 @@ from potok.kernels.stateless import Transform
 from potok.kernels.windows import time_bytes
 from potok.records.keys import encode_keys
 from potok.records.schema import Schema
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Session, Window
 
@@ -59,7 +59,7 @@ class KeepByPosition(FoldRecords):
 
 
 def _value(data: bytes | None) -> Any:
-    return None if data is None else load_own_state(data)[1]
+    return None if data is None else load_state(data)[1]
 
 
 def _cells(chunk: Chunk) -> list[bytes | None]:

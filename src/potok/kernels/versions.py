@@ -19,7 +19,7 @@ from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_bytes, time_of
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 Position = tuple[str, int, int]
@@ -142,8 +142,8 @@ class KeepVersions(Operator):
         writes: list[tuple[bytes, bytes | None, bytes | None]] = []
         for (key, time), cell_key, data in zip(places, cell_keys, before, strict=True):
             version, last = came[key, time], newest[key]
-            if data is None or load_own_state(data)[0] <= version.position:
-                writes.append((cell_key, dump_state((version.position, version.value)), data))
+            if data is None or tuple(load_state(data)[0]) <= version.position:
+                writes.append((cell_key, dump_state(([*version.position], version.value)), data))
             if last is None or version.rank >= last.rank:
                 changed.setdefault(key, last)
                 newest[key] = version
@@ -161,7 +161,7 @@ class KeepVersions(Operator):
         deletes: list[tuple[bytes, bytes | None, bytes | None]] = []
         for (key, time), cells in zip(oldest.items(), found, strict=True):
             for cell_key, data in cells:
-                if time_of(cell_key[-8:]) < time or load_own_state(data)[1] is None:
+                if time_of(cell_key[-8:]) < time or load_state(data)[1] is None:
                     deletes.append((cell_key, None, data))
             last = newest[key]
             if last is not None and last.value is None and last.time <= time:
@@ -195,8 +195,11 @@ def _place(key: bytes, time: int) -> bytes:
 
 
 def _row(data: bytes) -> Version:
-    return Version(*load_own_state(data)[1])
+    time, topic, partition, offset, value = load_state(data)[1]
+    return Version(time, (topic, partition, offset), value)
 
 
 def _cell(version: Version | None) -> bytes | None:
-    return None if version is None else dump_state((version.time, tuple(version)))
+    if version is None:
+        return None
+    return dump_state((version.time, [version.time, *version.position, version.value]))

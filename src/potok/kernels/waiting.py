@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, from_ipc, to_ipc
 from potok.kernels.dead_letters import Lane
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 
 
 class Waiting(NamedTuple):
@@ -36,32 +36,32 @@ def pack(chunk: Chunk, lanes: list[Lane]) -> bytes:
             arrays[name] = column
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
-    places = [(lanes[lane].topic, lanes[lane].partition) for lane in known.tolist()]
+    places = [[lanes[lane].topic, lanes[lane].partition] for lane in known.tolist()]
     return dump_state((to_ipc(pa.RecordBatch.from_pydict(arrays)), objects, places))
 
 
 def waiting_keys(data: bytes) -> Column:
     """The keys of the records in a cell."""
-    ipc, objects, _ = load_own_state(data)
+    ipc, objects, _ = load_state(data)
     keys: Column = objects["key"] if "key" in objects else from_ipc(ipc).column("key")
     return keys
 
 
 def waiting_times(data: bytes) -> Ints:
-    times: Ints = from_ipc(load_own_state(data)[0]).column("timestamp").to_numpy()
+    times: Ints = from_ipc(load_state(data)[0]).column("timestamp").to_numpy()
     return times
 
 
 def part_of(data: bytes, rows: npt.NDArray[np.intp]) -> bytes:
     """A cell with some of the records."""
-    ipc, objects, places = load_own_state(data)
+    ipc, objects, places = load_state(data)
     taken = {name: [column[row] for row in rows.tolist()] for name, column in objects.items()}
     return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, places))
 
 
 def unpack(data: bytes, lanes: list[Lane]) -> Chunk:
     """The records with their lanes in this batch; one whose topic is no longer read has none."""
-    ipc, objects, places = load_own_state(data)
+    ipc, objects, places = load_state(data)
     batch = from_ipc(ipc)
     numbers = {(lane.topic, lane.partition): number for number, lane in enumerate(lanes)}
     known = np.array([*(numbers.get(tuple(place), NO_LANE) for place in places), NO_LANE], np.int64)

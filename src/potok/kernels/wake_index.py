@@ -13,7 +13,7 @@ import numpy as np
 
 from potok.kernels.chunk import Ints
 from potok.kernels.windows import time_bytes, time_of
-from potok.state.codec import dump_state, load_own_state
+from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 LISTS = 1_000
@@ -35,7 +35,7 @@ class WakeIndex:
         if not entries:
             return []
         self._over = list(zip(entries, self._session.read(self.table, entries), strict=True))
-        lists = [load_own_state(data) for _, data in self._over if data is not None]
+        lists = [load_state(data) for _, data in self._over if data is not None]
         return list(dict.fromkeys(key for keys in lists for key in keys))
 
     def add(self, times: Ints, keys: Sequence[bytes]) -> None:

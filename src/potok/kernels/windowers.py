@@ -31,8 +31,13 @@ class Event:
     closes: bool = False
     fresh: bool = False
 
-    def kept(self) -> tuple[Any, ...]:
-        return self.time, self.place, self.reach, self.value, self.opens, self.closes
+    @classmethod
+    def of(cls, kept: list[Any]) -> Event:
+        time, topic, partition, offset, reach, value, opens, closes = kept
+        return cls(time, (topic, partition, offset), reach, value, opens, closes)
+
+    def kept(self) -> list[Any]:
+        return [self.time, *self.place, self.reach, self.value, self.opens, self.closes]
 
 
 @dataclass(slots=True)

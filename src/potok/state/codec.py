@@ -1,30 +1,39 @@
-"""State as bytes: Python data, exactly as it was, and nothing that runs code when it is read."""
+"""State as bytes: Python data, exactly as it was, in MessagePack. Bytes that are read make data and nothing else.
+
+A cell begins with a letter that says which tuple or list it is, because MessagePack has but one kind of array. Other
+tuples, and classes that MessagePack does not have, are spelt out (`state/kinds.py`); a cell that has such a value with
+parts in it begins with a capital letter, and is read more slowly.
+"""
 
 from __future__ import annotations
 
-import io
 import pickle
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any
 
+from msgpack import ExtType, Packer, UnpackException, unpackb
+from msgspec.msgpack import Decoder, Encoder
+
 from potok.errors import StateError
+from potok.state.kinds import MARK, SPELL, in_order, read_array, read_extension, read_leaf
 
-_DATA_CLASSES = {
-    ("builtins", name) for name in ("set", "frozenset", "bytearray", "complex", "range", "slice")
-} | {
-    ("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")
-} | {
-    ("decimal", "Decimal"),
-    ("fractions", "Fraction"),
-    ("uuid", "UUID"),
-    ("collections", "Counter"),
-    ("collections", "OrderedDict"),
-    ("collections", "deque"),
-    ("potok.records.value", "Value"),
-}  # fmt: skip
+_VALUE, _TUPLE, _WITH_TUPLE, _WITH_TUPLES, _WITH_SET = b"v", b"t", b"p", b"l", b"s"
+"""Any value; a tuple; pairs whose second is a tuple, a list of tuples or a set. Most cells are a time and a value."""
 
+_SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
 
-# The instruction that finds a class. Pickles of builtin data do without it, and skip the slower check.
-_STACK_GLOBAL = pickle.STACK_GLOBAL
+_EXTENSION = 0xD4
+_MARK = bytes((_EXTENSION, MARK))
+"""How a mark begins. Other bytes may look like it, and then the cell is only read more slowly."""
+
+_ONLY_TUPLES = frozenset((tuple,))
+
+_encode = Encoder().encode
 
 
 class StateNotData(StateError):
@@ -37,34 +46,157 @@ class StateNotData(StateError):
         )
 
 
-class _DataPickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
-        # Called only for what pickle does not know by itself, so plain data costs nothing.
-        kind = obj if isinstance(obj, type) else type(obj)
-        if (kind.__module__, kind.__qualname__) not in _DATA_CLASSES:
-            raise StateNotData(kind)
-        return NotImplemented
+class NestedTooDeeply(StateError):
+    """A value of more levels than can be written, or one that contains itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a value that contains itself, or is nested more than 1,000 levels deep, cannot be kept",
+            hint="keep a flat list or dict, and refer to parts of it by key",
+        )
 
 
-class _DataUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _DATA_CLASSES:
-            return super().find_class(module, name)
-        raise StateError(f"state holds a {module}.{name}, which is not data", hint="the state was not written by Potok")
+class UnreadableCell(StateError):
+    """Bytes that `dump_state` did not write."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"a cell of the state cannot be read: {why}",
+            hint="state of version 0.1 has to be built again; otherwise look who else writes to the store, "
+            "and restore a backup",
+        )
+
+
+def _spell(value: Any) -> Any:
+    spell = SPELL.get(type(value))
+    if spell is None:
+        raise StateNotData(value if isinstance(value, type) else type(value))
+    return spell(value)
+
+
+class _Packers(threading.local):
+    """A packer holds what it has written so far, so each thread has its own."""
+
+    def __init__(self) -> None:
+        self.pack: Callable[[Any], bytes] = Packer(strict_types=True, default=_spell).pack
+        self.careful: Callable[[Any], bytes] = Packer(
+            strict_types=True, default=_spell, unicode_errors="surrogatepass"
+        ).pack
+
+
+_packers = _Packers()
 
 
 def dump_state(value: Any) -> bytes:
+    if type(value) is not tuple:
+        return _dump(_VALUE, value)
+    if len(value) != 2:
+        return _dump(_TUPLE, list(value))
+    kept = value[1]
+    kind = type(kept)
+    if kind in _SCALARS:
+        letter, flat = _TUPLE, True
+    elif kind is dict:
+        letter, flat = _TUPLE, _SCALARS.issuperset(map(type, kept.values())) and _SCALARS.issuperset(map(type, kept))
+    elif kind is tuple:
+        letter, flat = _WITH_TUPLE, _SCALARS.issuperset(map(type, kept))
+        value = value if flat else (value[0], list(kept))
+    elif kind is list and kept and type(kept[0]) is tuple and _ONLY_TUPLES.issuperset(map(type, kept)):
+        letter, flat = _WITH_TUPLES, _SCALARS.issuperset(map(type, chain.from_iterable(kept)))
+        value = value if flat else (value[0], [*map(list, kept)])
+    elif kind is set:
+        letter, flat = _WITH_SET, _SCALARS.issuperset(map(type, kept))
+        value = value[0], in_order(kept)
+    else:
+        letter, flat = _TUPLE, False
+    if flat and type(value[0]) in _SCALARS:
+        # Only scalars, in one container: this encoder is faster, and would be wrong about other classes.
+        try:
+            return letter + _encode(value)
+        except (OverflowError, UnicodeEncodeError):
+            pass
+    return _dump(letter, list(value))
+
+
+def _dump(letter: bytes, value: Any) -> bytes:
     try:
-        data = pickle.dumps(value, 5)
-    except Exception:  # noqa: BLE001 - to pickle an object may run code of the user's, and the check tells which it is
-        return _dump_checked(value)
-    return data if _STACK_GLOBAL not in data else _dump_checked(value)
+        data = _packers.pack(value)
+    except UnicodeEncodeError:
+        return letter.upper() + _packers.careful(_spelt(value))
+    except ValueError as error:
+        raise NestedTooDeeply from error
+    if (0xC4 in data or 0xC5 in data or 0xC6 in data) and _has_buffer(value):
+        # These bytes may begin others; a packer takes a bytearray and a memoryview for them, without asking.
+        data = _packers.pack(_spelt(value))
+    return (letter.upper() if _EXTENSION in data and _MARK in data else letter) + data
 
 
-def _dump_checked(value: Any) -> bytes:
-    buffer = io.BytesIO()
-    _DataPickler(buffer, protocol=5).dump(value)
-    return buffer.getvalue()
+def _has_buffer(value: Any) -> bool:
+    """Whether there is a bytearray or a memoryview somewhere in a value. Keys, and what is in a set, cannot be one."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif type(value) not in (list, tuple, deque):
+        return type(value) in (bytearray, memoryview)
+    return not _SCALARS.issuperset(map(type, value)) and any(map(_has_buffer, value))
+
+
+def _spelt(value: Any) -> Any:
+    """A value in which each bytearray is spelt out. A memoryview is refused: what it shows may change."""
+    kind = type(value)
+    if kind is list:
+        return [_spelt(item) for item in value]
+    if kind is dict:
+        return {key: _spelt(item) for key, item in value.items()}
+    if kind in _SCALARS or kind is ExtType:
+        return value
+    spelt = _spell(value)
+    return [_spelt(item) for item in spelt] if type(spelt) is list else spelt
+
+
+_READ_FAST: dict[int, Callable[[bytes], Any]] = {
+    letter[0]: Decoder(type_, ext_hook=read_leaf).decode
+    for letter, type_ in (
+        (_VALUE, Any),
+        (_TUPLE, tuple),
+        (_WITH_TUPLE, tuple[Any, tuple[Any, ...]]),
+        (_WITH_TUPLES, tuple[Any, list[tuple[Any, ...]]]),
+        (_WITH_SET, tuple[Any, set[Any]]),
+    )
+}
+
+_AS_WRITTEN: dict[bytes, Callable[[Any], Any]] = {
+    _VALUE: lambda found: found,
+    _TUPLE: tuple,
+    _WITH_TUPLE: lambda found: (found[0], tuple(found[1])),
+    _WITH_TUPLES: lambda found: (found[0], list(map(tuple, found[1]))),
+    _WITH_SET: lambda found: (found[0], set(found[1])),
+}
+
+_read = partial(
+    unpackb, list_hook=read_array, ext_hook=read_extension, strict_map_key=False, unicode_errors="surrogatepass"
+)
+
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, struct.error, UnpackException)
+
+
+def load_state(data: bytes) -> Any:
+    read = _READ_FAST.get(data[0]) if data else None
+    if read is not None:
+        try:
+            return read(data[1:])
+        except (*_UNREADABLE, RecursionError):
+            pass  # half of a surrogate pair, or nested very deeply
+    return _load_slowly(data)
+
+
+def _load_slowly(data: bytes) -> Any:
+    as_written = _AS_WRITTEN.get(data[:1].lower())
+    if as_written is None:
+        raise UnreadableCell(f"it begins with {data[:1]!r}")
+    try:
+        return as_written(_read(data[1:]))
+    except _UNREADABLE as error:
+        raise UnreadableCell(str(error) or type(error).__name__) from error
 
 
 class _Nowhere:
@@ -74,17 +206,18 @@ class _Nowhere:
         return len(data)
 
 
+class _Checker(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        # Called only for what pickle does not know by itself, so plain data costs nothing.
+        if obj is _Nowhere:
+            return NotImplemented
+        spelt = _spell(obj)
+        return _Nowhere, tuple(spelt[1:]) if type(spelt) is list else ()
+
+
 def check_data(value: Any) -> None:
-    """Raise if something in a value is no data, a third of the price of its bytes. Without a memo a value that holds
-    itself is refused too, though it can be kept: who is refused asks `dump_state`."""
-    pickler = _DataPickler(_Nowhere(), protocol=5)
-    pickler.fast = True
-    pickler.dump(value)
-
-
-load_own_state = pickle.loads
-"""For the kernels of a query that reads what it wrote itself, under a plan that is a pickle too: five times as fast."""
-
-
-def load_state(data: bytes) -> Any:
-    return _DataUnpickler(io.BytesIO(data)).load()
+    """Raise if something in a value is no data, a third of the price of its bytes. Nothing is ever read from what the
+    pickler writes. Who is refused asks `dump_state`, which follows values more deeply."""
+    checker = _Checker(_Nowhere(), protocol=5)
+    checker.fast = True
+    checker.dump(value)

@@ -10,7 +10,7 @@ from potok.errors import StateError
 from potok.state.fence import Attempt, Fence
 from potok.state.offsets import Offsets
 
-LAYOUT = 2
+LAYOUT = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class OpenReader:
 
     def _objects(self, data: bytes) -> list[tuple[tuple[int, int], bytes]]:
         windows: Any = load_state(data)[3]
-        return [(bounds, cell) for bounds, cell in windows]
+        return [((start, end), cell) for start, end, cell in windows]
 
     def _columns(self, cells: OpenCells, data: bytes) -> list[tuple[tuple[int, int], bytes]]:
         sessions, _, _ = cells.decode([data])

@@ -208,6 +208,61 @@ def test_a_lost_connection_is_noticed_and_comes_back(page: Page, serve: Serve) -
     page.wait_for_function(f"() => {BATCH} > {feed.batch}")
 
 
+def test_a_query_that_stopped_says_so_and_nothing_of_the_server(page: Page, serve: Serve) -> None:
+    feed = ScriptedFeed(batch=20)
+    server = serve(feed)
+    page.goto(server.url)
+    expect(page.locator("#state-text")).to_have_text("Running")
+
+    feed.phase = "stopped"
+    server.stop()
+
+    expect(page.locator("#state-text")).to_have_text("Stopped")
+    page.wait_for_function("() => performance.getEntriesByName(location.origin + '/api/live').length > 1")
+    expect(page.locator("#lost")).to_be_hidden()
+    assert page.evaluate("() => getComputedStyle(document.querySelector('main')).opacity") == "1"
+    assert page.title().startswith("Stopped")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_moves_when_a_step_is_pointed_at(page: Page, serve: Serve, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    feed = ScriptedFeed(batch=30)
+    page.goto(serve(feed).url)
+    expect(page.locator(".window").first).to_be_visible()
+    feed.phase = "stopped"
+    expect(page.locator("#state-text")).to_have_text("Stopped")
+    places = """() => [...document.querySelectorAll("main > *, .card, .tile, header > *, .step .box")]
+        .map((node) => { const box = node.getBoundingClientRect(); return [box.x, box.y + scrollY, box.height]; })"""
+    page.locator('[data-step="orders"]').hover()
+    before = page.evaluate(places)
+    scrolled = page.evaluate("() => document.querySelector('.flow').scrollLeft")
+    for node in NODES:
+        page.evaluate(
+            "(name) => document.querySelector(`[data-step='${name}']`).dispatchEvent(new PointerEvent('pointerenter'))",
+            node["name"],
+        )
+        expect(page.locator("#detail")).to_contain_text(node["name"])
+        assert page.evaluate(places) == before, node["name"]
+    assert page.evaluate("() => document.querySelector('.flow').scrollLeft") == scrolled
+
+
+def test_what_is_cut_off_on_a_phone_can_be_seen_to_scroll(page: Page, serve: Serve) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(serve(ScriptedFeed(batch=60)).url)
+    expect(page.locator("#letters tr").first).to_be_visible()
+    for region in (".letters .scroll", ".flow"):
+        found = page.locator(region)
+        expect(found).to_have_attribute("data-cut", "right")
+        assert "36px" in found.evaluate("(node) => getComputedStyle(node).maskImage")
+        found.evaluate("(node) => node.scrollTo(40, 0)")
+        expect(found).to_have_attribute("data-cut", "left right")
+        found.evaluate("(node) => node.scrollTo(node.scrollWidth, 0)")
+        expect(found).to_have_attribute("data-cut", "left")
+    page.set_viewport_size({"width": 1920, "height": 900})
+    expect(page.locator(".letters .scroll")).to_have_attribute("data-cut", "")
+
+
 def test_dark_and_light_follow_the_system_and_the_button(page: Page, serve: Serve) -> None:
     ground = "() => getComputedStyle(document.body).backgroundColor"
     page.goto(serve(ScriptedFeed()).url)

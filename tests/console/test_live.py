@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -84,6 +85,10 @@ def test_a_listener_that_comes_before_the_first_look_waits_for_it() -> None:
     asyncio.run(scenario())
 
 
+async def rest_of(events: AsyncIterator[bytes]) -> list[bytes]:
+    return [event async for event in events]
+
+
 def test_closing_ends_every_stream() -> None:
     async def scenario() -> None:
         live = Live(Counting(), interval=3600)
@@ -91,9 +96,9 @@ def test_closing_ends_every_stream() -> None:
         listeners = [live.events() for _ in range(3)]
         for events in listeners:
             await anext(events)
-        waiting = [asyncio.ensure_future(anext(events, None)) for events in listeners]
+        waiting = [asyncio.ensure_future(rest_of(events)) for events in listeners]
         await asyncio.to_thread(live.close)
-        assert await asyncio.gather(*waiting) == [None, None, None]
+        assert [len(rest) for rest in await asyncio.gather(*waiting)] == [1, 1, 1]
 
     asyncio.run(scenario())
 
@@ -112,5 +117,21 @@ def test_a_feed_that_fails_is_shown_and_asked_again() -> None:
         feed.broken = False
         await live.look()
         assert live.snapshot()["state"] == "running"
+
+    asyncio.run(scenario())
+
+
+def test_the_last_event_is_the_state_at_the_end() -> None:
+    async def scenario() -> None:
+        feed = Counting()
+        live = Live(feed, interval=3600)
+        await live.look()
+        events = live.events()
+        await anext(events)
+        closing = asyncio.create_task(asyncio.to_thread(live.close))
+        last = decoded(await anext(events))
+        assert last["at"] == feed.looks == 2
+        assert await rest_of(events) == []
+        await closing
 
     asyncio.run(scenario())

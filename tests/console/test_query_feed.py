@@ -77,6 +77,12 @@ def test_a_query_that_is_ready_and_has_nothing_to_read_is_idle(broker: Broker) -
     assert not feed.snapshot()["idle"]
 
 
+def test_a_query_that_is_started_again_is_not_up_before_it_reads(broker: Broker) -> None:
+    commit(broker, state="starting", batch=0, total_in=50, started_at_ms=1)
+    snapshot = QueryFeed(broker, "shop", clock=Clock()).snapshot()
+    assert (snapshot["state"], snapshot["uptime_ms"]) == ("starting", 0)
+
+
 def test_totals_times_and_state_are_those_of_the_last_commit(broker: Broker) -> None:
     commit(broker, batch=7, total_in=50, total_out=20, state_bytes=4_096, state_keys={"counts": 3, "totals": 2})
 

@@ -16,6 +16,8 @@ from potok.console.feed import Feed
 HISTORY = 120
 """Points that a page gets when it opens, so that its charts are there at once."""
 
+LAST_LOOK_S = 5.0
+
 CURVES = ("rate_in", "rate_out", "lag", "batch_ms", "dead_letters", "state_bytes")
 
 
@@ -77,11 +79,12 @@ class Live:
             await self._next(0)
         seen = self._number
         yield b"retry: 1000\n" + _event(orjson.dumps(self.snapshot(), default=str))
-        while not self._closed:
+        while True:
             await self._next(seen)
-            if self._number > seen:
-                seen = self._number
-                yield _event(self._encoded)
+            if self._number == seen:
+                return
+            seen = self._number
+            yield _event(self._encoded)
 
     async def _next(self, seen: int) -> None:
         async with self._changed:
@@ -92,10 +95,20 @@ class Live:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End all the streams of events, from any thread: a server waits for its open answers before it stops."""
-        self._closed = True
-        if self._loop is not None and self._loop.is_running():
-            asyncio.run_coroutine_threadsafe(self._wake(), self._loop)
+        """End all the streams of events with a last snapshot, from any thread: a server waits for its open answers
+        before it stops."""
+        if self._loop is None or not self._loop.is_running():
+            self._closed = True
+            return
+        with contextlib.suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(LAST_LOOK_S)
+
+    async def _end(self) -> None:
+        try:
+            await self.look()
+        finally:
+            self._closed = True
+            await self._wake()
 
 
 def _event(data: bytes) -> bytes:

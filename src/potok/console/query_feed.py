@@ -79,7 +79,7 @@ class QueryFeed:
             "state": progress.state,
             "idle": progress.state == "running" and not lag and not rates.get("in"),
             "error": progress.error or "",
-            "uptime_ms": self._uptime(progress, now),
+            "uptime_ms": 0 if progress.state == "starting" else self._uptime(progress, now),
             "batch": progress.batch,
             "batch_ms": progress.batch_ms,
             "rate_in": rates.get("in", 0.0),
@@ -122,7 +122,7 @@ class QueryFeed:
         return self._rates.at(now)
 
     def _uptime(self, progress: Progress, now: int) -> int:
-        until = now if progress.state in ("running", "starting") else progress.committed_at_ms
+        until = now if progress.state == "running" else progress.committed_at_ms
         return max(0, until - progress.started_at_ms)
 
     def _lag(self, progress: Progress) -> int:

@@ -4,6 +4,7 @@ import { byId, setText } from "./dom.js";
 import { count, compact, duration, rate } from "./format.js";
 import { Letters } from "./letters.js";
 import { listen } from "./live.js";
+import { markOverflow } from "./overflow.js";
 import { Series } from "./series.js";
 import { Tables } from "./tables.js";
 import { Tiles } from "./tiles.js";
@@ -18,6 +19,7 @@ const STATES = {
   failed: "Failed",
   unreadable: "Cannot read the query",
 };
+const ENDED = ["stopped", "failed"];
 const KINDS = { top: Top, series: Series };
 
 const tiles = new Tiles(byId("tiles"));
@@ -67,10 +69,11 @@ function show(snapshot) {
 }
 
 function lost(tries) {
+  topology.stop();
+  if (ENDED.includes(document.body.dataset.state)) return; // the server has ended with its query, and that was told
   document.body.dataset.connection = "lost";
   byId("lost").hidden = false;
   setText(byId("lost-detail"), tries > 1 ? `Reconnecting… (try ${tries})` : "Reconnecting…");
-  topology.stop();
 }
 
 function back() {
@@ -79,5 +82,6 @@ function back() {
   loadTopology(); // the server may have come back with another query
 }
 
+markOverflow(document.querySelectorAll(".scroll, .flow"));
 // Without the drawing the numbers would still be right, so a failure here must not keep them away.
 loadTopology().catch(() => {}).finally(() => listen("/api/live", { onSnapshot: show, onLost: lost, onBack: back }));

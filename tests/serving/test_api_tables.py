@@ -65,7 +65,7 @@ def test_keys_of_other_types_and_of_several_columns(client: httpx.Client, play: 
     play.do(
         "CREATE STREAM sales (shop VARCHAR, day DATE, n INT) WITH (KAFKA_TOPIC = 'sales', PARTITIONS = 1);"
         "CREATE TABLE by_number AS SELECT n, COUNT(*) AS c FROM sales GROUP BY n;"
-        "CREATE TABLE by_both AS SELECT shop, n, COUNT(*) AS c FROM sales GROUP BY shop, n;"
+        "CREATE TABLE by_both WITH (KEY_FORMAT = 'JSON') AS SELECT shop, n, COUNT(*) AS c FROM sales GROUP BY shop, n;"
         "INSERT INTO sales (shop, n) VALUES ('x', -7);"
     )
     play.run()

@@ -16,7 +16,8 @@ SCRIPT = """
 CREATE STREAM orders (order_id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
   WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
 CREATE TABLE counts AS SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id;
-CREATE TABLE pairs AS SELECT user_id, amount, COUNT(*) AS n FROM orders GROUP BY user_id, amount;
+CREATE TABLE pairs WITH (KEY_FORMAT = 'JSON') AS
+  SELECT user_id, amount, COUNT(*) AS n FROM orders GROUP BY user_id, amount;
 CREATE TABLE hourly AS SELECT user_id, COUNT(*) AS n FROM orders WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY user_id;
 """
 

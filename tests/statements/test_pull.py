@@ -176,7 +176,8 @@ def test_windows_are_found_by_key_and_bounds(orders: Play) -> None:
 
 
 def test_several_key_columns_are_looked_up_together(orders: Play) -> None:
-    orders.do("CREATE TABLE pairs AS SELECT user_id, qty, COUNT(*) AS n FROM orders GROUP BY user_id, qty;")
+    select = "SELECT user_id, qty, COUNT(*) AS n FROM orders GROUP BY user_id, qty"
+    orders.do(f"CREATE TABLE pairs WITH (KEY_FORMAT = 'JSON') AS {select};")
     orders.run()
     assert orders.rows("SELECT * FROM pairs WHERE user_id = 'u1' AND qty = 5;") == [("u1", 5, 1)]
     assert orders.rows("SELECT qty FROM pairs WHERE user_id = 'u1' ORDER BY qty;") == [(1,), (5,), (9,)]
@@ -274,11 +275,22 @@ def test_where_keys_are_named_no_other_rows_are_read(orders: Play, text: str, ro
     assert orders.rows(text) == rows
 
 
-@pytest.mark.parametrize("where", ["", " WHERE n = 3", " WHERE user_id = 'u1' OR n = 3", " WHERE user_id > 'u1'"])
+@pytest.mark.parametrize("where", ["", " WHERE n = 3", " WHERE user_id = 'u1' OR n = 3"])
 def test_a_session_may_forbid_to_read_whole_tables(orders: Play, where: str) -> None:
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
     with pytest.raises(Refused, match="all of table TOTALS would be read"):
         orders.rows(f"SELECT n FROM totals{where};")
+
+
+def test_a_session_may_forbid_to_read_ranges_of_keys_as_well(orders: Play) -> None:
+    pull = "SELECT user_id FROM totals WHERE user_id > 'u2';"
+    orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
+    assert orders.rows(pull) == [("u3",)]
+    orders.do("SET 'ksql.query.pull.range.scan.enabled' = 'false';")
+    with pytest.raises(Refused, match="a range of table TOTALS would be read"):
+        orders.rows(pull)
+    orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'true';")
+    assert orders.rows(pull) == [("u3",)]
 
 
 def test_a_table_with_versions_is_read_as_of_an_instant(play: Play) -> None:

@@ -15,9 +15,10 @@ from potok.log.broker import Broker
 from potok.settings import Settings
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
+from potok.sql.properties import OFFSET_RESET
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.books import OFFSET_RESET, Books
+from potok.statements.books import Books
 from potok.statements.command_log import Command
 from potok.statements.database import Database, QueryInfo
 from potok.statements.prepared import parsed_script

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from potok.engine.batch_spec import Range
 from potok.engine.event_time import event_times
+from potok.errors import QueryError
 from potok.kernels.call import Errors
 from potok.kernels.chunk import Chunk, Column, Ints
 from potok.kernels.dead_letters import Reason
@@ -105,6 +106,11 @@ class SourceReader(Operator):
         stamped = replace(chunk, timestamp=times)
         if not errors:
             return stamped
+        if timestamps.strict:
+            row = min(errors)
+            place = f"{self._node.topic}, partition {chunk.lane[row]}, offset {chunk.offset[row]}"
+            hint = "correct or delete the record, or let such records be set aside"
+            raise QueryError(f"the time of a record cannot be read ({place}): {errors[row]}", hint=hint)
         self.set_aside(chunk, errors, Reason.TIMESTAMP)
         return stamped.where(all_but(errors, len(chunk)))
 

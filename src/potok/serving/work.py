@@ -14,6 +14,7 @@ from potok.serving.errors import BadRequest, TooLong, TooManyRows
 from potok.serving.limits import Limits
 from potok.serving.tokens import ADMIN, READ, WRITE, Caller
 from potok.sql.errors import Refused
+from potok.sql.properties import canonical
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.statements.database import Database
@@ -22,9 +23,6 @@ from potok.statements.results import Result, Rows
 from potok.statements.session import CHANGES, SqlSession
 
 T = TypeVar("T")
-
-KSQL_PREFIX = "ksql.streams."
-"""Clients of ksqlDB may write properties of queries with it or without."""
 
 
 REMEMBERED = 1_000
@@ -141,5 +139,5 @@ def properties_of(given: Any) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, value in given.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        texts[str(name).removeprefix(KSQL_PREFIX)] = text
+        texts[canonical(str(name))] = text
     return texts

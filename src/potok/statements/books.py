@@ -11,6 +11,7 @@ from potok.sql.catalog import AlreadyThere, Catalog, Source, SourceColumn
 from potok.sql.definitions import defined
 from potok.sql.errors import Place, Refused, UnknownName, closest
 from potok.sql.lowering.persist import lower_create, lower_insert, lower_source_table
+from potok.sql.properties import OFFSET_RESET, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.sql.syntax.type_names import resolve
@@ -20,8 +21,6 @@ from potok.statements.errors import UnknownQuery
 from potok.statements.processing_log import LOG_STREAM
 from potok.statements.wording import kind_of
 from potok.topology.graph import Topology
-
-OFFSET_RESET = "auto.offset.reset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,7 @@ class _Writing:
     def __init__(self, before: Books, parsed: ast.Parsed, command: Command, broker: Broker) -> None:
         self._before, self._command, self._broker = before, command, broker
         self._parsed, self._catalog = parsed, before.catalog
+        self._properties = Properties.of(command.properties)
 
     def books(self) -> Books:
         statement = self._parsed.statement
@@ -167,7 +167,7 @@ class _Writing:
 
     def _create(self, statement: ast.CreateSource) -> Books:
         known = self._replaced(statement)
-        source = defined(statement, self._catalog, self._parsed.text)
+        source = defined(statement, self._catalog, self._parsed.text, self._properties)
         source = replace(source, partitions=source.partitions or self._partitions(source.topic))
         queries = self._without_those_of(known, statement.name)
         if source.is_table and source.read_only:
@@ -210,14 +210,14 @@ class _Writing:
     def _create_as(self, statement: ast.CreateAs) -> Books:
         known = self._replaced(statement)
         query_id = self._command.query_id
-        made = lower_create(statement, self._catalog, query_id, self._parsed.text)
+        made = lower_create(statement, self._catalog, query_id, self._parsed.text, self._properties)
         wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
         queries = self._without_those_of(known, statement.name)
         return Books(self._catalog.with_source(made.source), {**queries, query_id: wanted})
 
     def _insert(self, statement: ast.InsertSelect) -> Books:
         query_id = self._command.query_id
-        made = lower_insert(statement, self._catalog, query_id)
+        made = lower_insert(statement, self._catalog, query_id, self._properties)
         wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
         return replace(self._before, queries={**self._before.queries, query_id: wanted})
 

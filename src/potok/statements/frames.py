@@ -108,9 +108,11 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
         bounds = [(key["start"], key["end"]) for key in keys]
         keys = [key["key"] for key in keys]
     several = len(source.keys) > 1
-    for column in source.keys:
+    for index, column in enumerate(source.keys):
         if (slot := f"{alias}.{column.name}") in wanted:
-            columns[slot] = typed_column([key[column.name] for key in keys] if several else keys, column.type)
+            # A table may keep its key under the names of what it is made of; the order is the same.
+            parts = [None if key is None else list(key.values())[index] for key in keys] if several else keys
+            columns[slot] = typed_column(parts, column.type)
     for index, name in enumerate(WINDOW_BOUNDS if source.window is not None else ()):
         if (slot := f"{alias}.{name}") in wanted:
             columns[slot] = pa.array([both[index] for both in bounds], BIGINT)

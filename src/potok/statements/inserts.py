@@ -22,6 +22,7 @@ from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.lowering.scope import ROWTIME
 from potok.sql.lowering.sources import key_serde
+from potok.sql.properties import INSERTS, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, quoted
 from potok.statements.database import Database
@@ -45,9 +46,12 @@ class ValuesScope:
         return None
 
 
-def insert_values(database: Database, statement: ast.InsertValues) -> Done:
+def insert_values(database: Database, statement: ast.InsertValues, properties: Properties = NO_PROPERTIES) -> Done:
     """Append one record. Columns that are not named are NULL; a row of a table without any column besides its key is
     deleted."""
+    if not properties.flag(INSERTS):
+        hint = f"SET '{INSERTS}' = 'true'"
+        raise Refused("INSERT INTO ... VALUES is switched off", hint=hint, place=statement.at)
     source = writable(database, statement.name, statement.at)
     named = _named(source, statement)
     scope, context = ValuesScope(database.catalog.types), Context(now_ms=_now_ms())

@@ -7,8 +7,10 @@ from dataclasses import fields
 
 from potok.log.kafka.options import is_secret, masked_url
 from potok.settings import Settings
+from potok.sql.properties import canonical, check_property
+from potok.sql.syntax import ast
 from potok.statements.listing import listed, texts
-from potok.statements.results import Row, Rows
+from potok.statements.results import Done, Row, Rows
 
 _HIDDEN = "[hidden]"
 _PLACES = ("broker", "state")
@@ -17,6 +19,18 @@ _PLACES = ("broker", "state")
 
 def show_variables(variables: Mapping[str, str]) -> Rows:
     return listed("variables", texts("Variable Name", "Value"), sorted(variables.items()))
+
+
+def set_property(properties: dict[str, str], statement: ast.SetProperty) -> Done:
+    """Carry out SET or UNSET on the properties of a session."""
+    name = canonical(statement.name)
+    if statement.value is None:
+        properties.pop(name, None)
+        return Done(f"Property '{statement.name}' unset")
+    warning = check_property(statement.name, statement.value, statement.at)
+    properties[name] = statement.value
+    told = f"Property '{statement.name}' set to '{statement.value}'"
+    return Done(told, warnings=(warning,) if warning else ())
 
 
 def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from potok.duration import show_ms
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.definitions import FORMATS
+from potok.sql.formats import SQL_NAMES
 from potok.sql.types import type_name
 from potok.statements.inspect_queries import brief_queries, lag_of
 from potok.statements.inspect_topics import last_record_ms, retention_of
@@ -20,8 +20,6 @@ from potok.views.progress import read_progress
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
-
-_NAMES = {lowered: name for name, lowered in FORMATS.items()}
 
 
 def show_sources(database: Database, *, tables: bool, extended: bool) -> Rows:
@@ -58,7 +56,8 @@ def show_types(database: Database) -> Rows:
 def show_format(format_: str) -> str:
     """A format as WITH calls it, with its options."""
     name, _, options = format_.partition(";")
-    shown = _NAMES.get(name, name.upper())
+    shown = SQL_NAMES.get(name, name.upper())
+    options = options.removeprefix("nulls=default").removeprefix(";")
     return f"{shown} ({options.replace(';', ', ')})" if options else shown
 
 

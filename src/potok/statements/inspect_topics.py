@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from potok.duration import show_ms
 from potok.log.broker import Broker, TopicDescription
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.sql.definitions import Options
 from potok.sql.errors import Refused, SqlError
 from potok.sql.syntax import ast
+from potok.sql.with_clause import Options
 from potok.statements.listing import listed, show_time, texts
 from potok.statements.results import Done, Row, Rows
 

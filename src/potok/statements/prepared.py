@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from potok.sql.functions.registry import users_functions
+from potok.sql.properties import Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.state.entry import mark_of
@@ -60,18 +61,18 @@ class Prepared:
         self._database = weakref.ref(database)
         self._broker = database.broker
         self.readers = Readers(database.broker)
-        self._plans: _Recent[tuple[ast.Select, int, Mapping[str, Any], PullPlan]] = _Recent(MOST_STATEMENTS)
+        self._plans: _Recent[tuple[ast.Select, int, Mapping[str, Any], Properties, PullPlan]] = _Recent(MOST_STATEMENTS)
 
-    def plan(self, query: ast.Select) -> PullPlan:
+    def plan(self, query: ast.Select, properties: Properties) -> PullPlan:
         """By identity: literals of different types may be equal to each other, and the statements would be too."""
         database = self._database()
         assert database is not None
         generation, functions = database.generation, users_functions()
         known = self._plans.get(id(query))
-        if known is not None and known[0] is query and known[1] == generation and known[2] == functions:
-            return known[3]
-        plan = plan_pull(database.catalog, query)
-        self._plans.keep(id(query), (query, generation, functions, plan))
+        if known is not None and known[0] is query and known[1:4] == (generation, functions, properties):
+            return known[4]
+        plan = plan_pull(database.catalog, query, properties)
+        self._plans.keep(id(query), (query, generation, functions, properties, plan))
         return plan
 
     def has_begun(self, query: str) -> bool:

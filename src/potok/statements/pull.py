@@ -16,6 +16,7 @@ from potok.sql.errors import Refused
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.lowering.scope import Field
+from potok.sql.properties import RANGE_SCANS, TABLE_SCANS, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
@@ -28,17 +29,15 @@ from potok.statements.pull_choice import FEW, partners_key
 from potok.statements.pull_groups import group_frame
 from potok.statements.pull_joins import JoinPlan, join_frames
 from potok.statements.pull_plan import OrderPlan, PullPlan, RelationPlan, plan_pull
-from potok.statements.pull_tables import access_of, table_frames
+from potok.statements.pull_tables import Access, access_of, table_frames
 from potok.statements.pull_versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
 from potok.statements.results import Rows
 from potok.views.cut import Cut, with_cuts
+from potok.views.spans import ALL
 from potok.views.tables import committed
 
 Ends = Mapping[str, Mapping[int, int]]
-
-SCANS = "ksql.query.pull.table.scan.enabled"
-"""A property of ksqlDB's: whether a pull query may look at rows whose keys it does not name. It may, if left out."""
 
 
 def check_pull(catalog: Catalog, query: ast.Select) -> None:
@@ -46,14 +45,13 @@ def check_pull(catalog: Catalog, query: ast.Select) -> None:
     plan_pull(catalog, query)
 
 
-def run_pull(database: Database, query: ast.Select, properties: Mapping[str, str]) -> Rows:
+def run_pull(database: Database, query: ast.Select, properties: Properties) -> Rows:
     """The rows of a pull query, all of one consistent cut: tables of queries that commit together are as of one batch,
     and the records of streams as far as they were there when it began."""
     prepared = prepared_for(database)
-    plan = prepared.plan(query)
+    plan = prepared.plan(query, properties)
     context = Context(now_ms=time.time_ns() // 1_000_000)
-    scans = str(properties.get(SCANS, "true")).lower() != "false"
-    pull = _Pull(database, prepared, plan, context, scans=scans)
+    pull = _Pull(database, prepared, plan, context, properties)
     frame = pull.frame()
     rows = python_rows(frame.computed(plan.shown, context), frame.rows)
     if context.failures:
@@ -66,11 +64,11 @@ class _Pull:
     """One run of a plan."""
 
     def __init__(
-        self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, *, scans: bool
+        self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, properties: Properties
     ) -> None:
         self._database, self._broker = database, database.broker
         self._prepared, self._plan, self._context = prepared, plan, context
-        self._scans = scans
+        self._properties = properties
         self.warnings: list[str] = []
 
     def frame(self) -> Frame:
@@ -161,16 +159,25 @@ class _Pull:
         if reader is None or cut is None:
             return
         access = access_of(source, alias, reader, allowed)
-        if not self._scans and access.keys is None:
-            keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
-            hint = f"name the key: WHERE {keys}; or SET '{SCANS}' = 'true'"
-            raise Refused(f"all of table {quoted(source.name)} would be read", hint=hint, place=relation.relation.at)
+        self._check_access(access, relation)
         if relation.as_of is not None:
             instant = as_of_ms(relation.as_of, self._context)
             yield version_frame(self._broker, relation, reader, cut, access, instant, wanted)
             return
         limited = self._plan.limit is not None and self._plan.streams_rows
         yield from table_frames(source, alias, reader, cut, access, wanted, limited=limited)
+
+    def _check_access(self, access: Access, relation: RelationPlan) -> None:
+        """Raise where more would be read than the properties allow."""
+        if access.keys is not None or self._properties.flag(TABLE_SCANS):
+            return
+        in_range = access.span != ALL
+        if in_range and self._properties.flag(RANGE_SCANS):
+            return
+        source, what = relation.source, "a range" if in_range else "all"
+        keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
+        hint = f"name the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
+        raise Refused(f"{what} of table {quoted(source.name)} would be read", hint=hint, place=relation.relation.at)
 
     def _records(self, relation: RelationPlan, ends: Mapping[int, int]) -> Iterator[Frame]:
         topic, unreadable = relation.source.topic, 0

@@ -16,6 +16,7 @@ from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, g
 from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import Item, items_of
 from potok.sql.lowering.scope import PSEUDO, ROWTIME, Field, Rows, RowScope
+from potok.sql.properties import NO_PROPERTIES, PULL_LIMITS, PULLS, STREAM_PULLS, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import names_of
@@ -71,14 +72,15 @@ class PullPlan:
         return not self.joins and self.grouping is None and not self.order
 
 
-def plan_pull(catalog: Catalog, query: ast.Select) -> PullPlan:
+def plan_pull(catalog: Catalog, query: ast.Select, properties: Properties = NO_PROPERTIES) -> PullPlan:
     """Raises the `SqlError` that says why a query cannot be pulled."""
-    return _Planning(catalog, with_instants(query)).plan()
+    return _Planning(catalog, with_instants(query), properties).plan()
 
 
 class _Planning:
-    def __init__(self, catalog: Catalog, query: ast.Select) -> None:
+    def __init__(self, catalog: Catalog, query: ast.Select, properties: Properties) -> None:
         self._catalog, self._query, self._types = catalog, query, catalog.types
+        self._properties = properties
 
     def plan(self) -> PullPlan:
         query = self._query
@@ -95,7 +97,7 @@ class _Planning:
             raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
         lists, replaced = self._exploded(items, scope)
         shown = [check(item.expression, RowScope(rows, self._types, replaced)) for item in items]
-        keys = {f.slot for f in rows.keys}
+        keys = {field.slot for field in rows.fields if field.is_key}
         columns = [
             ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
             for item, typed in zip(items, shown, strict=True)
@@ -105,12 +107,22 @@ class _Planning:
 
     def _check_clauses(self) -> None:
         query = self._query
+        self._check_allowed()
         if query.partition_by:
             hint = "leave it out, or keep the query running: EMIT CHANGES"
             raise Refused("a query that ends writes no partitions", hint=hint, place=query.partition_by[0].at)
         if query.window is not None:
             hint = "keep the query running: EMIT CHANGES; or group by parts of the time: GROUP BY ROWTIME / 3600000"
             raise Refused("WINDOW is for queries that keep running", hint=hint, place=query.window.at)
+
+    def _check_allowed(self) -> None:
+        query = self._query
+        if not self._properties.flag(PULLS):
+            hint = f"write EMIT CHANGES, or SET '{PULLS}' = 'true'"
+            raise Refused("pull queries are switched off", hint=hint, place=query.at)
+        if query.limit is not None and not self._properties.flag(PULL_LIMITS):
+            hint = f"leave it out, or SET '{PULL_LIMITS}' = 'true'"
+            raise Refused("LIMIT is switched off for pull queries", hint=hint, place=query.at)
 
     def _relations(self) -> tuple[RelationPlan, ...]:
         query = self._query
@@ -131,6 +143,9 @@ class _Planning:
                 f"or CREATE TABLE queryable_{source.name} AS SELECT * FROM {name}"
             )
             raise Refused(f"table {name} cannot be pulled", hint=hint, place=relation.at)
+        if not source.is_table and not self._properties.flag(STREAM_PULLS):
+            hint = f"write EMIT CHANGES, or SET '{STREAM_PULLS}' = 'true'"
+            raise Refused(f"{quoted(source.name)} is a stream, and cannot be pulled", hint=hint, place=relation.at)
         if source.is_table:
             self._check_positions(alias)
         fields = source_fields(source, alias, positions=not source.is_table)
@@ -201,7 +216,7 @@ class _Planning:
             hint = "explode in a query of its own first: CREATE STREAM ... AS SELECT"
             raise Refused(f"{show(exploded)} cannot be grouped", hint=hint, place=exploded.at)
         extra = [Item(f"ORDER {i}", part.expression) for i, part in enumerate(query.order_by)]
-        grouping = group(query, [*items, *extra], rows, self._types)
+        grouping = group(query, [*items, *extra], rows, self._types, self._properties)
         scope = GroupScope(rows, grouping, self._types, False, query.group_by)
 
         def checked(part: ast.Expression, to: pa.DataType | None = None) -> Typed:

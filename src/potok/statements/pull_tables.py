@@ -68,11 +68,18 @@ def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[st
         return Access(span=_span(choice.within, reader))
     if choice.keys is None:
         return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER)
-    starts, names = _starts(source, alias, allowed), [column.name for column in source.keys]
+    starts, names = _starts(source, alias, allowed), _stored_names(source, reader)
     if source.kept is not None:
         return Access(kept_keys(source.kept, choice.keys[0], reader), starts)
     keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choice.keys)]
     return Access(tuple(sorted({key for key in keys if key is not None})), starts)
+
+
+def _stored_names(source: Source, reader: RowReader) -> list[str]:
+    """What the columns of the key are called where they are kept: a table may have other names than its topic."""
+    if len(source.keys) > 1 and reader.key_type is not None:
+        return [field.name for field in reader.key_type]
+    return [column.name for column in source.keys]
 
 
 def kept_keys(kept: Kept, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:

@@ -6,7 +6,7 @@ import itertools
 import logging
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.sql.catalog import Catalog
-from potok.sql.errors import Refused, UnknownName, closest
+from potok.sql.errors import UnknownName, closest
 from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.properties import OFFSET_RESET, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import VARCHAR
 from potok.statements.database import Database
@@ -31,8 +32,6 @@ from potok.statements.tail import Block, Subscription, tail_of
 from potok.statements.transient import Transient, transient_name
 
 log = logging.getLogger(__name__)
-
-OFFSET_RESET = ("auto.offset.reset", "ksql.streams.auto.offset.reset")
 
 Computing = Callable[[Sequence[Typed], Frame], list[pa.Array]]
 """Computes expressions over the rows of a frame; what fails is NULL, and noted."""
@@ -51,13 +50,13 @@ def check_push(catalog: Catalog, query: ast.Select) -> None:
         plan_records(catalog, query)
 
 
-def start_push(database: Database, query: ast.Select, properties: Mapping[str, str], text: str) -> Push:
+def start_push(database: Database, query: ast.Select, properties: Properties, text: str) -> Push:
     """Begin a push query: from the present on, unless `auto.offset.reset` is `earliest`.
 
     What looks at one record at a time is computed here, as records are appended. What groups or joins runs as a
     topology, beside the queries that stay, until the push query ends.
     """
-    begin = _begin(properties, query)
+    begin = _begin(properties)
     name = f"transient_{query.relation.name}_{next(_numbers)}"
     log.debug("%s: %s", name, text)
     if not needs_topology(query):
@@ -65,7 +64,7 @@ def start_push(database: Database, query: ast.Select, properties: Mapping[str, s
         failures = PushFailures(database.broker, name, plan.source.topic)
         return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin), failures)
     topic = transient_name(name)
-    transient = plan_transient(database.catalog, query, topic)
+    transient = plan_transient(database.catalog, query, topic, properties)
     run = Transient.begun(database, transient.topology, topic, begin)
     subscription = tail_of(database).subscribe(topic, {})
     return RecordPush(name, transient.reading, subscription, PushFailures(database.broker, name, topic), run)
@@ -84,12 +83,8 @@ def start_print(database: Database, statement: ast.Print) -> Push:
     return PrintPush(name, database.catalog, statement, _subscribed(database, topic, begin))
 
 
-def _begin(properties: Mapping[str, str], query: ast.Select) -> str:
-    found = next((properties[name] for name in OFFSET_RESET if name in properties), "latest").lower()
-    if found not in ("earliest", "latest"):
-        hint = "SET 'auto.offset.reset' = 'earliest'; or 'latest'"
-        raise Refused(f"a query cannot begin at '{found}'", hint=hint, place=query.at)
-    return found
+def _begin(properties: Properties) -> str:
+    return properties.text(OFFSET_RESET).lower() or "latest"
 
 
 def _subscribed(database: Database, topic: str, begin: str) -> Subscription:

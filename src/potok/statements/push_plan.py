@@ -19,6 +19,7 @@ from potok.sql.lowering.items import items_of
 from potok.sql.lowering.query import Lowering
 from potok.sql.lowering.scope import WINDOW_BOUNDS, Field, RowScope
 from potok.sql.lowering.sources import key_serde
+from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of
@@ -107,11 +108,13 @@ def _list(call: ast.Call, scope: RowScope) -> Typed:
     return check_table_function(call, scope)
 
 
-def plan_transient(catalog: Catalog, query: ast.Select, name: str) -> TransientPlan:
+def plan_transient(
+    catalog: Catalog, query: ast.Select, name: str, properties: Properties = NO_PROPERTIES
+) -> TransientPlan:
     """A query that groups or joins: a topology of this name that writes to a topic of the same name."""
     graph = Graph(name)
     filled = _filled(query)
-    selected = Lowering(graph, catalog, filled, "RESULT", kept=False).lower()
+    selected = Lowering(graph, catalog, filled, "RESULT", kept=False, properties=properties).lower()
     key_type = infer(graph.topology())[selected.node].key
     keys = _key_columns(selected.columns, key_type, windowed=selected.window is not None)
     values = tuple(column for column in selected.columns if not column.is_key)

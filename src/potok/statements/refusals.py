@@ -26,6 +26,7 @@ def check_change(
     Args:
         elsewhere: Another process runs the queries. It may have begun one without having said so yet.
     """
+    _check_read_only(statement, before)
     if isinstance(statement, ast.Drop) and statement.delete_topic:
         _check_topic_is_its_own(statement, before)
     if isinstance(statement, ast.CreateAs):
@@ -55,6 +56,24 @@ def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
             drop = f"DROP {kind} {quoted(wanted.source)}"
             statement = f"TERMINATE {wanted.query_id}" if wanted.kind == "INSERT" else drop
             raise TopicGone(wanted.query_id, topic, statement)
+
+
+def _check_read_only(statement: ast.Statement, books: Books) -> None:
+    """What CREATE SOURCE made only reads a topic that is somebody else's: it stays as it is until it is dropped."""
+    if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
+        return
+    known = books.catalog.sources.get(statement.name)
+    read_only = known is not None and known.read_only
+    named, again = quoted(statement.name), "DROP it, and create it again"
+    made_so = isinstance(statement, ast.CreateSource) and statement.read_only
+    replaces = isinstance(statement, ast.CreateSource | ast.CreateAs) and statement.or_replace
+    if replaces and (read_only or made_so):
+        raise Refused(f"{named} is read-only, and cannot be replaced", hint=again, place=statement.at)
+    if isinstance(statement, ast.AlterSource) and read_only:
+        raise Refused(f"{named} is read-only, and cannot be altered", hint=again, place=statement.at)
+    if isinstance(statement, ast.Drop) and statement.delete_topic and read_only:
+        hint = "leave DELETE TOPIC out"
+        raise Refused(f"{named} is read-only, and its topic cannot be deleted", hint=hint, place=statement.at)
 
 
 def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:

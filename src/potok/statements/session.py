@@ -10,10 +10,12 @@ from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.settings import Settings
 from potok.sql.errors import Refused, SqlError
+from potok.sql.properties import Properties, canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.database import Database
 from potok.statements.inserts import insert_values
 from potok.statements.inspect import assert_topic, describe, explain, show
+from potok.statements.inspect_settings import set_property
 from potok.statements.prepared import parsed_script
 from potok.statements.processing_log import make_log_if_read
 from potok.statements.pull import run_pull
@@ -85,7 +87,9 @@ class SqlSession:
     def run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
         """Carry out one statement."""
         try:
-            return self._run(parsed, properties)
+            for name, value in properties.items():
+                check_property(name, value)
+            return self._run(parsed, {canonical(name): value for name, value in properties.items()})
         except SqlError as error:
             raise error.in_text(parsed.in_script) from None
 
@@ -94,14 +98,15 @@ class SqlSession:
         if isinstance(statement, CHANGES):
             return database.apply(parsed, properties)
         database.refresh()
+        chosen = Properties.of(properties)
         match statement:
             case ast.Query():
                 make_log_if_read(database.broker, statement)
                 if statement.query.emit is None:
-                    return run_pull(database, statement.query, properties)
-                return start_push(database, statement.query, properties, parsed.text)
+                    return run_pull(database, statement.query, chosen)
+                return start_push(database, statement.query, chosen, parsed.text)
             case ast.InsertValues():
-                return insert_values(database, statement)
+                return insert_values(database, statement, chosen)
             case ast.Show():
                 return show(database, self, statement)
             case ast.Describe():
@@ -113,19 +118,12 @@ class SqlSession:
             case ast.AssertTopic():
                 return assert_topic(database, statement)
             case ast.SetProperty():
-                return self._set(statement)
+                return set_property(self.properties, statement)
             case ast.Define():
                 return self._define(statement)
             case ast.RunScript():
                 return self._script(statement, properties)
         raise TypeError(f"no way to carry out {type(statement).__name__}")
-
-    def _set(self, statement: ast.SetProperty) -> Done:
-        if statement.value is None:
-            self.properties.pop(statement.name, None)
-            return Done(f"Property '{statement.name}' unset")
-        self.properties[statement.name] = statement.value
-        return Done(f"Property '{statement.name}' set to '{statement.value}'")
 
     def _define(self, statement: ast.Define) -> Done:
         for name in [name for name in self.variables if name.upper() == statement.name.upper()]:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,38 @@ def test_nothing_is_null_and_zero_is_zero() -> None:
         {"A": 0, "B": "", "L": [], "M": []},
         {"A": None, "B": None, "L": [], "M": []},
     ]
+
+
+NESTED = "A int, B string, C boolean, S struct<X: bigint, Y: timestamp>, L array<int>, M map<string, int>"
+
+
+def test_without_a_mark_for_null_a_missing_scalar_has_the_default_of_its_type() -> None:
+    schema, format_ = Schema.of(NESTED), format_named("protobuf;nulls=default")
+    given_rows = [{"A": 0, "B": "", "C": False, "S": {"X": 0}}, dict.fromkeys("ABCSLM"), {"A": 5, "S": {}}]
+    encoded = format_.encode(given_rows, schema)
+    assert encoded.values.to_pylist() == [b"\x22\x00", b"", b"\x08\x05\x22\x00"]
+    nothing = {"B": "", "C": False, "L": [], "M": []}
+    assert rows(format_.decode(encoded.values, schema)) == [
+        {"A": 0, **nothing, "S": {"X": 0, "Y": None}},
+        {"A": 0, **nothing, "S": None},
+        {"A": 5, **nothing, "S": {"X": 0, "Y": None}},
+    ]
+
+
+def test_wrappers_tell_null_from_zero_as_those_of_google_do() -> None:
+    schema, format_ = Schema.of("A int, B string, S struct<X: bigint>"), format_named("protobuf;nulls=wrapper")
+    encoded = format_.encode([{"A": 7, "B": "", "S": {"X": 0}}, dict.fromkeys("ABS")], schema)
+    wrapped = field(1, Int32Value(value=7).SerializeToString()) + field(2, StringValue().SerializeToString())
+    assert encoded.values.to_pylist() == [wrapped + field(3, field(1, b"")), b""]
+    assert rows(format_.decode(encoded.values, schema)) == [
+        {"A": 7, "B": "", "S": {"X": 0}},
+        {"A": None, "B": None, "S": None},
+    ]
+
+
+def test_another_mark_for_null_is_refused() -> None:
+    with pytest.raises(SchemaError, match="cannot have nulls=never"):
+        format_named("protobuf;nulls=never")
 
 
 @pytest.mark.parametrize("path", [b"\x00", b"\x02\x02", b"\x04\x02\x00"])

@@ -106,8 +106,53 @@ def test_text_is_quoted_where_a_reader_would_stumble() -> None:
     pairs = [("a", "b"), ("a,b", 'c"d'), (None, None), (" a", "b "), ("é", "é"), ("#", "-"), ("a\n", "")]
     encoded = format_named("sql_delimited").encode([{"A": a, "B": b} for a, b in pairs], schema)
     assert [value.decode() for value in encoded.values.to_pylist()] == [
-        *("a,b", '"a,b","c""d"', '"",', '" a","b "', '"é",é', '"#",-', '"a\n",')
+        *("a,b", '"a,b","c""d"', ",", '" a","b "', '"é",é', '"#",-', '"a\n",')
     ]
+
+
+def test_the_first_field_is_quoted_unless_it_is_null_or_begins_with_a_letter_or_digit() -> None:
+    texts = [None, "", "-1", "_x", "(a)", "a-b", "7", "Z"]
+    encoded = format_named("sql_delimited").encode(
+        [{"A": text, "B": text} for text in texts], Schema.of("A string, B string")
+    )
+    assert [value.decode() for value in encoded.values.to_pylist()] == [
+        *(",", '"",', '"-1",-1', '"_x",_x', '"(a)",(a)', "a-b,a-b", "7,7", "Z,Z")
+    ]
+    encoded = format_named("sql_delimited").encode(
+        [{"A": -5, "B": Decimal("-0.50")}], Schema.of("A int, B decimal(4,2)")
+    )
+    assert encoded.values.to_pylist() == [b'"-5",-0.50']
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *(
+            (5e-324, "4.9E-324"),
+            (1e-323, "9.9E-324"),
+            (1.5e-323, "1.5E-323"),
+            (2.2250738585072014e-308, "2.2250738585072014E-308"),
+        ),
+        *(
+            (1e7, "1.0E7"),
+            (9999999.0, "9999999.0"),
+            (123456789.0, "1.23456789E8"),
+            (0.001, "0.001"),
+            (0.00099, "9.9E-4"),
+        ),
+        *(
+            (1e23, "1.0E23"),
+            (1.7976931348623157e308, "1.7976931348623157E308"),
+            (0.0, "0.0"),
+            (float("inf"), "Infinity"),
+        ),
+    ],
+)
+def test_doubles_are_written_as_java_does(number: float, text: str) -> None:
+    schema = Schema.of("A int, B double")
+    encoded = format_named("sql_delimited").encode([{"A": 1, "B": number}], schema)
+    assert encoded.values.to_pylist() == [f"1,{text}".encode()]
+    assert rows(decode("A int, B double", f"1,{text}")) == [{"A": 1, "B": number}]
 
 
 def test_a_bare_column_and_a_part_of_the_columns() -> None:

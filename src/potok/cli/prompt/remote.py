@@ -16,7 +16,7 @@ from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.sql.errors import Place
 from potok.sql.syntax import ast
-from potok.statements.inspect_settings import show_variables
+from potok.statements.inspect_settings import set_property, show_variables
 from potok.statements.results import Done, Result, ResultColumn, Rows
 
 OLD_S = 5.0
@@ -40,9 +40,9 @@ class Remote(Target):
         statement = parsed.statement
         match statement:
             case ast.SetProperty():
-                return _kept(self.properties, statement.name, statement.value, "Property")
+                return set_property(self.properties, statement)
             case ast.Define():
-                return _kept(self.variables, statement.name, statement.value, "Variable")
+                return _kept(self.variables, statement.name, statement.value)
             case ast.Show(what="VARIABLES"):
                 return show_variables(self.variables)
         self._asked = float("-inf")
@@ -120,14 +120,14 @@ class Remote(Target):
         pass
 
 
-def _kept(values: dict[str, str], name: str, value: str | None, kind: str) -> Done:
-    """Set one of the values that are kept here; None takes it away. Variables are named whatever their case."""
-    for known in [known for known in values if known == name or (kind == "Variable" and known.upper() == name.upper())]:
-        del values[known]
+def _kept(variables: dict[str, str], name: str, value: str | None) -> Done:
+    """Set a variable that is kept here; None takes it away. Variables are named whatever their case."""
+    for known in [known for known in variables if known.upper() == name.upper()]:
+        del variables[known]
     if value is None:
-        return Done(f"{kind} '{name}' unset")
-    values[name] = value
-    return Done(f"{kind} '{name}' set to '{value}'")
+        return Done(f"Variable '{name}' unset")
+    variables[name] = value
+    return Done(f"Variable '{name}' set to '{value}'")
 
 
 def _within(place: Place | None, start: Place) -> Place | None:

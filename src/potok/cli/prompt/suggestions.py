@@ -10,10 +10,11 @@ import pyarrow as pa
 from potok.cli.prompt.pieces import Piece, statement_around
 from potok.cli.prompt.target import Names
 from potok.cli.prompt.vocabulary import FOLLOWERS, IN_QUERIES, KEYWORDS, TYPES
-from potok.sql.definitions import FORMATS, KEYS
+from potok.sql.formats import FORMATS
 from potok.sql.functions.registry import all_functions, users_functions
 from potok.sql.syntax.words import STATEMENTS
 from potok.sql.types import quoted, type_name
+from potok.sql.with_clause import KEYS
 
 OWN_COMMANDS = ("HELP", "EXIT", "OUTPUT", "CLEAR")
 """Understood by the prompt itself, without a `;`."""

@@ -70,6 +70,7 @@ _FORMATS = {
     "sql_delimited": ("sql_delimited", "SqlDelimitedFormat"),
     "avro": ("avro", "AvroFormat"),
     "protobuf": ("protobuf", "ProtobufFormat"),
+    "protobuf_nosr": ("protobuf", "ProtobufFormat"),
     "windowed": ("windowed", "WindowedFormat"),
     "session": ("windowed", "SessionFormat"),
 }

@@ -16,7 +16,7 @@ from potok.records.convert import MisfitError
 from potok.records.counted_rules import COUNTED
 from potok.records.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.formats.protobuf_schema import known_message, message_class
+from potok.records.formats.protobuf_schema import NULLS, known_message, message_class
 from potok.records.formats.protobuf_write import struct_writer
 from potok.records.rows import column_of, rows_of
 from potok.records.schema import Field, Schema
@@ -28,19 +28,28 @@ _MS, _NANOS = 1000, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProtobufFormat:
-    """One message a value; a column that the bytes do not hold is null, an array or map that they do not hold empty.
+    """One message a value; an array or map that the bytes do not hold is empty.
+
+    `nulls` says how a scalar column without a value is told from one with the default of its type: see `NULLS`.
 
     A header of Confluent's serializers is stepped over, not written. No message begins with its zero byte. A type that
     is no struct is the only field of a message.
     """
 
+    nulls: str = "optional"
     name: str = "protobuf"
+
+    def __post_init__(self) -> None:
+        if self.nulls not in NULLS:
+            hint = f"write one of {', '.join(NULLS)}"
+            raise SchemaError(f'format "protobuf" cannot have nulls={self.nulls}', hint=hint)
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         whole = _needed(schema)
         struct = _as_struct(whole)
         selected = struct.select(columns) if whole.kind == "struct" else struct
-        message, read = message_class(struct.arrow), _struct_reader(struct.arrow, frozenset(selected.names))
+        message = message_class(struct.arrow, self.nulls)
+        read = _struct_reader(struct.arrow, self.nulls, frozenset(selected.names))
         errors: dict[int, str] = {}
         objects: list[Any] = []
         for row, data in enumerate(binary_column(values).to_pylist()):
@@ -61,7 +70,7 @@ class ProtobufFormat:
             encoded = self.encode(fitted.column, schema)
             return Encoded(encoded.values, {**encoded.errors, **fitted.errors})
         struct = _as_struct(whole)
-        message, write = message_class(struct.arrow), struct_writer(struct.arrow)
+        message, write = message_class(struct.arrow, self.nulls), struct_writer(struct.arrow, self.nulls)
         errors: dict[int, str] = {}
         values: list[bytes | None] = []
         for row, obj in enumerate(rows_of(column)):
@@ -112,11 +121,13 @@ def _body(data: bytes) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _struct_reader(arrow: pa.DataType, wanted: frozenset[str] | None = None) -> Callable[[Any], dict[str, Any]]:
+def _struct_reader(
+    arrow: pa.DataType, nulls: str, wanted: frozenset[str] | None = None
+) -> Callable[[Any], dict[str, Any]]:
     schema = Schema.of(arrow)
     assert schema is not None
     parts = [
-        (field.name, f"f{number}", field.schema, _reader(field.schema.item or field.schema))
+        (field.name, f"f{number}", field.schema, _field_reader(field.schema, nulls))
         for number, field in enumerate(schema.fields, 1)
         if wanted is None or field.name in wanted
     ]
@@ -128,16 +139,27 @@ def _struct_reader(arrow: pa.DataType, wanted: frozenset[str] | None = None) -> 
                 found[name] = [read_one(item) for item in getattr(message, attribute)]
             elif inner.kind == "map":
                 found[name] = {key: read_one(item) for key, item in getattr(message, attribute).items()}
-            elif message.HasField(attribute):
+            elif (nulls == "default" and _is_plain(inner)) or message.HasField(attribute):
                 found[name] = read_one(getattr(message, attribute))
         return found
 
     return read
 
 
-def _reader(schema: Schema) -> Callable[[Any], Any]:
+def _is_plain(schema: Schema) -> bool:
+    """Whether a column is no message in Protobuf."""
+    return schema.kind == "scalar" and known_message(schema.arrow) is None
+
+
+def _field_reader(schema: Schema, nulls: str) -> Callable[[Any], Any]:
+    if nulls == "wrapper" and _is_plain(schema):
+        return lambda message: message.f1
+    return _reader(schema.item or schema, nulls)
+
+
+def _reader(schema: Schema, nulls: str) -> Callable[[Any], Any]:
     if schema.kind == "struct":
-        return _struct_reader(schema.arrow)
+        return _struct_reader(schema.arrow, nulls)
     known = known_message(schema.arrow)
     if known == "Timestamp":
         return lambda message: message.f1 * _MS + message.f2 // _NANOS

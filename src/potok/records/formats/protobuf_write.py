@@ -23,12 +23,12 @@ _Filler: TypeAlias = Callable[[Any, Any], None]
 
 
 @lru_cache(maxsize=64)
-def struct_writer(arrow: pa.DataType) -> _Filler:
+def struct_writer(arrow: pa.DataType, nulls: str = "optional") -> _Filler:
     """Fills a message of a row; a field that is null is left out, and a null where none can be is a `MisfitError`."""
     schema = Schema.of(arrow)
     assert schema is not None
     parts = [
-        (f"f{number}", field.name, _field_writer(field.schema, field.name))
+        (f"f{number}", field.name, _field_writer(field.schema, field.name, nulls))
         for number, field in enumerate(schema.fields, 1)
     ]
 
@@ -40,14 +40,15 @@ def struct_writer(arrow: pa.DataType) -> _Filler:
     return write
 
 
-def _field_writer(schema: Schema, name: str) -> Callable[[Any, str, Any], None]:
-    fill = _filler(schema.item or schema)
+def _field_writer(schema: Schema, name: str, nulls: str) -> Callable[[Any, str, Any], None]:
+    fill = _filler(schema.item or schema, nulls)
     if schema.kind == "list":
         return lambda message, attribute, items: _write_list(getattr(message, attribute), items, fill, name)
     if schema.kind == "map":
         return lambda message, attribute, items: _write_map(getattr(message, attribute), items, fill, name)
-    if fill is None:
+    if fill is None and nulls != "wrapper":
         return setattr
+    fill = fill or _fill_wrapper
 
     def write(message: Any, attribute: str, obj: Any) -> None:
         part = getattr(message, attribute)
@@ -77,14 +78,18 @@ def _write_map(made: Any, items: dict[Any, Any], fill: _Filler | None, name: str
             fill(made[key], item)
 
 
-def _filler(schema: Schema) -> _Filler | None:
+def _filler(schema: Schema, nulls: str) -> _Filler | None:
     """None for what is no message."""
     if schema.kind == "struct":
-        return struct_writer(schema.arrow)
+        return struct_writer(schema.arrow, nulls)
     known = known_message(schema.arrow)
     if known == "Decimal":
         return _decimals(schema)
     return None if known is None else _FILLERS[known]
+
+
+def _fill_wrapper(message: Any, obj: Any) -> None:
+    message.f1 = obj
 
 
 def _fill_timestamp(message: Any, at: dt.datetime) -> None:

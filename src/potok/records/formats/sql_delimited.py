@@ -17,6 +17,7 @@ from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.json_encode import base64_of
 from potok.records.formats.sql_json_encode import sql_scalars
 from potok.records.formats.text import decode_utf8
+from potok.records.java_doubles import double_texts
 from potok.records.rows import column_of
 from potok.records.schema import Field, Schema
 from potok.records.sql_rules import SQL
@@ -27,7 +28,8 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class SqlDelimitedFormat:
-    """One line a value. A field that is empty, in quotes or not, is null; instants, dates and times are numbers.
+    """One line a value, written as Java's commons-csv 1.4 does, which ksqlDB has. A field that is empty, in quotes or
+    not, is null; instants, dates and times are numbers.
 
     `delimiter` is one character, or TAB or SPACE.
     """
@@ -78,11 +80,12 @@ class SqlDelimitedFormat:
     def _quoted(self, texts: pa.Array, *, first: bool) -> pa.Array:
         """Texts in quotes where a CSV reader would stumble: over a sign, or over space at either end.
 
-        A line that began with nothing could be taken for no line at all.
+        A line that began with nothing could be taken for no line at all; NULL is nothing even so. The first field of a
+        line has quotes also if it begins with anything but a letter or digit of ASCII, such as a minus.
         """
-        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^ -~]" if first else "")
+        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^0-9A-Za-z]" if first else "")
+        special = pc.match_substring_regex(texts, odd).fill_null(False)
         texts = texts.fill_null("")
-        special = pc.match_substring_regex(texts, odd)
         if not pc.any(special).as_py():
             return texts
         doubled = pc.replace_substring(texts, '"', '""')
@@ -126,7 +129,9 @@ def _texts(column: pa.Array) -> pa.Array:
     if pa.types.is_binary(column.type):
         return base64_of(column)
     texts = sql_scalars(column)
-    return pc.utf8_trim(texts, characters='"') if pa.types.is_floating(column.type) else texts
+    if not pa.types.is_floating(column.type):
+        return texts
+    return double_texts(column, pc.utf8_trim(texts, characters='"'))
 
 
 def _splitter(sign: str, expected: int) -> Callable[[str], list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.records.java_doubles import double_text
 from potok.sql.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIME, TIMESTAMP, VARCHAR
 
 
@@ -74,22 +75,3 @@ def _time_text(value: time) -> str:
     if value.microsecond:
         return value.isoformat("milliseconds")
     return value.isoformat("seconds" if value.second else "minutes")
-
-
-def double_text(value: float) -> str:
-    """A double as Java writes it: with a point, and with an exponent from 1.0E7 on and below 0.001.
-
-    >>> double_text(1e10), double_text(100.0), double_text(0.00012)
-    ('1.0E10', '100.0', '1.2E-4')
-    """
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        shown = repr(value)
-        return format(Decimal(shown), "f") if "e" in shown else shown
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    kept = "".join(map(str, digits)).rstrip("0")
-    power = len(digits) + int(exponent) - 1
-    return f"{'-' * sign}{kept[0]}.{kept[1:] or '0'}E{power}"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql.expressions.show_text import double_text, show_value
+from potok.records.java_doubles import double_text
+from potok.sql.expressions.show_text import show_value
 from potok.sql.functions.function import Context
 from potok.sql.functions.json_documents import plain, write
 

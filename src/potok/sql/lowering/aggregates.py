@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.expressions.computed import Computed
-from potok.expressions.expr import Column, Expr, StructExpr, TupleExpr
+from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.sql.catalog import WindowShape
@@ -272,26 +272,6 @@ def _table_groups(graph: Graph, rows: Rows, grouping: Grouping, name: str) -> No
     subtractor = _fold_of(grouping, undo=True)
     node = graph.add(TableAggregate(f"{name}.states", None, groups, _aggregation(grouping), subtractor))
     return _ended(graph, node, grouping, name)
-
-
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """The row that came last: the only one of its group."""
-
-    def __call__(self, before: Any, value: Any) -> Any:
-        return value
-
-
-def under_key(graph: Graph, rows: Rows, key: Expr, value: StructExpr, name: str) -> Node:
-    """The rows of a table under a key that holds the same as theirs, with other names."""
-    pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
-    function = function_for(pair)
-    groups = graph.add(TableGroup(graph.name_of(rows.node, "rename"), None, rows.node, function, pairs=True))
-    latest = Function(Latest(), 2, name="latest")
-    table = graph.add(TableAggregate(f"{name}.rows", None, groups, Aggregation("reduce", latest), latest))
-    columns = [(field.name, Column(field.type, "value", (field.name,))) for field in value.type]
-    same = struct_of([(label, Computed(at.type, (at,), Pick(), label)) for label, at in columns])
-    return graph.add(TableMapValues(name, None, table, function_for(same), kept=True))
 
 
 def renamed(grouping: Grouping, names: dict[str, str]) -> Grouping:

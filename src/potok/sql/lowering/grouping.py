@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,14 +11,19 @@ import pyarrow as pa
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.functions.aggregates_collections import collect_list, collect_set
 from potok.sql.functions.function import AggregateCall, AggregateFunction, AggregateOverload
 from potok.sql.functions.registry import function_named
 from potok.sql.lowering.items import Item
 from potok.sql.lowering.scope import WINDOW_BOUNDS, Rows, RowScope, resolve
+from potok.sql.properties import COLLECT_LIST_LIMIT, COLLECT_SET_LIMIT, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of, rewritten
 from potok.sql.types import BIGINT, quoted, type_name
+
+LIMITED = {"COLLECT_LIST": (COLLECT_LIST_LIMIT, collect_list), "COLLECT_SET": (COLLECT_SET_LIMIT, collect_set)}
+"""Aggregates that a property limits, and how they are computed with a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,13 @@ def canonical(expression: Any, rows: Rows) -> Any:
     return rewritten(expression, change)
 
 
-def group(query: ast.Select, items: Sequence[Item], rows: Rows, types: Mapping[str, pa.DataType]) -> Grouping:
+def group(
+    query: ast.Select,
+    items: Sequence[Item],
+    rows: Rows,
+    types: Mapping[str, pa.DataType],
+    properties: Properties = NO_PROPERTIES,
+) -> Grouping:
     scope = RowScope(rows, types)
     keys = []
     for index, expression in enumerate(query.group_by):
@@ -81,7 +92,15 @@ def group(query: ast.Select, items: Sequence[Item], rows: Rows, types: Mapping[s
         )
         keys.append((_key_name(expression, items, rows, index), check(expression, scope)))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
-    return Grouping(tuple(keys), tuple(aggregates))
+    return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
+
+
+def _limited(aggregate: Aggregated, properties: Properties) -> Aggregated:
+    """An aggregate that collects no more values than the properties allow."""
+    if aggregate.call.name not in LIMITED:
+        return aggregate
+    name, fold = LIMITED[aggregate.call.name]
+    return replace(aggregate, how=replace(aggregate.how, fold=fold(properties.count(name))))
 
 
 def _no_aggregate_in(expression: ast.Expression, why: str, hint: str) -> None:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from potok.errors import TopologyError
 from potok.expressions.computed import Computed
-from potok.expressions.expr import Column
+from potok.expressions.expr import Column, TupleExpr
 from potok.sql.catalog import Catalog, Source, SourceColumn
-from potok.sql.definitions import KEYS, Options, check_format, key_format_of, timestamp_of
+from potok.sql.definitions import timestamp_of
 from potok.sql.errors import Place, Refused
+from potok.sql.formats import result_formats
 from potok.sql.lowering.computing import Pick, function_for, struct_of
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.query import Lowering, Selected
 from potok.sql.lowering.sources import key_serde, source_rows, time_of
+from potok.sql.properties import NO_PROPERTIES, TOPIC_PREFIX, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import quoted, type_name
+from potok.sql.with_clause import KEYS, Options
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import MapValues, Sink, TableSource, ToStream
+from potok.topology.nodes import Map, MapValues, Sink, TableSource, ToStream
 from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.validate import validate
 
 _OWN_KEYS = tuple(key for key in KEYS if key not in ("WINDOW_TYPE", "WINDOW_SIZE", "HISTORY"))
-_SQL_NAMES = {"sql_json": "JSON", "sql_delimited": "DELIMITED", "kafka": "KAFKA", "none": "KAFKA"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +38,35 @@ class Persistent:
     source: Source
 
 
-def lower_create(statement: ast.CreateAs, catalog: Catalog, query_id: str, text: str) -> Persistent:
+def lower_create(
+    statement: ast.CreateAs, catalog: Catalog, query_id: str, text: str, properties: Properties = NO_PROPERTIES
+) -> Persistent:
     """CREATE STREAM or TABLE ... AS SELECT."""
     options = Options.of(statement.properties, statement.at, _OWN_KEYS)
     graph = Graph(query_id)
     _check_endless(statement.query)
-    selected = Lowering(graph, catalog, statement.query, statement.name, kept=True).lower()
+    selected = Lowering(graph, catalog, statement.query, statement.name, kept=True, properties=properties).lower()
     _check_kind(statement, selected)
-    source = _result(statement, catalog, options, selected, query_id, text)
+    source = replace(
+        _result(statement, catalog, options, selected, properties),
+        statement=text,
+        query=query_id,
+        table_of=query_id if statement.is_table else "",
+    )
     _write(graph, selected, source)
     return Persistent(_checked(graph, statement.at), source)
 
 
-def lower_insert(statement: ast.InsertSelect, catalog: Catalog, query_id: str) -> Persistent:
+def lower_insert(
+    statement: ast.InsertSelect, catalog: Catalog, query_id: str, properties: Properties = NO_PROPERTIES
+) -> Persistent:
     """INSERT INTO ... SELECT: the columns of the query are those of the stream, by name."""
     target = catalog.source(statement.name, statement.at)
     _check_writable(target, statement)
     _check_endless(statement.query)
     graph = Graph(query_id)
-    selected = Lowering(graph, catalog, statement.query, f"insert-{statement.name}", kept=True).lower()
+    name = f"insert-{statement.name}"
+    selected = Lowering(graph, catalog, statement.query, name, kept=True, properties=properties).lower()
     if selected.is_table or target.is_table:
         hint = "INSERT INTO is for streams; a table is written by one query: CREATE TABLE ... AS SELECT"
         raise Refused(
@@ -140,35 +154,27 @@ def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement:
 
 
 def _result(
-    statement: ast.CreateAs, catalog: Catalog, options: Options, selected: Selected, query_id: str, text: str
+    statement: ast.CreateAs, catalog: Catalog, options: Options, selected: Selected, properties: Properties
 ) -> Source:
     first = catalog.source(statement.query.relation.name, statement.query.relation.at)
     keys = tuple(column for column in selected.columns if column.is_key)
     values = tuple(column for column in selected.columns if not column.is_key)
-    value_format = options.format("VALUE", "") if options.text("VALUE_FORMAT") or options.text("FORMAT") else ""
-    value_format = value_format or first.value_format.removesuffix(";wrap=false")
-    value_format = options.unwrapped(value_format, values)
-    if not keys and options.text("KEY_FORMAT").upper() not in ("", "NONE"):
-        hint = "leave KEY_FORMAT out, or choose a key with PARTITION BY"
-        raise Refused("KEY_FORMAT is for records with a key", hint=hint, place=options.format_at("KEY"))
-    key_format = key_format_of(options, keys, _SQL_NAMES.get(first.key_format.partition(";")[0], "JSON"))
-    check_format(value_format, values, options.format_at("VALUE"), "VALUE")
+    drops_key = bool(statement.query.partition_by) and not keys
+    formats = result_formats(options, properties, first, keys, values, drops_key=drops_key)
+    options.count("REPLICAS")
     return Source(
         statement.name,
         statement.is_table,
         selected.columns,
-        options.topic(statement.name),
-        key_format,
-        value_format,
+        options.topic(f"{properties.text(TOPIC_PREFIX)}{statement.name}"),
+        formats.key,
+        formats.value,
         timestamp=timestamp_of(options, selected.columns),
         timestamp_format=options.text("TIMESTAMP_FORMAT"),
         window=selected.window,
         partitions=options.count("PARTITIONS") or first.partitions,
-        retention_ms=options.count("RETENTION_MS", least=-1),
+        retention_ms=options.retention_ms(compacted=statement.is_table and selected.window is None),
         cleanup_policy=options.cleanup_policy(),
-        statement=text,
-        query=query_id,
-        table_of=query_id if statement.is_table else "",
     )
 
 
@@ -176,6 +182,10 @@ def _write(graph: Graph, selected: Selected, source: Source) -> None:
     node = selected.node
     if selected.is_table:
         node = graph.add(ToStream(graph.name_of(node, "to_stream"), None, node))
+    if selected.key is not None:
+        value = Column(source.value_type, "value", ())
+        pair = TupleExpr(pa.struct([("0", selected.key.type), ("1", value.type)]), (selected.key, value))
+        node = graph.add(Map(graph.name_of(node, "map"), None, node, function_for(pair), null_stays=True))
     compacted = source.cleanup_policy or ("compact" if source.is_table and source.window is None else "delete")
     retention = source.retention_ms if source.retention_ms is not None and source.retention_ms >= 0 else None
     graph.add(

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from potok.expressions.computed import Computed
-from potok.expressions.expr import Expr, StructExpr, TupleExpr
+from potok.expressions.expr import Column, Expr, StructExpr, TupleExpr
 from potok.sql.catalog import Catalog, SourceColumn, WindowShape
 from potok.sql.errors import Refused
 from potok.sql.expressions.check import check
 from potok.sql.expressions.rename import rename
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
-from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed, under_key
+from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
 from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
 from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
@@ -25,10 +25,11 @@ from potok.sql.lowering.joins import check_formats, join
 from potok.sql.lowering.scope import NOW, PSEUDO, WINDOW_BOUNDS, Rows, RowScope
 from potok.sql.lowering.sources import source_rows
 from potok.sql.lowering.windows import shape_of, window_of
+from potok.sql.properties import INVALID_TIMESTAMPS, NO_PROPERTIES, SUPPRESS, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of, names_of
-from potok.sql.types import BOOLEAN, quoted
+from potok.sql.types import BIGINT, BOOLEAN, quoted
 from potok.topology.nodes import Filter, Map, MapValues, Node, Suppress, TableFilter, TableMapValues
 
 OF_THE_PRESENT = ("UNIX_TIMESTAMP", "UNIX_DATE")
@@ -43,13 +44,25 @@ class Selected:
     is_table: bool
     columns: tuple[SourceColumn, ...]
     window: WindowShape | None = None
+    key: Expr | None = None
+    """The key under which rows of a table are written, where its columns have other names than the table keeps."""
 
 
 class Lowering:
     """Lowers one query. What is `kept` has a key among its columns, because it is written to a topic."""
 
-    def __init__(self, graph: Graph, catalog: Catalog, query: ast.Select, name: str, *, kept: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        catalog: Catalog,
+        query: ast.Select,
+        name: str,
+        *,
+        kept: bool,
+        properties: Properties = NO_PROPERTIES,
+    ) -> None:
         self._graph, self._catalog, self._name, self._kept = graph, catalog, name, kept
+        self._properties = properties
         self._query = with_instants(query)
 
     def lower(self) -> Selected:
@@ -91,6 +104,9 @@ class Lowering:
         if query.emit is ast.Emit.FINAL and query.window is None:
             hint = "EMIT FINAL waits for windows to close: add WINDOW and GROUP BY, or write EMIT CHANGES"
             raise Refused("there is no window that could close", hint=hint, place=query.at)
+        if query.emit is ast.Emit.FINAL and not self._properties.flag(SUPPRESS):
+            hint = f"write EMIT CHANGES, or SET '{SUPPRESS}' = 'true'"
+            raise Refused("EMIT FINAL is switched off", hint=hint, place=query.at)
         if query.group_by and query.partition_by:
             hint = "GROUP BY chooses the key already"
             raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, place=query.partition_by[0].at)
@@ -119,7 +135,15 @@ class Lowering:
         wanted = {n.name for n in names_of(self._query) if n.name in PSEUDO and n.source in ("", alias)}
         present = any(c.name in OF_THE_PRESENT and not c.arguments for c in calls_of(self._query))
         wanted |= {NOW} if present else set()
-        return source_rows(self._graph, source, alias, wanted, relation.at, skips_null=not self._passes_null())
+        return source_rows(
+            self._graph,
+            source,
+            alias,
+            wanted,
+            relation.at,
+            skips_null=not self._passes_null(),
+            strict_times=self._properties.flag(INVALID_TIMESTAMPS),
+        )
 
     def _passes_null(self) -> bool:
         """Whether records without a value go on, as in ksqlDB: to what only copies them, and to nothing else."""
@@ -147,7 +171,7 @@ class Lowering:
         if query.window is not None and rows.is_table:
             hint = "windows are over the records of a stream"
             raise Refused("a table cannot be cut into windows", hint=hint, place=query.window.at)
-        grouping = group(query, items, rows, self._catalog.types)
+        grouping = group(query, items, rows, self._catalog.types, self._properties)
         if not grouping.aggregates:
             hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
             raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, place=query.group_by[0].at)
@@ -220,8 +244,10 @@ class Lowering:
                 copied.append((item.name, typed))
         self._check_keys(rows, wanted, taken)
         ordered = self._in_key_order(rows, checked, keys)
-        value = self._value(copied, rows)
-        return Selected(self._mapped(rows, ordered, value), rows.is_table, (*ordered, *_columns(copied)), rows.window)
+        value, key = self._value(copied, rows), self._renamed_key(rows, ordered)
+        node = self._mapped(rows, key, value)
+        columns = (*ordered, *_columns(copied))
+        return Selected(node, rows.is_table, columns, rows.window, key if rows.is_table else None)
 
     def _key_slots(self, rows: Rows, checked: Sequence[tuple[Item, Typed]]) -> list[str]:
         """The columns of the key. Of those that equal the key of a join, the first that is selected stands for it."""
@@ -263,15 +289,26 @@ class Lowering:
             raise Refused("the result has no columns besides its key", hint=hint, place=self._query.at)
         return struct_of([(name, expr_of(typed, rows)) for name, typed in columns])
 
-    def _mapped(self, rows: Rows, keys: Sequence[SourceColumn], value: StructExpr) -> Node:
-        name = self._graph.name_of(rows.node, "map_values")
-        if len(keys) > 1 and rows.keys and [field.name for field in rows.keys] != [column.name for column in keys]:
-            parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, rows.keys, strict=True)]
-            if rows.is_table:
-                return under_key(self._graph, rows, key_expr(parts), value, self._name)
-            return self._remapped(rows, key_expr(parts), value, name)
+    def _renamed_key(self, rows: Rows, keys: Sequence[SourceColumn]) -> Expr | None:
+        """The key with the names of these columns; None if it has them. One column alone has no name in a key."""
+        bounds = [(part, Column(BIGINT, "key", (part,))) for part in ("start", "end")]
+        fields = [field for field in rows.fields if field.is_key and field.at.name == "key"]
+        if rows.window is not None:
+            fields = [field for field in fields if field.at.path not in (("start",), ("end",))]
+        names = [field.at.path[-1] if field.at.path else "" for field in fields]
+        if len(keys) < 2 or len(keys) != len(fields) or names == [column.name for column in keys]:
+            return None
+        parts = [(c.name, expr_of(ColumnRef(f.type, f.slot), rows)) for c, f in zip(keys, fields, strict=True)]
+        if rows.window is None:
+            return struct_of(parts)
+        return struct_of([("key", struct_of(parts)), *bounds])
+
+    def _mapped(self, rows: Rows, key: Expr | None, value: Expr) -> Node:
         if rows.is_table:
             return self._graph.add(TableMapValues(self._name, None, rows.node, function_for(value), kept=True))
+        name = self._graph.name_of(rows.node, "map_values")
+        if key is not None:
+            return self._remapped(rows, key, value, name)
         return self._graph.add(MapValues(name, None, rows.node, function_for(value), null_stays=True))
 
     def _remapped(self, rows: Rows, key: Expr, value: Expr, name: str, *, value_parts: tuple[int, ...] = ()) -> Node:

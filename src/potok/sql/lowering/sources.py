@@ -36,11 +36,13 @@ def source_rows(
     place: Place | None = None,
     *,
     skips_null: bool = True,
+    strict_times: bool = False,
 ) -> Rows:
     """The records of a source. `wanted` are the names of pseudo columns that the query asks for; `skips_null` says that
-    a record of a stream that has no value is no row."""
+    a record of a stream that has no value is no row; `strict_times`, that one whose time is unreadable ends it."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
-    node = _source_node(graph, source, place, skips_null=skips_null)
+    times = replace(timestamps_of(source), strict=strict_times)
+    node = _source_node(graph, source, times, place, skips_null=skips_null)
     fields = [*_key_fields(source, alias), *_value_fields(source, alias)]
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
     about += [(HEADERS, About.HEADERS)] if source.headers else []
@@ -66,9 +68,11 @@ def _rows(node: Node, source: Source, fields: Sequence[Field]) -> Rows:
     return Rows(node, source.is_table, tuple(fields), source.window, keys)
 
 
-def _source_node(graph: Graph, source: Source, place: Place | None, *, skips_null: bool) -> StreamSource | TableSource:
+def _source_node(
+    graph: Graph, source: Source, times: Timestamps, place: Place | None, *, skips_null: bool
+) -> StreamSource | TableSource:
     kind: type[StreamSource] | type[TableSource] = TableSource if source.is_table else StreamSource
-    key, value, times = key_serde(source), Serde(source.value_format, source.value_schema), timestamps_of(source)
+    key, value = key_serde(source), Serde(source.value_format, source.value_schema)
     found = graph.known(kind, source.topic)
     if found is not None:
         if (found.key, found.value, found.timestamps) != (key, value, times):

@@ -36,7 +36,8 @@ class Timestamps:
     value.
 
     `format` says how text is read, as `strptime` does, or that numbers are `seconds` or `microseconds`. `max_jump_ms`
-    bounds how far one record may move the clock of its partition.
+    bounds how far one record may move the clock of its partition. A record whose time cannot be read is set aside, or
+    with `strict` ends the query.
     """
 
     notion: TimeNotion = TimeNotion.EVENT
@@ -44,6 +45,7 @@ class Timestamps:
     text: str = "record timestamp"
     format: str = ""
     max_jump_ms: int | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

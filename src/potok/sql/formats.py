@@ -1,0 +1,238 @@
+"""Formats as statements name them: what each can hold, and how a WITH clause chooses one for keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from potok.errors import SchemaError
+from potok.records.formats.format import format_named
+from potok.records.formats.protobuf_schema import NULLS
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.errors import Place, Refused, closest
+from potok.sql.properties import KEY_FORMAT, VALUE_FORMAT, WRAP_SINGLE_VALUES, Properties
+from potok.sql.types import BIGINT, BYTES, DOUBLE, INT, VARCHAR, quoted, type_name
+from potok.sql.with_clause import Options
+
+FORMATS = {
+    "JSON": "sql_json",
+    "DELIMITED": "sql_delimited",
+    "KAFKA": "kafka",
+    "NONE": "none",
+    "AVRO": "avro",
+    "PROTOBUF": "protobuf",
+    "PROTOBUF_NOSR": "protobuf_nosr",
+}
+SQL_NAMES = {format_: name for name, format_ in FORMATS.items()}
+
+_WITH_REGISTRY = {"JSON_SR": "JSON"}
+_WRAPPING = {"JSON": (True, False), "DELIMITED": (False,), "KAFKA": (), "NONE": ()}
+"""What WRAP_SINGLE_VALUE may be. Formats that are not here take both values."""
+
+_OWN_OPTIONS = {
+    "DELIMITER": ("delimiter", ("DELIMITED",)),
+    "PROTOBUF_NULLABLE_REPRESENTATION": ("nulls", ("PROTOBUF", "PROTOBUF_NOSR")),
+}
+"""Keys of a WITH clause behind KEY_ or VALUE_: the option of the format that they set, and which formats have it."""
+
+_KAFKA_TYPES = (INT, BIGINT, DOUBLE, VARCHAR, BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The formats of a source, as records have them."""
+
+    key: str
+    value: str
+
+
+def declared_formats(
+    options: Options, properties: Properties, keys: Sequence[SourceColumn], values: Sequence[SourceColumn]
+) -> Sides:
+    """The formats of a source that is declared with its columns."""
+    value = _named(options, "VALUE", properties.text(VALUE_FORMAT))
+    key = _named(options, "KEY", properties.text(KEY_FORMAT))
+    return _checked(options, properties, key, value, {}, {}, keys, values)
+
+
+def result_formats(
+    options: Options,
+    properties: Properties,
+    first: Source,
+    keys: Sequence[SourceColumn],
+    values: Sequence[SourceColumn],
+    *,
+    drops_key: bool,
+) -> Sides:
+    """The formats of what a query writes: those of the first source that it reads, unless WITH names others.
+
+    Args:
+        drops_key: The query says PARTITION BY NULL.
+    """
+    first_key, key_inherited = _parts(first.key_format)
+    first_value, value_inherited = _parts(first.value_format)
+    key = _named(options, "KEY", "NONE" if drops_key else first_key)
+    if drops_key and key != "NONE":
+        hint = "leave KEY_FORMAT out: PARTITION BY NULL leaves records without a key"
+        raise Refused("KEY_FORMAT is for records with a key", hint=hint, place=format_at(options, "KEY"))
+    if keys and key == "NONE" and not (options.has("KEY_FORMAT") or options.has("FORMAT")):
+        key = properties.text(KEY_FORMAT)
+    value = _named(options, "VALUE", first_value)
+    return _checked(
+        options,
+        properties,
+        key,
+        value,
+        key_inherited if key == first_key else {},
+        value_inherited if value == first_value else {},
+        keys,
+        values,
+    )
+
+
+def _parts(format_: str) -> tuple[str, dict[str, str]]:
+    """The name of a format in SQL, and the options that a result inherits."""
+    name, _, options = format_.partition(";")
+    known = {option for option, _ in _OWN_OPTIONS.values()}
+    pairs = [pair.partition("=") for pair in options.split(";") if pair]
+    if options.startswith("delimiter=;"):
+        pairs = [("delimiter", "=", ";"), *(pair for pair in pairs if pair[0] not in ("delimiter", ""))]
+    return SQL_NAMES.get(name, "JSON"), {option: value for option, _, value in pairs if option in known}
+
+
+def _named(options: Options, side: str, default: str) -> str:
+    """The name in SQL of the format of `KEY` or `VALUE`; `default` if the clause names none."""
+    if options.text("FORMAT") and options.text(f"{side}_FORMAT"):
+        hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
+        place = options.given[f"{side}_FORMAT"].at
+        raise Refused(f"FORMAT and {side}_FORMAT exclude each other", hint=hint, place=place)
+    chosen = (options.text(f"{side}_FORMAT") or options.text("FORMAT") or default).upper()
+    place = format_at(options, side)
+    if chosen in _WITH_REGISTRY:
+        hint = f"write {_WITH_REGISTRY[chosen]}: the columns of the statement are the schema"
+        raise Refused(f"{chosen} needs a schema registry, which is not supported yet", hint=hint, place=place)
+    if chosen not in FORMATS:
+        hint = closest(chosen, FORMATS) or f"the formats are {', '.join(FORMATS)}"
+        raise Refused(f"there is no format {chosen}", hint=hint, place=place)
+    return chosen
+
+
+def format_at(options: Options, side: str) -> Place:
+    """Where the format of `KEY` or `VALUE` is named."""
+    return options.at(f"{side}_FORMAT", "FORMAT")
+
+
+def _checked(
+    options: Options,
+    properties: Properties,
+    key: str,
+    value: str,
+    key_inherited: dict[str, str],
+    value_inherited: dict[str, str],
+    keys: Sequence[SourceColumn],
+    values: Sequence[SourceColumn],
+) -> Sides:
+    wraps = _wraps(options, properties, value, values)
+    key_format = _with_options(options, "KEY", key, key_inherited)
+    value_format = _with_options(options, "VALUE", value, value_inherited)
+    _check_no_map(keys, format_at(options, "KEY"))
+    if keys:
+        check_columns(key, keys, format_at(options, "KEY"), "KEY")
+    check_columns(value, values, format_at(options, "VALUE"), "VALUE")
+    return Sides(key_format, value_format if wraps else f"{value_format};wrap=false")
+
+
+def _with_options(options: Options, side: str, name: str, inherited: dict[str, str]) -> str:
+    given = dict(inherited)
+    for suffix, (option, formats) in _OWN_OPTIONS.items():
+        written = f"{side}_{suffix}"
+        if not options.has(written):
+            continue
+        if name not in formats:
+            hint = f"leave it out, or write {side}_FORMAT = '{formats[-1]}'"
+            message = f"{written} is for {' and '.join(formats)}, not {name}"
+            raise Refused(message, hint=hint, place=options.given[written].at)
+        given[option] = _nulls(options, written) if option == "nulls" else options.text(written)
+    if name in _OWN_OPTIONS["PROTOBUF_NULLABLE_REPRESENTATION"][1]:
+        given.setdefault("nulls", "default")
+    format_ = FORMATS[name]
+    for option, value in given.items():
+        format_ = f"{format_};{option}={value}"
+    if "delimiter" in given:
+        _check_delimiter(options, side, given["delimiter"], format_)
+    return format_
+
+
+def _nulls(options: Options, written: str) -> str:
+    """How Protobuf marks a column without a value."""
+    found = options.text(written).lower()
+    if found not in NULLS or found == "default":
+        hint = f"write {written} = 'OPTIONAL' or 'WRAPPER'; without it, a missing value is read as 0, false or ''"
+        raise Refused(f"{written} cannot be '{options.text(written)}'", hint=hint, place=options.at(written))
+    return found
+
+
+def _check_delimiter(options: Options, side: str, delimiter: str, format_: str) -> None:
+    try:
+        if not delimiter:
+            raise SchemaError("a delimiter is one character", hint="use one character, or TAB or SPACE")
+        format_named(format_)
+    except SchemaError as error:
+        place = options.at(f"{side}_DELIMITER")
+        raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=place) from error
+
+
+def _wraps(options: Options, properties: Properties, name: str, values: Sequence[SourceColumn]) -> bool:
+    """Whether the only column of a value stands in a record, under its name."""
+    able = _WRAPPING.get(name, (True, False))
+    asked = options.flag("WRAP_SINGLE_VALUE")
+    if asked is None:
+        return properties.flag(WRAP_SINGLE_VALUES) or len(values) != 1 or able != (True, False)
+    place = options.given["WRAP_SINGLE_VALUE"].at
+    if asked not in able:
+        hint = "leave it out" if name != "DELIMITED" else "leave it out: a line has no names"
+        raise Refused(f"{name} does not take WRAP_SINGLE_VALUE = {str(asked).lower()}", hint=hint, place=place)
+    if len(values) != 1:
+        hint = "leave it out: values of several columns are always wrapped"
+        raise Refused("WRAP_SINGLE_VALUE is for values of one column", hint=hint, place=place)
+    return asked or able != (True, False)
+
+
+def _check_no_map(keys: Sequence[SourceColumn], place: Place) -> None:
+    """Equal maps may be written in different orders, so that equal keys would not have equal bytes."""
+    for column in keys:
+        if _maps(column.type):
+            hint = "take an array or a struct as the key, or the entries that tell keys apart: m['id']"
+            message = f"a key cannot hold a MAP: {quoted(column.name)} is {type_name(column.type)}"
+            raise Refused(message, hint=hint, place=place)
+
+
+def check_columns(name: str, columns: Sequence[SourceColumn], place: Place, side: str) -> None:
+    """Raise where a format, by its name in SQL, cannot hold these columns."""
+    shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
+    if name == "KAFKA" and not (len(columns) == 1 and columns[0].type in _KAFKA_TYPES):
+        hint = f"write {side}_FORMAT = 'JSON'; KAFKA is for one column of INT, BIGINT, DOUBLE, VARCHAR or BYTES"
+        raise Refused(f"KAFKA cannot hold {shown}", hint=hint, place=place)
+    if name == "NONE" and columns:
+        hint = f"write {side}_FORMAT = 'JSON'"
+        raise Refused(f"NONE holds no columns, and there is {shown}", hint=hint, place=place)
+    for column in columns:
+        if name == "DELIMITED" and pa.types.is_nested(column.type):
+            hint = f"write {side}_FORMAT = 'JSON'"
+            message = f"DELIMITED cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
+            raise Refused(message, hint=hint, place=place)
+        if name == "JSON" and any(part.key_type != VARCHAR for part in _maps(column.type)):
+            hint = "names in JSON are text: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
+            message = f"JSON cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
+            raise Refused(message, hint=hint, place=place)
+
+
+def _maps(type_: pa.DataType) -> list[pa.DataType]:
+    """The map types in a type, itself included."""
+    if pa.types.is_map(type_):
+        return [type_, *_maps(type_.item_type)]
+    if pa.types.is_list(type_):
+        return _maps(type_.value_type)
+    return [found for field in type_ for found in _maps(field.type)] if pa.types.is_struct(type_) else []

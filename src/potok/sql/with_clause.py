@@ -1,0 +1,179 @@
+"""A WITH clause, checked: its keys, and the types of their values. `potok.sql.formats` reads formats out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from potok.duration import NotADuration, to_ms
+from potok.log.embedded.catalog import check_topic_name
+from potok.log.errors import InvalidName
+from potok.log.upkeep import CLEANUP_POLICIES
+from potok.sql.catalog import WindowShape
+from potok.sql.errors import Place, Refused, closest
+from potok.sql.syntax import ast
+
+KEYS = (
+    "KAFKA_TOPIC",
+    "PARTITIONS",
+    "REPLICAS",
+    "RETENTION_MS",
+    "CLEANUP_POLICY",
+    "FORMAT",
+    "KEY_FORMAT",
+    "VALUE_FORMAT",
+    "KEY_DELIMITER",
+    "VALUE_DELIMITER",
+    "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
+    "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
+    "WRAP_SINGLE_VALUE",
+    "TIMESTAMP",
+    "TIMESTAMP_FORMAT",
+    "WINDOW_TYPE",
+    "WINDOW_SIZE",
+    "HISTORY",
+)
+
+_OF_A_REGISTRY = (
+    "KEY_SCHEMA_ID",
+    "VALUE_SCHEMA_ID",
+    "KEY_SCHEMA_FULL_NAME",
+    "VALUE_SCHEMA_FULL_NAME",
+    "VALUE_AVRO_SCHEMA_FULL_NAME",
+)
+_OTHERS = {
+    "KEY": "declare the column with KEY or PRIMARY KEY",
+    "SOURCED_BY_CONNECTOR": "leave it out: there are no connectors",
+}
+"""Keys of ksqlDB that are not here, and what to write instead."""
+
+Value = bool | int | Decimal | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A WITH clause, checked. `place` is that of its statement."""
+
+    given: Mapping[str, ast.Property]
+    place: Place
+
+    @classmethod
+    def of(cls, properties: ast.Properties, place: Place, allowed: Sequence[str] = KEYS) -> Options:
+        given: dict[str, ast.Property] = {}
+        for found in properties:
+            name = found.name
+            if name not in allowed:
+                raise _unknown(found, allowed)
+            if name in given:
+                raise Refused(f"{name} is there twice", hint="leave one of them out", place=found.at)
+            given[name] = found
+        return cls(given, place)
+
+    def has(self, name: str) -> bool:
+        return name in self.given
+
+    def at(self, *names: str) -> Place:
+        """Where the value of the first of these stands that is given; else the place of the statement."""
+        return next((self.given[name].value_at for name in names if name in self.given), self.place)
+
+    def _value(self, name: str) -> Value:
+        return self.given[name].value if name in self.given else None
+
+    def text(self, name: str) -> str:
+        value = self._value(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise Refused(f"{name} is a text", hint=f"write {name} = '{value}'", place=self.at(name))
+        return value
+
+    def count(self, name: str, least: int = 1) -> int | None:
+        value = self._value(name)
+        if value is None:
+            return None
+        try:
+            number = int(str(value))
+        except ValueError:
+            number = least - 1
+        if isinstance(value, bool) or number < least:
+            raise Refused(
+                f"{name} is a number from {least} on, not {value!r}", hint=f"write {name} = 4", place=self.at(name)
+            )
+        return number
+
+    def flag(self, name: str) -> bool | None:
+        value = self._value(name)
+        if isinstance(value, str) and value.upper() in ("TRUE", "FALSE"):
+            return value.upper() == "TRUE"
+        if value is not None and not isinstance(value, bool):
+            raise Refused(f"{name} is true or false", hint=f"write {name} = false", place=self.at(name))
+        return value
+
+    def topic(self, otherwise: str) -> str:
+        """The topic that is named, or else `otherwise`."""
+        name = self.text("KAFKA_TOPIC") or otherwise
+        try:
+            check_topic_name(name)
+        except InvalidName as error:
+            hint = error.hint if self.text("KAFKA_TOPIC") else f"add WITH (KAFKA_TOPIC = '...'): {error.hint}"
+            raise Refused(error.message, hint=hint, place=self.at("KAFKA_TOPIC")) from error
+        return name
+
+    def cleanup_policy(self) -> str:
+        given = self.text("CLEANUP_POLICY").lower()
+        if given and given not in CLEANUP_POLICIES:
+            hint = f"write {', '.join(repr(policy) for policy in CLEANUP_POLICIES)}"
+            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, place=self.at("CLEANUP_POLICY"))
+        return given
+
+    def retention_ms(self, *, compacted: bool) -> int | None:
+        """How long records are kept, None if that is not said; a `compacted` topic keeps the last of each key."""
+        found = self.count("RETENTION_MS", least=-1)
+        if found is not None and compacted and "delete" not in self.cleanup_policy():
+            hint = "leave it out: the topic of a table without windows keeps the last row of each key"
+            place = self.given["RETENTION_MS"].at
+            raise Refused("RETENTION_MS is not for tables without windows", hint=hint, place=place)
+        return found
+
+    def window(self) -> WindowShape | None:
+        kind = self.text("WINDOW_TYPE").upper()
+        size = self.text("WINDOW_SIZE")
+        if not kind:
+            if size:
+                place = self.given["WINDOW_SIZE"].at
+                raise Refused("WINDOW_SIZE needs WINDOW_TYPE", hint="write WINDOW_TYPE = 'TUMBLING'", place=place)
+            return None
+        if kind not in ("TUMBLING", "HOPPING", "SESSION"):
+            hint = "write WINDOW_TYPE = 'TUMBLING', 'HOPPING' or 'SESSION'"
+            raise Refused(f"there are no {kind} windows", hint=hint, place=self.at("WINDOW_TYPE"))
+        if (kind == "SESSION") == bool(size):
+            hint = "sessions have no size" if size else "write WINDOW_SIZE = '1 HOUR'"
+            place = self.given["WINDOW_SIZE"].at if size else self.at("WINDOW_TYPE")
+            raise Refused(f"WINDOW_SIZE {'is not for' if size else 'is missing for'} {kind}", hint=hint, place=place)
+        return WindowShape(kind, self._duration("WINDOW_SIZE", size) if size else None)
+
+    def history(self, statement: ast.CreateSource) -> int | None:
+        """How long versions of rows are kept."""
+        text = self.text("HISTORY")
+        if not text:
+            return None
+        if not statement.is_table or not statement.read_only:
+            hint = "write CREATE SOURCE TABLE ... WITH (HISTORY = '7 DAYS')"
+            raise Refused("HISTORY is for tables whose rows are kept", hint=hint, place=self.given["HISTORY"].at)
+        return self._duration("HISTORY", text)
+
+    def _duration(self, name: str, text: str) -> int:
+        try:
+            return to_ms(text.lower())
+        except NotADuration as error:
+            raise Refused(f"{name} is a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)) from error
+
+
+def _unknown(found: ast.Property, allowed: Sequence[str]) -> Refused:
+    name = found.name
+    if name in _OF_A_REGISTRY:
+        hint = "leave it out: the columns of the statement are the schema"
+        return Refused(f"{name} needs a schema registry, which is not supported yet", hint=hint, place=found.at)
+    hint = _OTHERS.get(name) or closest(name, allowed) or f"the keys are {', '.join(allowed)}"
+    return Refused(f"WITH has no {name}", hint=hint, place=found.at)

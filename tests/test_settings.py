@@ -56,8 +56,8 @@ def test_the_spark_table_becomes_dotted_names(tmp_path: Path) -> None:
         ("", {"POTOK_SHARDS": "0"}, '"0" cannot be the value of "POTOK_SHARDS"', "a whole number above zero"),
         ("", {"POTOK_SPARK_UI": "maybe"}, '"maybe" cannot be', "true or false"),
         ("idle_after = 'soon'", {}, '"soon" cannot be the value of "idle_after"', "a duration"),
-        ("spark = 3", {}, '"3" cannot be', "a table of Spark settings"),
-        ("kafka = 3", {}, '"3" cannot be', "a table of options of Kafka's client"),
+        ("spark = 3", {}, 'this cannot be the value of "spark"', "a table of Spark settings"),
+        ("kafka = 3", {}, 'this cannot be the value of "kafka"', "a table of options of Kafka's client"),
         ("broker = ", {}, "not valid TOML", "mend the line"),
     ],
 )

@@ -16,6 +16,8 @@ import os
 import sys
 from dataclasses import dataclass
 
+from potok.redact import redact
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _COMMANDS, _AS_A_USER = (os.path.join(_PACKAGE, room) + os.sep for room in ("cli", "demo"))
 
@@ -48,9 +50,8 @@ class PotokError(Exception):
     """What is wrong, where, and what to type instead."""
 
     def __init__(self, message: str, *, hint: str = "", at: Location | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = redact(message), redact(hint)
+        super().__init__(self.message)
         self.at = at
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from potok.duration import to_ms
 from potok.errors import PotokError, SetupError
+from potok.redact import MASK, is_secret, redact_url
 
 FILE_NAME = "potok.toml"
 PREFIX = "POTOK_"
@@ -22,7 +23,7 @@ class SettingError(SetupError):
     """A setting that does not exist, or a value that it cannot take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
     """One field for each setting; durations are whole milliseconds.
 
@@ -76,9 +77,23 @@ class Settings:
     spark: Mapping[str, str] = field(default_factory=dict)
     """Any other Spark setting: the `[spark]` table of `potok.toml`."""
 
-    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kafka: Mapping[str, str] = field(default_factory=dict)
     """Options of Kafka's client: the `[kafka]` table of `potok.toml`, and `POTOK_KAFKA_SECURITY_PROTOCOL` for
-    `security.protocol`. Not shown, because it may hold passwords."""
+    `security.protocol`."""
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={text!r}' for name, text in self.shown().items())})"
+
+    def shown(self) -> dict[str, str]:
+        """All settings as text, by name, without secrets."""
+        found: dict[str, str] = {}
+        for known in fields(self):
+            value = getattr(self, known.name)
+            if isinstance(value, Mapping):
+                found |= {f"{known.name}.{name}": MASK if is_secret(name) else text for name, text in value.items()}
+            else:
+                found[known.name] = redact_url(value) if known.name in _PLACES else str(value)
+        return found
 
     @classmethod
     def load(
@@ -123,6 +138,9 @@ _OTHER_VARIABLES = (
 
 _CHOICES = {"on_lost": ("stop", "jump", "archive"), "reader": ("client", "connector")}
 
+_PLACES = ("broker", "state")
+"""URLs, in which a password may stand."""
+
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 
 
@@ -155,9 +173,11 @@ def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict
             raise _unknown(name, where, prefix)
         try:
             checked[field_name] = _converted(field_name, name in _DURATIONS, value)
-        except (ValueError, PotokError) as error:
-            message = f'"{value}" cannot be the value of "{_shown(name, prefix)}" ({where})'
-            raise SettingError(message, hint=_wanted(name)) from error
+        except (ValueError, PotokError):
+            # A table, and what stands where one belongs, may hold passwords.
+            given = "this" if _TYPES[field_name].startswith("Mapping") else f'"{value}"'
+            message = f'{given} cannot be the value of "{_shown(name, prefix)}" ({where})'
+            raise SettingError(message, hint=_wanted(name)) from None
     return checked
 
 

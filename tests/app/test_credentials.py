@@ -74,7 +74,7 @@ def test_kerberos_is_refused_where_the_client_has_none(monkeypatch: pytest.Monke
 
 
 def test_what_is_no_credentials_is_refused_where_the_app_is_made() -> None:
-    with pytest.raises(CannotLogIn, match="'secret' are no credentials"):
+    with pytest.raises(CannotLogIn, match="broker_credentials cannot be a str"):
         faust.App("app", broker_credentials="secret")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from potok.errors import SetupError
+from potok.redact import remember_options
 
 Options = dict[str, str]
 """As in [kafka] of potok.toml."""
@@ -48,6 +49,7 @@ class SASLCredentials(Credentials):
     def options(self) -> Options:
         named = {"sasl.username": self.username, "sasl.password": self.password}
         given = {name: value for name, value in named.items() if value is not None}
+        remember_options(given)
         return {**_protocol("SASL", self.ssl_context), "sasl.mechanism": self.mechanism, **given}
 
 
@@ -123,7 +125,7 @@ def options_of(credentials: Any, context: ssl.SSLContext | None = None) -> Optio
     if isinstance(credentials, Credentials):
         return credentials.options()
     raise CannotLogIn(
-        f"{credentials!r} are no credentials",
+        f"broker_credentials cannot be a {type(credentials).__name__}",
         hint="write SASLCredentials(username=..., password=...), SSLCredentials(cafile=...) or an ssl.SSLContext",
     )
 

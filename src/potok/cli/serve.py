@@ -54,8 +54,8 @@ def serve(
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
     from potok.cli.program import load_functions
-    from potok.log.kafka.options import masked_url
     from potok.log.open import open_broker
+    from potok.redact import redact_url
     from potok.serving.limits import Limits
     from potok.serving.server import Server
     from potok.serving.tokens import Tokens
@@ -71,7 +71,7 @@ def serve(
         log = open_broker(settings.broker, settings)
         stack.callback(log.close)
         if run_elsewhere(log):
-            raise ServedElsewhere(masked_url(settings.broker))
+            raise ServedElsewhere(redact_url(settings.broker))
         database = stack.enter_context(Database(log, settings))
         server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
         stack.callback(server.stop)
@@ -105,9 +105,9 @@ def _begin(database: Database, script: Path) -> None:
 
 
 def _tell(server: Server, database: Database, *, as_json: bool) -> None:
-    from potok.log.kafka.options import masked_url
+    from potok.redact import redact_url
 
-    place, sources, queries = masked_url(database.settings.broker), database.catalog.sources, database.books().queries
+    place, sources, queries = redact_url(database.settings.broker), database.catalog.sources, database.books().queries
     if as_json:
         print_json({"event": "serving", "url": server.url, "broker": place, "queries": len(queries)})
         print(end="", flush=True)

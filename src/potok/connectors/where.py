@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from potok.errors import StateError
+from potok.redact import Url, redact_url, remember, split_url
 
 PASSWORD = "POTOK_STATE_PASSWORD"
 """The variable of the environment that holds the password where the URL has none: what a query writes down for its
@@ -31,6 +31,17 @@ class UnknownStore(StateError):
         super().__init__(
             f'state cannot be kept at "{url}"',
             hint="use a directory (file:./data), redis://host:6379/0 or postgresql://user@host/database",
+        )
+
+
+class UnclearUrl(StateError):
+    """A URL that can be read in two ways, or not at all: a password holds what ends a host."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f'"{redact_url(url)}" cannot be taken apart',
+            hint="in a URL, write / ? # @ & and % of user, password and options as %2F %3F %23 %40 %26 %25; "
+            f"or leave the password out, and put it into {PASSWORD} as it is",
         )
 
 
@@ -69,13 +80,24 @@ class Where:
             return cls(FILE, str(Path(place).expanduser().resolve()))
         kind = _KINDS.get(scheme)
         if kind is None or not rest:
-            raise UnknownStore(shown(place))
+            raise UnknownStore(redact_url(place))
         if kind == FILE:
             path = "/" + rest.lstrip("/") if rest.startswith("///") else rest
             return cls(FILE, str(Path(path).expanduser().resolve()))
-        if place != shown(place):
-            _told[shown(place)] = place
-        return cls(kind, place)
+        parts = split_url(place)
+        if parts is None:
+            raise UnclearUrl(place)
+        remember(*parts.secrets)
+        url = str(parts)
+        if url != parts.public:
+            _told[parts.public] = url
+        return cls(kind, url)
+
+    @property
+    def _parts(self) -> Url:
+        parts = split_url(self.url)
+        assert parts is not None
+        return parts
 
     @property
     def directory(self) -> Path:
@@ -90,24 +112,17 @@ class Where:
     def with_password(self) -> Where:
         """The same with a password, where the URL has none itself: the one that this process was told with it, or that
         of the environment."""
+        if self.kind == FILE:
+            return self
         if self.url in _told:
             return Where(self.kind, _told[self.url])
-        parts, password = urlsplit(self.url), os.environ.get(PASSWORD)
-        if self.kind == FILE or parts.password or not password:
-            return self
-        user, _, host = parts.netloc.rpartition("@")
-        return Where(self.kind, urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}")))
+        parts, password = self._parts, os.environ.get(PASSWORD)
+        if password and not parts.password:
+            parts = parts._replace(user=parts.user or "", password=password)
+        remember(*parts.secrets)
+        return Where(self.kind, str(parts))
 
     def __str__(self) -> str:
-        return f"file:{self.url}" if self.kind == FILE else shown(self.url)
+        return f"file:{self.url}" if self.kind == FILE else self._parts.public
 
     __repr__ = __str__
-
-
-def shown(url: str) -> str:
-    """A URL without its password, be it before the host or among the options."""
-    parts = urlsplit(url)
-    user, _, host = parts.netloc.rpartition("@")
-    name = user.partition(":")[0]
-    kept = [option for option in parts.query.split("&") if unquote(option.split("=")[0]).lower() != "password"]
-    return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name else host, query="&".join(kept)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.expressions.function import Function, WrongArity
+from potok.sinks.addresses import host_of
 from potok.sinks.callable import CallableTarget
 from potok.sinks.file_formats import COMPRESSIONS
 from potok.sinks.files import FilesTarget
@@ -136,7 +136,7 @@ class Outlets(Handle):
         """
         given = tuple((headers or {}).items())
         target = HttpTarget(url, given, batch, concurrency, to_ms(timeout), to_ms(give_up_after), with_key)
-        self._deliver(target, urlsplit(url).hostname or "nowhere", guarantee, name)
+        self._deliver(target, host_of(url) or "nowhere", guarantee, name)
 
     def to_callable(
         self, function: Callable[..., Any], *, guarantee: str = Guarantee.EXACTLY_ONCE, name: str = ""

@@ -20,6 +20,7 @@ from potok.engine.signals import held_signals
 from potok.engine.upkeep import Upkeep
 from potok.errors import PotokError
 from potok.log.broker import Broker
+from potok.redact import redact_url
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Ends, Offsets
@@ -82,7 +83,8 @@ class Query:
         )
         self._protected_at = 0.0
         self._upkeep = Upkeep(broker)
-        self._outcry = Outcry(topology, "" if settings.broker == Settings.load().broker else settings.broker)
+        found_anyway = settings.broker == Settings.load().broker
+        self._outcry = Outcry(topology, "" if found_anyway else redact_url(settings.broker))
 
     def _pace(self, broker: Broker, settings: Settings) -> Pace:
         """Goes on with what the last run has learnt."""

@@ -8,6 +8,7 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import BrokerNotSupported
+from potok.redact import redact_url
 from potok.settings import Settings
 
 
@@ -51,6 +52,4 @@ def _directory(url: str | Path) -> Path:
         return Path(url).resolve()
     if scheme == "file" and rest:
         return Path("/" + rest.lstrip("/") if rest.startswith("///") else rest).expanduser().resolve()
-    from potok.log.kafka.options import masked_url
-
-    raise BrokerNotSupported(masked_url(url), 'use a directory, for example "file:./data", or "kafka://localhost:9092"')
+    raise BrokerNotSupported(redact_url(url), 'use a directory, for example "file:./data", or "kafka://localhost:9092"')

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from potok.errors import TopologyError
+from potok.sinks.addresses import address_of, clear_url
 from potok.sinks.bodies import json_bodies
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.target import Opening, Outlet, Prepared, Rows, Target, Types
@@ -28,13 +28,10 @@ class HttpTarget(Target):
 
     @property
     def label(self) -> str:
-        parts = urlsplit(self.url)
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+        return address_of(self.url)
 
     def check(self, types: Types, guarantee: Guarantee) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if self.url.partition(":")[0] not in ("http", "https") or not clear_url(self.url).hosts:
             raise TopologyError("this is no web address", hint='write "https://example.org/orders"')
         for what, number in (("batch", self.batch), ("concurrency", self.concurrency)):
             if number < 1:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
+from potok.redact import redact, safe_cause
+from potok.sinks.addresses import clear_url, remember_url
+
 BEGINNING = 500
 """So much of an answer is shown."""
 
@@ -40,7 +43,8 @@ class Client:
     """Posts to one address, over connections that stay open."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_ms: int, connections: int) -> None:
-        self._url = url
+        remember_url(url, headers.items())
+        self._url = str(clear_url(url))
         self._headers = {"Content-Type": "application/json", "User-Agent": "potok", **headers}
         self._pool = urllib3.PoolManager(
             maxsize=connections, block=True, retries=False, timeout=urllib3.Timeout(total=timeout_ms / 1000)
@@ -51,14 +55,14 @@ class Client:
         try:
             found = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except (NewConnectionError, ConnectTimeoutError) as error:
-            raise Unanswered(f"no connection: {error}", sent=False) from error
+            raise Unanswered(redact(f"no connection: {error}"), sent=False) from safe_cause(error)
         except HTTPError as error:
-            raise Unanswered(f"no answer: {error}", sent=True) from error
+            raise Unanswered(redact(f"no answer: {error}"), sent=True) from safe_cause(error)
         text = found.data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING].strip()
         location = found.headers.get("Location", "")
         if location and 300 <= found.status < 400:
             text = f"it redirects to {location}: post there. {text}".strip()
-        return Answer(found.status, text, _seconds(found.headers.get("Retry-After", "")))
+        return Answer(found.status, redact(text), _seconds(found.headers.get("Retry-After", "")))
 
     def close(self) -> None:
         self._pool.clear()

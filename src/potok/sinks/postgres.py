@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from potok.errors import TopologyError
 from potok.records.formats.format import Column
+from potok.sinks.addresses import address_of, clear_url
 from potok.sinks.bodies import null_values
 from potok.sinks.errors import SinkDriverMissing
 from potok.sinks.guarantee import Guarantee
@@ -38,13 +38,12 @@ class PostgresTarget(Target):
 
     @property
     def label(self) -> str:
-        parts = urlsplit(self.url)
-        port = f":{parts.port}" if parts.port else ""
-        return f'table "{self.table}" at {parts.scheme}://{parts.hostname or ""}{port}{parts.path}'
+        return f'table "{self.table}" at {address_of(self.url)}'
 
     def check(self, types: Types, guarantee: Guarantee) -> None:
-        if urlsplit(self.url).scheme not in SCHEMES:
+        if self.url.partition(":")[0] not in SCHEMES:
             raise TopologyError("this is no PostgreSQL server", hint='write "postgresql://user@localhost/shop"')
+        clear_url(self.url)
         if not all(self.table.split(".")) or self.table.count(".") > 1:
             raise TopologyError(f'"{self.table}" is no table', hint='write "orders", or "shop.orders" with a schema')
         self.columns(types)

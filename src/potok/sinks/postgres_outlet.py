@@ -12,6 +12,8 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 
+from potok.redact import safe_cause
+from potok.sinks.addresses import clear_url, remember_url
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.patience import Patience
@@ -105,18 +107,19 @@ class PostgresOutlet(Outlet):
                 self.close()
                 unknown = committing and self._opening.guarantee is Guarantee.AT_MOST_ONCE
                 if unknown or not patience.wait():
-                    raise self._failed(batch, _told(error)) from error
+                    raise self._failed(batch, _told(error)) from safe_cause(error)
             except psycopg.Error as error:
                 self.close()
-                raise self._failed(batch, _told(error)) from error
+                raise self._failed(batch, _told(error)) from safe_cause(error)
             except BaseException:
                 self.close()
                 raise
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
+            remember_url(self._target.url)
             self._connection = psycopg.connect(
-                self._target.url,
+                str(clear_url(self._target.url)),
                 autocommit=True,
                 connect_timeout=5,
                 client_encoding="utf8",

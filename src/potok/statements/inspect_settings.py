@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
-from potok.log.kafka.options import is_secret, masked_url
+from potok.redact import MASK, is_secret
 from potok.settings import Settings
 from potok.sql.properties import canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.listing import listed, texts
 from potok.statements.results import Done, Row, Rows
-
-_HIDDEN = "[hidden]"
-_PLACES = ("broker", "state")
-"""Settings that are URLs, in which a password may stand."""
 
 
 def show_variables(variables: Mapping[str, str]) -> Rows:
@@ -35,15 +30,10 @@ def set_property(properties: dict[str, str], statement: ast.SetProperty) -> Done
 
 def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:
     """What was SET, and the settings of the process. Passwords are not shown."""
-    rows: list[Row] = [(name, "SESSION", "SET", value) for name, value in sorted(properties.items())]
-    for field in fields(Settings):
-        value = getattr(settings, field.name)
-        if isinstance(value, Mapping):
-            rows += [
-                (f"{field.name}.{name}", "SERVER", "SETTING", _HIDDEN if is_secret(name) else str(text))
-                for name, text in sorted(value.items())
-            ]
-        else:
-            text = masked_url(str(value)) if field.name in _PLACES else str(value)
-            rows.append((field.name, "SERVER", "" if value == field.default else "SETTING", text))
+    rows: list[Row] = [
+        (name, "SESSION", "SET", MASK if is_secret(name) else value) for name, value in sorted(properties.items())
+    ]
+    defaults = Settings().shown()
+    for name, text in settings.shown().items():
+        rows.append((name, "SERVER", "" if defaults.get(name) == text else "SETTING", text))
     return listed("properties", texts("Property", "Scope", "Default override", "Effective Value"), rows)

@@ -168,7 +168,7 @@ def test_nobody_there_is_told(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", ""])
 def test_an_address_that_is_none_is_told(url: str) -> None:
-    with pytest.raises(SetupError, match="no address"):
+    with pytest.raises(SetupError, match="is not the address"):
         Remote(url, None)
 
 

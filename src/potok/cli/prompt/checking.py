@@ -10,6 +10,7 @@ from typing import Any
 from potok.cli.output import note, print_error, print_json
 from potok.cli.prompt.script import placed
 from potok.log.open import log_exists, open_broker
+from potok.redact import redact_url
 from potok.settings import Settings
 from potok.sql.errors import SqlError
 from potok.statements.database import Database
@@ -28,7 +29,7 @@ def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_
                 _tell(placed(error, text, name), name, as_json=as_json)
             if not found and not as_json:
                 against = (
-                    f", on the {len(known)} streams and tables of {settings.broker}"
+                    f", on the {len(known)} streams and tables of {redact_url(settings.broker)}"
                     if (known := database.catalog.sources)
                     else ""
                 )

@@ -15,8 +15,8 @@ from potok.cli.output import console, counted, note
 from potok.cli.prompt.background import in_background
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.errors import PotokError
-from potok.log.kafka.options import masked_url
 from potok.log.open import open_broker
+from potok.redact import redact_url
 from potok.settings import Settings
 from potok.sql.catalog import Source
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
@@ -46,7 +46,7 @@ class Here(Target):
         super().__init__()
         self._database, self._session = database, SqlSession(database)
         self._elsewhere, self._owns = not database.runs, False
-        self._place = masked_url(database.settings.broker)
+        self._place = redact_url(database.settings.broker)
         self._starting: Future[None] | None = None
         self.variables, self.properties = self._session.variables, self._session.properties
 

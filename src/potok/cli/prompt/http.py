@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from potok.errors import PotokError, SetupError
+from potok.redact import redact_url, remember, split_url
 from potok.sql.errors import Place, SqlError
 
 CONNECT_S = 10.0
@@ -53,14 +54,18 @@ class Http:
     """One connection for each request: they are few, and a push query needs its own anyway."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SetupError(f'"{url}" is no address of a server', hint="write --server http://localhost:8088")
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, _port(url, parts.port)
+        full = url if "://" in url else f"http://{url}"
+        clear = split_url(full)
+        if clear is None or clear.scheme not in ("http", "https") or not clear.hosts:
+            hint = "write --server http://localhost:8088"
+            raise SetupError(f'"{redact_url(full)}" is not the address of a server', hint=hint)
+        parts = urlsplit(str(clear))
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", _port(url, parts.port)
         self._path = parts.path.rstrip("/")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"
         self._headers = {"Content-Type": "application/json"}
         if token:
+            remember(token)
             self._headers["Authorization"] = f"Bearer {token}"
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:

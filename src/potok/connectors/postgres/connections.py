@@ -14,6 +14,7 @@ import psycopg
 from potok.connectors.postgres.arrays import Blobs, BlobsDumper
 from potok.connectors.where import StoreUnreachable, Where
 from potok.errors import StateError
+from potok.redact import safe_cause
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -49,11 +50,11 @@ class Connections:
             except psycopg.OperationalError as error:
                 self._forget()
                 if number + 1 == TRIES:
-                    raise StoreUnreachable(str(self.where), str(error).strip()) from error
+                    raise StoreUnreachable(str(self.where), str(error).strip()) from safe_cause(error)
                 time.sleep(0.05 * 2**number)
             except psycopg.Error as error:
                 message = f"the PostgreSQL at {self.where} refused: {str(error).strip()}"
-                raise StateError(message, hint="see the log of that server") from error
+                raise StateError(message, hint="see the log of that server") from safe_cause(error)
         raise AssertionError
 
     @contextmanager

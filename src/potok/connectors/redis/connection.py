@@ -15,6 +15,7 @@ from redis.retry import Retry
 
 from potok.connectors.where import StoreUnreachable, Where
 from potok.errors import StateError
+from potok.redact import safe_cause
 
 TRIES = 6
 PATIENCE_S = 60.0
@@ -71,6 +72,7 @@ def reached(where: Where) -> Iterator[None]:
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as error:
-        raise StoreUnreachable(str(where), str(error)) from error
+        raise StoreUnreachable(str(where), str(error)) from safe_cause(error)
     except (RedisError, ValueError) as error:
-        raise StateError(f"the Redis at {where} refused: {error}", hint="see the log of that server") from error
+        message = f"the Redis at {where} refused: {error}"
+        raise StateError(message, hint="see the log of that server") from safe_cause(error)

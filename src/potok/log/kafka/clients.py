@@ -17,6 +17,7 @@ from potok.errors import LogError
 from potok.log.errors import BrokerClosed, InvalidName, KeylessRecord, TopicExists, TopicNotFound
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused, KafkaUnreachable, OptionError
 from potok.log.kafka.options import KafkaOptions
+from potok.redact import safe_cause
 
 _logger = logging.getLogger(__name__)
 # Heard by whoever sets up logging, and by nobody else.
@@ -118,7 +119,7 @@ class Clients:
         except KafkaException as error:
             why = self.options.hide(_said(error))
             hint = "options are those of librdkafka, in the URL, in POTOK_KAFKA_... or in [kafka] of potok.toml"
-            raise OptionError(f"Kafka's client cannot be set up: {why}", hint) from error
+            raise OptionError(f"Kafka's client cannot be set up: {why}", hint) from safe_cause(error)
 
     def listed_topics(self) -> list[str]:
         """Names of all topics. This request blocks, so it is made for a short time and made again."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from potok.connectors.where import shown as without_password
 from potok.log.errors import BrokerNotSupported
 from potok.log.kafka.errors import OptionError
+from potok.redact import MASK, is_secret, redact, redact_url, remember, remember_options, split_url
 
 SCHEME = "kafka://"
 DEFAULT_PORT = 9092
@@ -18,8 +19,7 @@ HOME = "home"
 
 FIRST_PATIENCE_S = 2.0
 
-_SECRET_WORDS = ("password", "secret", "jaas", "key", "token")
-_MASK = "***"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,22 @@ class KafkaOptions:
         hosts, _, query = rest.partition("?")
         servers = tuple(_server(host) for host in hosts.rstrip("/").split(",") if host)
         if not url.startswith(SCHEME) or not servers or "/" in "".join(servers):
-            raise BrokerNotSupported(masked_url(url), 'write kafka://HOST:PORT, for example "kafka://localhost:9092"')
+            raise BrokerNotSupported(redact_url(url), 'write kafka://HOST:PORT, for example "kafka://localhost:9092"')
         if "@" in hosts:
             hint = "pass the user as ?sasl.username=, and the password as POTOK_KAFKA_SASL_PASSWORD"
-            raise BrokerNotSupported(SCHEME + _MASK + "@" + hosts.rpartition("@")[2], hint)
+            raise BrokerNotSupported(redact_url(url), hint)
         given = _pairs(query)
         chosen = given.pop(HOME, home or "data")
-        return cls(servers, {**(others or {}), **given}, chosen)
+        made = cls(servers, {**(others or {}), **given}, chosen)
+        made.remember_secrets()
+        return made
+
+    def remember_secrets(self) -> None:
+        """Keep the secrets of these options out of all texts of this process."""
+        remember_options(self.values)
+        parts = split_url(self.home)
+        if parts is not None:
+            remember(*parts.secrets)
 
     def __hash__(self) -> int:
         return hash((self.servers, tuple(sorted(self.values.items())), self.home))
@@ -73,40 +82,28 @@ class KafkaOptions:
     @property
     def url(self) -> str:
         """Without secrets: for people, not for opening it again."""
-        shown = [f"{name}={_MASK if is_secret(name) else quote(text, safe='/:')}" for name, text in self._listed()]
+        shown = [f"{name}={_shown(name, text)}" for name, text in self._listed()]
         return SCHEME + self.bootstrap + ("?" + "&".join(shown) if shown else "")
 
     def _listed(self) -> list[tuple[str, str]]:
-        home = [] if self.home == "data" else [(HOME, without_password(self.home))]
+        home = [] if self.home == "data" else [(HOME, self.home)]
         return home + sorted(self.values.items())
 
     def client(self) -> dict[str, str]:
         """The options in librdkafka's names."""
+        self.remember_secrets()
         return {**self.values, "bootstrap.servers": self.bootstrap}
 
     def hide(self, text: str) -> str:
         """A text of somebody else without the secrets that may stand in it."""
-        for name, value in self.values.items():
-            if is_secret(name) and value:
-                text = text.replace(value, _MASK)
-        return text
+        self.remember_secrets()
+        return redact(text)
 
 
-def is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in _SECRET_WORDS)
-
-
-def masked_url(url: str) -> str:
-    """A URL as it was typed, without its secrets."""
-    head, mark, query = url.partition("?")
-    if "@" in head:
-        head = f"{head.partition(':')[0]}://{_MASK}@{head.rpartition('@')[2]}"
-    shown = []
-    for pair in query.split("&"):
-        name, equals, value = pair.partition("=")
-        hidden = is_secret(unquote(name)) or "@" in unquote(value) or "password" in unquote(value).lower()
-        shown.append(f"{name}={_MASK}" if equals and hidden else pair)
-    return head + mark + "&".join(shown)
+def _shown(name: str, text: str) -> str:
+    if name == HOME:
+        return redact_url(text)
+    return MASK if is_secret(name) or "@" in text else quote(text, safe="/:")
 
 
 def _server(host: str) -> str:
@@ -117,9 +114,13 @@ def _server(host: str) -> str:
 def _pairs(query: str) -> dict[str, str]:
     """Unlike in forms, a plus sign is a plus sign: it is frequent in passwords."""
     found = {}
-    for pair in filter(None, query.split("&")):
+    for number, pair in enumerate(filter(None, query.split("&")), 1):
         name, equals, value = pair.partition("=")
-        if not equals:
-            raise OptionError(f'"{pair}" in the URL is not an option', "write it as NAME=VALUE")
+        if not equals or not _NAME.fullmatch(unquote(name)):
+            # Not repeated: it may be the rest of a password.
+            raise OptionError(
+                f"option {number} in the URL is not one",
+                "write each as NAME=VALUE, and & ? # % in a value as %26 %3F %23 %25",
+            )
         found[unquote(name)] = unquote(value)
     return found

@@ -13,7 +13,7 @@ import potok
 from potok.serving import one_write
 from potok.serving.limits import Limits
 from potok.serving.server import Server
-from potok.statements.patience import TimeIsOver, check_time, in_time, until
+from potok.sql.budget import TimeIsOver, check_time, in_time, until
 from serving.conftest import sell
 from statements.playing import Play
 

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Query, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from potok.console.feed import Feed, UnknownTable
@@ -27,6 +28,9 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+
+
+HOSTS = ["127.0.0.1", "localhost"]
 
 
 def create_app(feed: Feed, *, interval: float = 0.4) -> FastAPI:
@@ -45,6 +49,8 @@ def create_app(feed: Feed, *, interval: float = 0.4) -> FastAPI:
     app = FastAPI(title="Potok", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.live = live
     app.add_middleware(WithHeaders)
+    # A name that another site lets point to this machine must not show its pages what is here.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
     @app.get("/", include_in_schema=False)

@@ -16,7 +16,7 @@ from potok.serving.json_rows import RowWriter
 from potok.serving.problems import NOT_THERE, problem_described, problem_response
 from potok.serving.site import Site, json_body, object_of, site_of, text_of
 from potok.serving.tokens import ADMIN, READ
-from potok.serving.work import allow, changes, properties_of
+from potok.serving.work import allow, properties_of
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
 from potok.statements.database import QueryInfo
@@ -49,11 +49,10 @@ async def sql(request: Request) -> Response:
     site, body = site_of(request), await json_body(request)
     text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
-    script = await site.work.answer(lambda: site.work.script(text, variables))
+    script = await site.work.script(text, variables)
     allow(script, caller_of(request.scope))
     _check_ends(script)
-    run = site.work.change if changes(script) else site.work.answer
-    results, error = await run(lambda: _carry_out(site, script, properties, variables))
+    results, error = await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
     if error is not None:
         return problem_response(error, results=results)
     return answer({"results": results})
@@ -126,7 +125,7 @@ async def _steer(request: Request, query_id: str, action: str) -> Response:
     caller_of(request.scope).require(ADMIN)
     site = site_of(request)
     info = await _known(site, query_id)
-    (parsed,) = site.work.script(f"{action} {info.query_id};")
+    (parsed,) = await site.work.script(f"{action} {info.query_id};")
     done = await site.work.change(lambda: site.work.run(site.work.session(), parsed, {}))
     assert isinstance(done, Done)
     return answer({"query": info.query_id, "message": done.message})

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.zttp_h2_impl import ZttpH2Protocol
 from uvicorn.server import ServerState
 
+from potok.serving.http2 import Http2Protocol
 from potok.serving.one_write import OneWriteProtocol
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -40,7 +40,7 @@ class EitherProtocol(asyncio.Protocol):
         self._begun += data
         if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
             return
-        kind: Any = ZttpH2Protocol if self._begun.startswith(PREFACE) else OneWriteProtocol
+        kind: Any = Http2Protocol if self._begun.startswith(PREFACE) else OneWriteProtocol
         chosen: asyncio.Protocol = kind(**self._arguments)
         self._leave()
         self._transport.set_protocol(chosen)

@@ -6,7 +6,7 @@ ServingError
 ├── ForeignPage          a request that a browser sends on behalf of another site
 ├── BadRequest           a body or a parameter that cannot be read
 ├── NotThere             a path that names nothing
-├── BodyTooLarge, TooManyRows, TooLong, TooSlow, TooManyPushes    a limit was reached
+├── BodyTooLarge, TooManyRows, TooLong, TooSlow, TooManyPushes, OutOfMemory, Busy, HeadTooLarge    a limit was reached
 ├── KeyUsedBefore        an idempotency key that came with other records
 ├── NoChanges            a table whose changes nobody writes down
 ├── WrongMethod          a page that does not take the method of a request
@@ -81,6 +81,29 @@ class TooLong(ServingError):
     def __init__(self, seconds: float) -> None:
         hint = "ask for less: a key, a range of keys, a LIMIT"
         super().__init__(f"the answer took longer than {seconds:g} seconds", hint=hint)
+
+
+class OutOfMemory(ServingError):
+    status = 503
+
+    def __init__(self) -> None:
+        hint = "ask for less: a key, a LIMIT, shorter values"
+        super().__init__("the memory of the server does not suffice for this statement", hint=hint)
+
+
+class Busy(ServingError):
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("the server has too many requests at this moment", hint="send it again later")
+
+
+class HeadTooLarge(ServingError):
+    status = 431
+
+    def __init__(self, limit: int) -> None:
+        hint = "send shorter headers, and what is long in the body"
+        super().__init__(f"the first line and the headers of a request have at most {limit:,} bytes here", hint=hint)
 
 
 class TooSlow(ServingError):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from potok.errors import PotokError
-from potok.serving.errors import BadRequest, BodyTooLarge, ForeignPage
+from potok.serving.errors import BadRequest, BodyTooLarge, Busy, ForeignPage
 from potok.serving.limits import Limits
 from potok.serving.problems import ksql_response, problem_response
 from potok.serving.tokens import Caller, Tokens
+
+log = logging.getLogger(__name__)
 
 CALLER = "potok.caller"
 OPEN_PATHS = frozenset({"/healthcheck", "/info"})
@@ -33,7 +37,9 @@ class Guard:
     """Lets requests pass that may. Their sender stands in the scope, for those who know what a request needs."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, origins: Collection[str] = ()) -> None:
-        self._app, self._tokens, self._limits = app, tokens, limits
+        self._app, self._tokens, self.limits = app, tokens, limits
+        self.held = 0
+        """Bytes of the bodies that requests have sent so far, of those that are not answered yet."""
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,53 +49,37 @@ class Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         try:
-            self._check_page(headers, origin)
+            self._check_page(scope, headers, origin)
             if scope["type"] == "http" and scope["method"] == "OPTIONS" and origin is not None:
                 await _preflight(origin)(scope, receive, send)
                 return
             open_to_all = scope["path"] in OPEN_PATHS
             scope[CALLER] = None if open_to_all else self._tokens.caller(headers.get("authorization"))
-            receive = self._measured(scope, headers, receive)
+            body = _Body(self, receive, headers if scope["path"] != STREAMED else Headers())
         except PotokError as error:
             await self._refuse(error, scope, receive, send)
             return
-        await self._app(scope, receive, send if origin is None else _allowing(origin, send))
+        sending = send if origin is None else _allowing(origin, send)
+        measured = scope["type"] == "http" and scope["path"] != STREAMED
+        try:
+            await self._app(scope, body.receive if measured else receive, sending)
+        except ClientDisconnect:
+            log.debug("a client went away before its request was there")
+        finally:
+            self.held -= body.taken
 
-    def _check_page(self, headers: Headers, origin: str | None) -> None:
+    def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
         host = headers.get("host", "")
         if not self._tokens and not is_loopback(_split(f"//{host}").hostname or ""):
             raise ForeignPage(f'the address "{host}"')
-        if origin is None or origin.lower() in self._origins:
+        if origin is None:
+            _check_site(scope, headers)
+            return
+        if origin.lower() in self._origins:
             return
         if _split(origin).netloc.lower() != host.lower():
             raise ForeignPage(f"pages of {origin}")
-
-    def _measured(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        limit = self._limits.body_bytes
-        if scope["type"] != "http" or scope["path"] == STREAMED:
-            return receive
-        if (declared := headers.get("content-length")) and declared.isdigit() and int(declared) > limit:
-            raise BodyTooLarge(limit)
-        taken, whole = 0, False
-
-        async def measured() -> Message:
-            nonlocal taken, whole
-            if whole:
-                return await receive()
-            try:
-                async with asyncio.timeout(self._limits.seconds):
-                    message = await receive()
-            except TimeoutError:
-                waited = f"the body did not come within {self._limits.seconds:g} seconds"
-                raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
-            whole = not message.get("more_body", False)
-            taken += len(message.get("body", b""))
-            if taken > limit:
-                raise BodyTooLarge(limit)
-            return message
-
-        return measured
 
     async def _refuse(self, error: PotokError, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -100,10 +90,51 @@ class Guard:
         await answer(error)(scope, receive, send)
 
 
+class _Body:
+    """The body of one request, measured as it comes. Its size counts until the request is answered."""
+
+    def __init__(self, guard: Guard, receive: Receive, headers: Headers) -> None:
+        self._guard, self._receive = guard, receive
+        self.taken, self._whole = 0, False
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > guard.limits.body_bytes):
+            raise BodyTooLarge(guard.limits.body_bytes)
+
+    async def receive(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        guard, limits = self._guard, self._guard.limits
+        try:
+            async with asyncio.timeout(limits.seconds):
+                message = await self._receive()
+        except TimeoutError:
+            waited = f"the body did not come within {limits.seconds:g} seconds"
+            raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
+        self._whole = not message.get("more_body", False)
+        size = len(message.get("body", b""))
+        self.taken += size
+        guard.held += size
+        if self.taken > limits.body_bytes:
+            raise BodyTooLarge(limits.body_bytes)
+        if guard.held > max(limits.bodies_bytes, limits.body_bytes):
+            raise Busy
+        return message
+
+
 def caller_of(scope: Scope) -> Caller:
     caller = scope[CALLER]
     assert isinstance(caller, Caller)
     return caller
+
+
+def _check_site(scope: Scope, headers: Headers) -> None:
+    """A browser says which site a request comes from where it sends no origin; to open a page by a link is allowed."""
+    site = headers.get("sec-fetch-site", "")
+    if site in ("", "same-origin", "none"):
+        return
+    opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    if not (opened and scope["type"] == "http" and scope["method"] in ("GET", "HEAD")):
+        raise ForeignPage(f"pages of other sites ({site})")
 
 
 def _split(address: str) -> SplitResult:

@@ -23,7 +23,7 @@ from potok.serving.row_formats import KsqlRows, RowFormat, chosen
 from potok.serving.site import Site, json_body, json_object, object_of, site_of, text_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.tokens import READ
-from potok.serving.work import LONG, allow, properties_of
+from potok.serving.work import allow, properties_of
 from potok.sql.syntax import ast
 from potok.statements.results import Push, Rows
 
@@ -62,10 +62,7 @@ async def open_query(site: Site, request: Request | WebSocket, body: Mapping[str
     """The rows of a pull query, or a push query that has begun."""
     properties = properties_of(body.get("properties", body.get("streamsProperties")))
     variables = object_of(body, "sessionVariables")
-    if len(text) <= LONG:
-        parsed = site.work.query(text, variables)
-    else:
-        parsed = await site.work.answer(lambda: site.work.query(text, variables))
+    parsed = await site.work.query(text, variables)
     allow([parsed], caller_of(request.scope))
     statement = parsed.statement
     session = site.work.session(variables)

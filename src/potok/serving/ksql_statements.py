@@ -18,7 +18,7 @@ from potok.serving.json_rows import dump
 from potok.serving.problems import QUERY_ENDPOINT, ksql_response
 from potok.serving.site import Site, json_body, object_of, site_of, text_of
 from potok.serving.tokens import READ
-from potok.serving.work import allow, changes, properties_of
+from potok.serving.work import allow, properties_of
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.statements.books import parsed_of
@@ -46,11 +46,10 @@ async def ksql(request: Request) -> Response:
         text = text_of(body, "ksql", "sql")
         variables = object_of(body, "sessionVariables")
         properties = properties_of(body.get("streamsProperties", body.get("properties")))
-        script = await site.work.answer(lambda: site.work.script(text, variables))
+        script = await site.work.script(text, variables)
         allow(script, caller_of(request.scope))
         _check_endpoint(script)
-        run = site.work.change if changes(script) else site.work.answer
-        entities = await run(lambda: _carry_out(site, script, properties, variables))
+        entities = await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
     except _ForQueries as error:

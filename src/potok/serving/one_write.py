@@ -8,18 +8,68 @@ from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from potok.serving.errors import HeadTooLarge
+from potok.serving.problems import problem_response
+
+HEAD_BYTES = 64 << 10
+"""Of the first line and the headers of a request; of HTTP/2, as it counts them."""
+
 HEAD_S = 10.0
 """Whoever begins a request has so long to come to the end of its head."""
 
 
 class OneWriteProtocol(HttpToolsProtocol):
-    """Lets the head of each answer wait for what comes right behind it, and nobody keep a connection by half a head."""
+    """Lets the head of each answer wait for what comes right behind it, and nobody keep a connection, or memory, by a
+    head that does not end."""
 
     _patience: asyncio.TimerHandle | None = None
+    _inside_head = False
+    _begun = 0
+    """Bytes that came after the first of an unfinished head: the parser keeps them until a line is whole."""
+    _read = 0
+    """Bytes of the lines of this head that are whole, and of the trailers behind its body."""
+
+    def data_received(self, data: bytes) -> None:
+        while self._inside_head and data:
+            piece, data = data[: HEAD_BYTES + 1 - self._begun], data[HEAD_BYTES + 1 - self._begun :]
+            super().data_received(piece)
+            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+                return
+            if self._inside_head:
+                self._begun += len(piece)
+                if self._begun > HEAD_BYTES:
+                    self.send_400_response("")
+                    return
+        if data:
+            super().data_received(data)
 
     def on_message_begin(self) -> None:
         self._patience = self.loop.call_later(HEAD_S, self.transport.close)
+        self._inside_head, self._begun, self._read = True, 0, 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value) + 4)
+        super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        self._read += size
+        if self._read > HEAD_BYTES:
+            raise HeadTooLarge(HEAD_BYTES)
+
+    def send_400_response(self, msg: str) -> None:
+        """Called for what cannot be parsed, which what is too large is to the parser as well."""
+        if max(self._read, self._begun) <= HEAD_BYTES:
+            super().send_400_response(msg)
+            return
+        body = problem_response(HeadTooLarge(HEAD_BYTES)).body
+        head = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/problem+json\r\n"
+        self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + bytes(body))
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
@@ -31,6 +81,7 @@ class OneWriteProtocol(HttpToolsProtocol):
             self._patience = None
 
     def on_headers_complete(self) -> None:
+        self._inside_head = False
         self._head_is_there()
         before = self.cycle
         super().on_headers_complete()

@@ -12,6 +12,7 @@ from potok.errors import PotokError, SetupError
 from potok.log.errors import DiskFull, KeylessRecord, MarkChanged, RecordTooLarge, TopicNotFound
 from potok.serving.errors import ServingError
 from potok.serving.json_rows import dump
+from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
 from potok.statements.errors import CatalogueMoved, NotRunningHere, UnknownQuery
 from potok.views.tables import NoSuchQuery, NoSuchTable
@@ -56,6 +57,8 @@ BAD_REQUEST, BAD_STATEMENT, QUERY_ENDPOINT = 40000, 40001, 40002
 _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (UnknownQuery, 404),
     (SqlError, 400),
+    (TooLarge, 400),
+    (TimeIsOver, 503),
     (TopicNotFound, 404),
     (NoSuchQuery, 404),
     (NoSuchTable, 404),

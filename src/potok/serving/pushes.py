@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from potok.serving.errors import TooManyPushes
+from potok.sql.budget import until
 from potok.statements.results import Push, Row
 
 T = TypeVar("T")
@@ -21,12 +23,17 @@ LOOK_S = 0.02
 
 THREADS = 4
 
+TAKE_S = 10.0
+"""For so long one may compute what it takes at a time; one that needs longer is ended."""
+
 
 class Follower(Generic[T]):
     """Takes what comes whenever there is something to take; `wake` may be called from any thread."""
 
     def __init__(self, pool: ThreadPoolExecutor, take: Callable[[], T | None]) -> None:
-        self._pool, self._take = pool, take
+        self._pool = pool
+        # Whoever computes for longer keeps the others from their rows: a few threads are there for all.
+        self._take = lambda: until(time.monotonic() + TAKE_S, take)
         self._loop, self._something = asyncio.get_running_loop(), asyncio.Event()
         self._something.set()
 

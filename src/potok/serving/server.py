@@ -71,6 +71,7 @@ class Server:
             log_level="warning",
             access_log=False,
             server_header=False,
+            headers=[("x-content-type-options", "nosniff")],
             timeout_graceful_shutdown=2,
             lifespan="on",
         )

@@ -16,6 +16,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.serving.errors import BadRequest, NotThere, TooManyRows
 from potok.serving.json_rows import RowWriter
+from potok.sql.budget import allowance, reserve, settle
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, closest
 from potok.sql.expressions.casts import can_cast, cast_column
@@ -196,21 +197,24 @@ class TableReads:
 
         def work(cuts: list[Cut]) -> Frame:
             found, count = [], 0
+            settle(0)
             for frame in table_frames(source, _T, reader, cuts[0], access, shape.slots, limited=access.keys is None):
                 kept = _among(_holding(frame, windows, reader), keys, source)
+                reserve(kept.size)
                 found.append(kept)
                 count += kept.rows
                 if count >= most:
                     break
             return stacked(found, shape.fields)
 
-        try:
-            frame = with_cuts([cut_of], work).head(most)
-        except NoSuchQuery:
-            return []  # it has not committed anything yet
-        if limit is None and frame.rows > self._most:
-            raise TooManyRows(self._most)
-        return shape.named(frame)
+        with allowance():
+            try:
+                frame = with_cuts([cut_of], work).head(most)
+            except NoSuchQuery:
+                return []  # it has not committed anything yet
+            if limit is None and frame.rows > self._most:
+                raise TooManyRows(self._most)
+            return shape.named(frame)
 
     def shape(self, source: Source) -> Shape:
         known = self._shapes.get(source.name)

@@ -7,27 +7,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, TypeVar
 
-from potok.serving.errors import BadRequest, TooLong, TooManyRows
+from potok.serving.errors import BadRequest, OutOfMemory, TooLong, TooManyRows
 from potok.serving.limits import Limits
 from potok.serving.tokens import ADMIN, READ, WRITE, Caller
+from potok.sql.budget import TimeIsOver, until
 from potok.sql.errors import Refused
 from potok.sql.properties import canonical
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.statements.database import Database
-from potok.statements.patience import TimeIsOver, until
+from potok.statements.prepared import MOST_STATEMENTS, Recent, weight_of
 from potok.statements.results import Result, Rows
 from potok.statements.session import CHANGES, SqlSession
 
 T = TypeVar("T")
 
 
-REMEMBERED = 1_000
-LONG = 10_000
-"""Texts of more characters are not remembered, and nobody waits while they are read."""
+MOST_NAMES = 1_000
+"""Variables, and properties, of one request."""
+
+WAITS = (ast.AssertTopic,)
+"""Statements that do nothing but wait."""
 
 
 class Work:
@@ -38,12 +40,22 @@ class Work:
         self._answers = ThreadPoolExecutor(limits.workers, "potok-answer")
         # A query that is created may wait for Spark to start: nobody who only asks should wait behind it.
         self._changes = ThreadPoolExecutor(2, "potok-change")
+        self._waits = ThreadPoolExecutor(limits.workers, "potok-wait")
         self._looks = ThreadPoolExecutor(1, "potok-look")
-        self._scripts = lru_cache(maxsize=REMEMBERED)(self._read_script)
+        self._scripts: Recent[tuple[ast.Parsed, ...]] = Recent(MOST_STATEMENTS)
 
     async def answer(self, work: Callable[[], T]) -> T:
         """Run what ends soon, in a thread."""
         return await self._in_time(self._answers, work)
+
+    async def carry_out(self, script: Sequence[ast.Parsed], work: Callable[[], T]) -> T:
+        """Run the statements of a script where they keep nobody waiting."""
+        waiting = any(isinstance(parsed.statement, WAITS) for parsed in script)
+        if not changes(script):
+            return await self._in_time(self._waits if waiting else self._answers, work)
+        if waiting:
+            return await asyncio.get_running_loop().run_in_executor(self._waits, lambda: _surviving(work))
+        return await self.change(work)
 
     async def look(self, work: Callable[[], T]) -> T:
         """Run what tells whether the server is well: nobody's queries stand before it."""
@@ -54,13 +66,14 @@ class Work:
         try:
             # Work that has not begun by then is taken back, and work that has begun sees that its time is over.
             async with asyncio.timeout(self.limits.seconds):
-                return await asyncio.get_running_loop().run_in_executor(pool, lambda: until(end, work))
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(pool, lambda: until(end, lambda: _surviving(work)))
         except (TimeoutError, TimeIsOver):
             raise TooLong(self.limits.seconds) from None
 
     async def change(self, work: Callable[[], T]) -> T:
         """Run what may take as long as it takes, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._changes, work)
+        return await asyncio.get_running_loop().run_in_executor(self._changes, lambda: _surviving(work))
 
     def session(self, variables: Mapping[str, Any] | None = None) -> SqlSession:
         """What is SET and DEFINEd holds for one request."""
@@ -68,15 +81,21 @@ class Work:
         session.variables |= {str(name): str(value) for name, value in (variables or {}).items()}
         return session
 
-    def script(self, text: str, variables: Mapping[str, Any] | None = None) -> tuple[ast.Parsed, ...]:
-        """The statements of a text. The same text gives the very same statements: so their plans are found again."""
-        named = {str(name): str(value) for name, value in (variables or {}).items()} if "${" in text else {}
-        read = self._scripts if len(text) <= LONG else self._read_script
-        return read(text, tuple(sorted(named.items())))
+    async def script(self, text: str, variables: Mapping[str, Any] | None = None) -> tuple[ast.Parsed, ...]:
+        """The statements of a text, read in a thread unless they are remembered. The same text gives the very same
+        statements: so their plans are found again."""
+        if len(variables or {}) > MOST_NAMES:
+            raise BadRequest(f"there are more than {MOST_NAMES:,} variables", hint="send those that the text names")
+        given = (variables or {}) if "${" in text else {}
+        key = text, tuple(sorted((str(name), str(value)) for name, value in given.items()))
+        found = self._scripts.get(key)
+        if found is not None:
+            return found
+        return self._scripts.keep(key, await self.answer(lambda: self._read_script(*key)), weight_of(*key))
 
-    def query(self, text: str, variables: Mapping[str, Any] | None = None) -> ast.Parsed:
+    async def query(self, text: str, variables: Mapping[str, Any] | None = None) -> ast.Parsed:
         """The one SELECT or PRINT of a text; a `;` may be missing."""
-        script = self.script(text if text.rstrip().endswith(";") else f"{text};", variables)
+        script = await self.script(text if text.rstrip().endswith(";") else f"{text};", variables)
         if len(script) != 1:
             raise BadRequest(f"one statement was expected, not {len(script)}", hint="send several to /ksql or /sql")
         if not isinstance(script[0].statement, ast.Query | ast.Print):
@@ -85,7 +104,7 @@ class Work:
         return script[0]
 
     def _read_script(self, text: str, variables: tuple[tuple[str, str], ...]) -> tuple[ast.Parsed, ...]:
-        return tuple(self._bounded(parsed) for parsed in parse_script(text, dict(variables)))
+        return tuple(self._bounded(parsed) for parsed in parse_script(text, dict(variables), bounded=True))
 
     def _bounded(self, parsed: ast.Parsed) -> ast.Parsed:
         """A query that ends asks for one row more than it may give: whoever has that many has too many."""
@@ -98,16 +117,27 @@ class Work:
         return replace(parsed, statement=bounded)
 
     def run(self, session: SqlSession, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
-        """Carry out one statement, in the thread of the caller."""
-        result = session.run(parsed, {**session.properties, **properties})
+        """Carry out one statement, in the thread of the caller. Whoever waits does so no longer than others work."""
+        given = {**session.properties, **properties}
+        if isinstance(parsed.statement, WAITS):
+            return until(time.monotonic() + self.limits.seconds, lambda: session.run(parsed, given))
+        result = session.run(parsed, given)
         if isinstance(result, Rows) and result.kind == "query" and len(result.rows) > self.limits.rows:
             raise TooManyRows(self.limits.rows)
         return result
 
     def close(self) -> None:
         self._answers.shutdown(wait=False, cancel_futures=True)
+        self._waits.shutdown(wait=False, cancel_futures=True)
         self._changes.shutdown(wait=False, cancel_futures=True)
         self._looks.shutdown(wait=False, cancel_futures=True)
+
+
+def _surviving(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except MemoryError as error:
+        raise OutOfMemory from error
 
 
 def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
@@ -136,6 +166,8 @@ def properties_of(given: Any) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping):
         raise BadRequest("properties are an object", hint='write {"auto.offset.reset": "earliest"}')
+    if len(given) > MOST_NAMES:
+        raise BadRequest(f"there are more than {MOST_NAMES:,} properties", hint="send those that the statements need")
     texts: dict[str, str] = {}
     for name, value in given.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -79,7 +79,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
         timestamp_format=options.text("TIMESTAMP_FORMAT"),
         window=window,
         read_only=statement.read_only,
-        partitions=options.count("PARTITIONS"),
+        partitions=options.partitions(),
         retention_ms=options.retention_ms(compacted=statement.is_table and window is None),
         cleanup_policy=options.cleanup_policy(),
         history_ms=options.history(statement),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,14 @@ class Place:
     length: int = 1
 
 
+LONG_LINE, LONG_TEXT = 400, 4_000
+"""Of longer lines, and of longer messages, a part is shown."""
+
+
+MOST_COMPARED = 200
+"""Names of more characters are not compared with others: that takes time and memory by the square of their length."""
+
+
 class SqlError(PotokError):
     """A statement that cannot be parsed, checked or run.
 
@@ -26,15 +35,19 @@ class SqlError(PotokError):
     """
 
     def __init__(self, message: str, *, hint: str = "", place: Place | None = None) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(_shortened(message), hint=_shortened(hint))
         self.place = place
         self.line_text = ""
+        self.skipped = 0
+        """How many characters of a long line are left out before `line_text`."""
 
     def in_text(self, text: str) -> SqlError:
         """The same error, with the line that it is about."""
         lines = text.splitlines()
         if self.place is not None and not self.line_text and 0 < self.place.line <= len(lines):
-            self.line_text = lines[self.place.line - 1]
+            line = lines[self.place.line - 1]
+            self.skipped = 0 if len(line) <= LONG_LINE else max(0, self.place.column - 1 - LONG_LINE // 4)
+            self.line_text = line[self.skipped : self.skipped + LONG_LINE]
         return self
 
     def __str__(self) -> str:
@@ -42,22 +55,28 @@ class SqlError(PotokError):
         if self.place is not None:
             parts[0] = f"line {self.place.line}, column {self.place.column}: {self.message}"
             if self.line_text:
-                marks = "^" * max(1, min(self.place.length, len(self.line_text) - self.place.column + 1))
-                lead = "".join(c if c == "\t" else " " for c in self.line_text[: self.place.column - 1])
+                column = self.place.column - self.skipped
+                marks = "^" * max(1, min(self.place.length, len(self.line_text) - column + 1))
+                lead = "".join(c if c == "\t" else " " for c in self.line_text[: column - 1])
                 parts += [f"  {self.line_text}", f"  {lead}{marks}"]
         if self.hint:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.hint, self.place, self.line_text)
+        return _rebuild, (type(self), self.message, self.hint, self.place, self.line_text, self.skipped)
 
 
-def _rebuild(kind: type[SqlError], message: str, hint: str, place: Place | None, line: str) -> SqlError:
+def _rebuild(kind: type[SqlError], message: str, hint: str, place: Place | None, line: str, skipped: int) -> SqlError:
     error = kind.__new__(kind)
     SqlError.__init__(error, message, hint=hint, place=place)
-    error.line_text = line
+    error.line_text, error.skipped = line, skipped
     return error
+
+
+def _shortened(text: str) -> str:
+    """A text that may quote a value of many megabytes."""
+    return text if len(text) <= LONG_TEXT else f"{text[: LONG_TEXT // 2]} ... {text[-LONG_TEXT // 4 :]}"
 
 
 class SyntaxMistake(SqlError):
@@ -78,6 +97,14 @@ class Refused(SqlError):
 
 def closest(name: str, known: Iterable[str]) -> str:
     """`did you mean X?`, or "" if nothing is near."""
-    by_fold = {candidate.upper(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.upper(), by_fold, n=1, cutoff=0.6)
-    return f"did you mean {by_fold[near[0]]}?" if near else ""
+    by_fold = {candidate.upper(): candidate for candidate in itertools.islice(known, 10_000)}
+    near = similar(name.upper(), by_fold, 0.6)
+    return f"did you mean {by_fold[near]}?" if near else ""
+
+
+def similar(name: str, known: Iterable[str], cutoff: float) -> str:
+    """The one of some names that is most like a name, or ""; a name of absurd length is like none."""
+    if len(name) > MOST_COMPARED:
+        return ""
+    near = difflib.get_close_matches(name, [each for each in known if len(each) <= MOST_COMPARED], 1, cutoff)
+    return near[0] if near else ""

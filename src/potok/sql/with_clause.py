@@ -14,6 +14,9 @@ from potok.sql.catalog import WindowShape
 from potok.sql.errors import Place, Refused, closest
 from potok.sql.syntax import ast
 
+MOST_PARTITIONS = 10_000
+"""Of a topic that a statement makes."""
+
 KEYS = (
     "KAFKA_TOPIC",
     "PARTITIONS",
@@ -88,7 +91,7 @@ class Options:
             raise Refused(f"{name} is a text", hint=f"write {name} = '{value}'", place=self.at(name))
         return value
 
-    def count(self, name: str, least: int = 1) -> int | None:
+    def count(self, name: str, least: int = 1, most: int | None = None) -> int | None:
         value = self._value(name)
         if value is None:
             return None
@@ -96,11 +99,13 @@ class Options:
             number = int(str(value))
         except ValueError:
             number = least - 1
-        if isinstance(value, bool) or number < least:
-            raise Refused(
-                f"{name} is a number from {least} on, not {value!r}", hint=f"write {name} = 4", place=self.at(name)
-            )
+        if isinstance(value, bool) or number < least or (most is not None and number > most):
+            span = f"from {least} on" if most is None else f"from {least} to {most}"
+            raise Refused(f"{name} is a number {span}, not {value!r}", hint=f"write {name} = 4", place=self.at(name))
         return number
+
+    def partitions(self) -> int | None:
+        return self.count("PARTITIONS", most=MOST_PARTITIONS)
 
     def flag(self, name: str) -> bool | None:
         value = self._value(name)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
 from potok.errors import QueryError
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Place, Refused, similar
 from potok.sql.types import quoted
 from potok.statements.wording import FEW
 
@@ -84,8 +83,8 @@ def _near(query_id: str, known: Iterable[str]) -> str:
     """The id that is meant, if one is near. Ids are alike in all but the name of what they write, so that is compared;
     those of INSERT have none."""
     by_name = {_name_in(other): other for other in known if not other.startswith("INSERTQUERY_")}
-    near = difflib.get_close_matches(_name_in(query_id), by_name, n=1, cutoff=0.8)
-    return by_name[near[0]] if near else ""
+    near = similar(_name_in(query_id), by_name, 0.8)
+    return by_name[near] if near else ""
 
 
 def _name_in(query_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from potok.expressions.expr import Column
 from potok.records.convert import Reading
 from potok.records.fit import fit
 from potok.records.schema import Schema
+from potok.sql.budget import reserve, reserve_objects, size_of
 from potok.sql.catalog import Source
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
@@ -34,6 +35,11 @@ class Frame:
 
     columns: Mapping[str, pa.Array]
     rows: int
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it holds."""
+        return sum(size_of(column) for column in self.columns.values())
 
     def take(self, places: np.ndarray[Any, Any] | pa.Array) -> Frame:
         chosen = pa.array(places)
@@ -56,6 +62,13 @@ class Frame:
 
     def computed(self, expressions: Iterable[Typed], context: Context) -> list[pa.Array]:
         return [compute(expression, self.columns, self.rows, context) for expression in expressions]
+
+
+def kept(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """The same frames, counted: whoever asks keeps them all."""
+    for frame in frames:
+        reserve(frame.size)
+        yield frame
 
 
 def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
@@ -135,4 +148,5 @@ def python_rows(columns: Sequence[pa.Array], rows: int) -> list[Row]:
     """Columns as rows of Python values: maps and structs are dicts."""
     if not columns:
         return [()] * rows
+    reserve_objects(columns)
     return list(zip(*map(python_values, columns), strict=True))

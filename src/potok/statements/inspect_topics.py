@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from potok.duration import show_ms
 from potok.log.broker import Broker, TopicDescription
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.sql.budget import check_time
 from potok.sql.errors import Refused, SqlError
 from potok.sql.syntax import ast
 from potok.sql.with_clause import Options
@@ -91,6 +92,7 @@ def assert_topic(database: Database, statement: ast.AssertTopic) -> Done:
     timeout_ms = DEFAULT_TIMEOUT_MS if statement.timeout_ms is None else statement.timeout_ms
     end = time.monotonic() + timeout_ms / 1_000
     while (wrong := check(database.broker)) is not None:
+        check_time()
         if time.monotonic() >= end:
             raise wrong
         time.sleep(_LOOK_S)
@@ -109,7 +111,7 @@ def _absent(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet | 
 
 def _present(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet | None]:
     options = Options.of(statement.properties, statement.at, ("PARTITIONS", "REPLICAS"))
-    partitions, replicas = options.count("PARTITIONS"), options.count("REPLICAS")
+    partitions, replicas = options.partitions(), options.count("REPLICAS")
 
     def check(broker: Broker) -> AssertionNotMet | None:
         if not broker.has_topic(statement.topic):

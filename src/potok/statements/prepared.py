@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from potok.sql.functions.registry import users_functions
 from potok.sql.properties import Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
+from potok.sql.syntax.walk import parts_of
 from potok.state.entry import mark_of
 from potok.statements.database import Database
 from potok.statements.pull_plan import PullPlan, plan_pull
@@ -20,30 +21,43 @@ from potok.statements.pull_tables import Readers
 V = TypeVar("V")
 
 MOST_STATEMENTS = 1_000
+MOST_CHARACTERS = 500_000
+"""Of all texts whose statements are remembered: what is made of a text takes some hundred times as much."""
 
 
-class _Recent(Generic[V]):
-    """The last values that were asked for. May be called from any thread."""
+class Recent(Generic[V]):
+    """The last values that were asked for, so many of them, of so much weight. May be called from any thread."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._values, self._lock = most, OrderedDict[Any, V](), threading.Lock()
+    def __init__(self, most: int, weight: int = MOST_CHARACTERS) -> None:
+        self._most, self._weight, self._used = most, weight, 0
+        self._values, self._lock = OrderedDict[Any, tuple[V, int]](), threading.Lock()
 
     def get(self, key: Any) -> V | None:
         with self._lock:
             found = self._values.get(key)
-            if found is not None:
-                self._values.move_to_end(key)
-            return found
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
 
-    def keep(self, key: Any, value: V) -> V:
+    def keep(self, key: Any, value: V, weight: int = 1) -> V:
+        """Remember a value, unless it alone weighs too much."""
         with self._lock:
-            self._values[key] = value
-            if len(self._values) > self._most:
-                self._values.popitem(last=False)
+            if weight > self._weight // 10:
+                return value
+            self._used += weight - self._values.pop(key, (None, 0))[1]
+            self._values[key] = value, weight
+            while len(self._values) > self._most or self._used > self._weight:
+                self._used -= self._values.popitem(last=False)[1][1]
         return value
 
 
-_scripts: _Recent[tuple[ast.Parsed, ...]] = _Recent(MOST_STATEMENTS)
+def weight_of(text: str, variables: Iterable[tuple[str, str]]) -> int:
+    """What a text and its variables count in `Recent`."""
+    return len(text) + sum(len(name) + len(value) for name, value in variables)
+
+
+_scripts: Recent[tuple[ast.Parsed, ...]] = Recent(MOST_STATEMENTS)
 _databases: weakref.WeakKeyDictionary[Database, Prepared] = weakref.WeakKeyDictionary()
 _opening = threading.Lock()
 
@@ -51,7 +65,7 @@ _opening = threading.Lock()
 def parsed_script(text: str, variables: Mapping[str, str] | None = None) -> tuple[ast.Parsed, ...]:
     """The statements of a script. The same text gives the very same statements, which is how their plans are found."""
     key = (text, tuple(sorted((variables or {}).items())) if "${" in text else ())
-    return _scripts.get(key) or _scripts.keep(key, tuple(parse_script(text, variables)))
+    return _scripts.get(key) or _scripts.keep(key, tuple(parse_script(text, variables)), weight_of(*key))
 
 
 class Prepared:
@@ -61,7 +75,7 @@ class Prepared:
         self._database = weakref.ref(database)
         self._broker = database.broker
         self.readers = Readers(database.broker)
-        self._plans: _Recent[tuple[ast.Select, int, Mapping[str, Any], Properties, PullPlan]] = _Recent(MOST_STATEMENTS)
+        self._plans: Recent[tuple[ast.Select, int, Mapping[str, Any], Properties, PullPlan]] = Recent(MOST_STATEMENTS)
 
     def plan(self, query: ast.Select, properties: Properties) -> PullPlan:
         """By identity: literals of different types may be equal to each other, and the statements would be too."""
@@ -72,12 +86,22 @@ class Prepared:
         if known is not None and known[0] is query and known[1:4] == (generation, functions, properties):
             return known[4]
         plan = plan_pull(database.catalog, query, properties)
-        self._plans.keep(id(query), (query, generation, functions, properties, plan))
+        self._plans.keep(id(query), (query, generation, functions, properties, plan), _weight(query))
         return plan
 
     def has_begun(self, query: str) -> bool:
         """Whether a query has a ledger; one that was dropped has none any more."""
         return self._broker.mark(mark_of(query, "ledger")) is not None
+
+
+def _weight(query: ast.Select) -> int:
+    """About how many characters a query has."""
+    found, left = 0, list[ast.Node]([query])
+    while left:
+        node = left.pop()
+        found += 8 + (len(node.value) if isinstance(node, ast.Literal) and isinstance(node.value, str) else 0)
+        left.extend(parts_of(node))
+    return found
 
 
 def prepared_for(database: Database) -> Prepared:

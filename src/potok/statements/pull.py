@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
 from potok.sql.expressions.typed import Typed
@@ -22,8 +23,7 @@ from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
 from potok.statements.database import Database
 from potok.statements.elsewhere import left_behind
-from potok.statements.frames import Frame, python_rows, stacked
-from potok.statements.patience import check_time
+from potok.statements.frames import Frame, kept, python_rows, stacked
 from potok.statements.prepared import Prepared, prepared_for
 from potok.statements.pull_choice import FEW, partners_key
 from potok.statements.pull_groups import group_frame
@@ -52,8 +52,9 @@ def run_pull(database: Database, query: ast.Select, properties: Properties) -> R
     plan = prepared.plan(query, properties)
     context = Context(now_ms=time.time_ns() // 1_000_000)
     pull = _Pull(database, prepared, plan, context, properties)
-    frame = pull.frame()
-    rows = python_rows(frame.computed(plan.shown, context), frame.rows)
+    with allowance():
+        frame = pull.frame()
+        rows = python_rows(frame.computed(plan.shown, context), frame.rows)
     if context.failures:
         first = context.failures[min(context.failures)]
         pull.warnings.append(f"some values could not be computed, and are NULL; one of them: {first}")
@@ -115,13 +116,14 @@ class _Pull:
     def _rows(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
         """May run more than once, where the tables moved on meanwhile."""
         plan = self._plan
+        settle(0)
         if plan.streams_rows:
             return self._streamed(cuts, ends)
         first = plan.relations[0]
-        frame = stacked(list(self._frames(first, cuts, ends, plan.allowed)), self._fields(first))
+        frame = stacked(list(kept(self._frames(first, cuts, ends, plan.allowed))), self._fields(first))
         for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
             allowed = _partners(frame, relation, join, plan.allowed, self._context)
-            right = stacked(list(self._frames(relation, cuts, ends, allowed)), self._fields(relation))
+            right = stacked(list(kept(self._frames(relation, cuts, ends, allowed))), self._fields(relation))
             frame = join_frames(frame, right, join, self._context)
         if plan.where is not None:
             frame = frame.where(plan.where, self._context)
@@ -138,6 +140,7 @@ class _Pull:
             frame = read if plan.where is None else read.where(plan.where, self._context)
             if plan.lists:
                 frame = exploded(frame, plan.lists, self._context)
+            reserve(frame.size)
             found.append(frame)
             count += frame.rows
             if plan.limit is not None and count >= plan.limit:
@@ -219,6 +222,7 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
     """The same, of lists that were computed before."""
     lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in made]
     counts = np.maximum.reduce(lengths)
+    reserve(32 * int(counts.sum()))
     parents = np.repeat(np.arange(frame.rows), counts)
     places = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
     columns: dict[str, Any] = {}
@@ -226,6 +230,8 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
         starts = np.cumsum(length) - length
         at = pa.array(starts[parents] + places, mask=places >= length[parents])
         columns[f"exploded.{index}"] = pc.list_flatten(part).take(at)
+    for column in frame.columns.values():
+        reserve_taken(column, parents)
     return frame.take(parents).with_columns(columns)
 
 

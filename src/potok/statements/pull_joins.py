@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.records.keys import encode_keys
+from potok.sql.budget import reserve, reserve_taken
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import Typed
@@ -103,6 +104,9 @@ def join_frames(left: Frame, right: Frame, plan: JoinPlan, context: Context) -> 
         alone = np.setdiff1d(np.arange(right.rows), at_right)
         at_left = np.concatenate([at_left, np.full(len(alone), NOTHING)])
         at_right = np.concatenate([at_right, alone])
+    for side, places in ((left, at_left), (right, at_right)):
+        for column in side.columns.values():
+            reserve_taken(column, np.maximum(places, 0))
     one, other = left.take(_places(at_left)), right.take(_places(at_right))
     return Frame({**one.columns, **other.columns}, len(at_left))
 
@@ -139,6 +143,7 @@ def _matches(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     first = np.searchsorted(ordered, left, side="left")
     counts = np.searchsorted(ordered, left, side="right") - first
     counts[left == NOTHING] = 0
+    reserve(32 * int(counts.sum()))
     at_left = np.repeat(np.arange(len(left)), counts)
     within = np.arange(len(at_left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return at_left, order[np.repeat(first, counts) + within]

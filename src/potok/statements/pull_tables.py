@@ -10,12 +10,12 @@ from typing import Any
 
 from potok.log.broker import Broker
 from potok.records.keys import UnusableKeyError, encode_key
+from potok.sql.budget import held, in_time
 from potok.sql.catalog import Kept, Source
 from potok.state.entry import mark_of
 from potok.state.store import stored_stop
 from potok.statements.allowed import Allowed
 from potok.statements.frames import Frame, table_frame
-from potok.statements.patience import in_time
 from potok.statements.pull_choice import choice_of
 from potok.views.cut import Cut
 from potok.views.layout import load_layouts
@@ -132,13 +132,14 @@ def table_frames(
 ) -> Iterator[Frame]:
     """The rows of a table, in the order of their stored keys; in small pieces if somebody may stop early."""
     if access.keys is not None:
-        cells = reader.of_keys(cut, access.keys, access.starts)
-        yield table_frame(reader.decoded(cells), source, alias, wanted)
+        for first in range(0, max(len(access.keys), 1), FIRST):
+            cells = reader.of_keys(cut, access.keys[first : first + FIRST], access.starts)
+            yield table_frame(reader.decoded(cells), source, alias, wanted)
     elif limited:
         found, count = in_time(reader.in_span(cut, access.span, in_order=True)), FIRST
         while piece := list(islice(found, count)):
             yield table_frame(reader.decoded(piece), source, alias, wanted)
             count = min(2 * count, CHUNK)
     else:
-        cells = sorted(in_time(reader.in_span(cut, access.span)))
+        cells = sorted(held(reader.in_span(cut, access.span)))
         yield table_frame(reader.decoded(cells), source, alias, wanted)

@@ -6,7 +6,7 @@ import logging
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -25,6 +25,9 @@ MOST_BYTES = 64 << 20
 
 BLOCK = 20_000
 """So many records are read at a time by whoever begins in the past."""
+
+TAKEN_BYTES = 1 << 20
+"""What a reader takes at a time: it becomes several times as much where rows are made of it."""
 
 
 class SlowReader(QueryError):
@@ -53,6 +56,28 @@ class _Waiting:
     records: int = 0
     size: int = 0
 
+    def take(self) -> list[Block]:
+        """The first of them, as many as are read at a time."""
+        taken, size = list[Block](), 0
+        while self.blocks and (not taken or size + self.blocks[0].batch.nbytes <= TAKEN_BYTES):
+            taken.append(self.blocks.popleft())
+            size += taken[-1].batch.nbytes
+            self.records -= taken[-1].batch.num_rows
+        self.size = max(0, self.size - size) if self.blocks else 0
+        return taken
+
+
+def pieces(block: Block) -> Iterator[Block]:
+    """A block in parts that are read at a time, of one record at least; none of a block without records."""
+    batch, size, rows = block.batch, block.batch.nbytes, block.batch.num_rows
+    if size <= TAKEN_BYTES or rows <= 1:
+        if rows:
+            yield block
+        return
+    half = rows // 2
+    for part in (batch.slice(0, half), batch.slice(half)):
+        yield from pieces(Block(block.partition, part))
+
 
 class Subscription:
     """The records of one topic, from some offsets on. One thread takes, any may close."""
@@ -62,6 +87,8 @@ class Subscription:
         self._places = dict(places)
         """Up to where this subscription has read by itself, until it has caught up with the tail."""
         self._until: dict[int, int] = {}
+        self._reading: Iterator[Block] = iter(())
+        """Pieces of the batch that was read from the past."""
         self._waiting = _Waiting()
         self._woken = threading.Condition()
         self._joined, self.closed = False, False
@@ -77,8 +104,7 @@ class Subscription:
         with self._woken:
             self._woken.wait_for(lambda: self._waiting.blocks or self.closed or self._error, timeout_s)
             if self._waiting.blocks:
-                blocks, self._waiting = list(self._waiting.blocks), _Waiting()
-                return blocks
+                return self._waiting.take()
             if self._error is not None:
                 raise self._error
             return []
@@ -86,15 +112,13 @@ class Subscription:
     def _behind(self) -> list[Block]:
         """What lies before the place from which on the tail hands records over, read here."""
         while not self.closed:
+            block = next(self._reading, None)
+            if block is not None:
+                return [block]
             for partition, end in self._until.items():
                 start = self._places.get(partition, 0)
                 if start < end:
-                    stop = min(end, start + BLOCK)
-                    batches = self._tail.broker.read(self.topic, partition, start, stop)
-                    blocks = [Block(partition, batch) for batch in batches if batch.num_rows]
-                    self._places[partition] = stop
-                    if blocks:
-                        return blocks
+                    self._read(partition, start, min(end, start + BLOCK))
                     break
             else:
                 if self._joined:
@@ -103,20 +127,29 @@ class Subscription:
                 self._until = self._tail.join(self, self._places)
         return []
 
+    def _read(self, partition: int, start: int, stop: int) -> None:
+        """One batch, however many there are: nothing is open while a client is slow."""
+        for batch in self._tail.broker.read(self.topic, partition, start, stop):
+            if batch.num_rows:
+                self._reading = pieces(Block(partition, batch))
+                self._places[partition] = int(batch.column("offset")[-1].as_py()) + 1
+                return
+        self._places[partition] = stop
+
     def offer(self, block: Block) -> bool:
         """Leave a block for the reader; False if it has left too many."""
         block = self._unread(block)
         if not block.batch.num_rows:
             return True
         with self._woken:
-            waiting = self._waiting
-            if waiting.blocks and (waiting.records > MOST_RECORDS or waiting.size > MOST_BYTES):
+            waiting, size = self._waiting, block.batch.nbytes
+            if waiting.blocks and (waiting.records > MOST_RECORDS or waiting.size + size > MOST_BYTES):
                 self._error = SlowReader(waiting.records)
                 self._ring()
                 return False
-            waiting.blocks.append(block)
+            waiting.blocks.extend(pieces(block))
             waiting.records += block.batch.num_rows
-            waiting.size += block.batch.nbytes
+            waiting.size += size
             self._ring()
             return True
 
@@ -138,7 +171,7 @@ class Subscription:
     def close(self) -> None:
         with self._woken:
             self.closed = True
-            self._waiting = _Waiting()
+            self._waiting, self._reading = _Waiting(), iter(())
             self._ring()
         self._tail.leave(self)
 
@@ -228,16 +261,28 @@ class Tail:
                     self._hand_over(topic, partition, start, end)
 
     def _hand_over(self, topic: str, partition: int, start: int, end: int) -> None:
-        blocks = [Block(partition, batch) for batch in self.broker.read(topic, partition, start, end)]
+        """One batch after the other, so that a large append is not in memory as a whole."""
+        for batch in self.broker.read(topic, partition, start, end):
+            if batch.num_rows:
+                behind = int(batch.column("offset")[-1].as_py()) + 1
+                if not self._hand_over_to(topic, partition, start, behind, Block(partition, batch)):
+                    return
+                start = behind
+        if start < end:
+            self._hand_over_to(topic, partition, start, end, None)
+
+    def _hand_over_to(self, topic: str, partition: int, start: int, end: int, block: Block | None) -> bool:
+        """Whether the readers are still where they were."""
         with self._lock:
             if topic not in self._places or self._places[topic].get(partition, 0) != start:
                 # All readers left, and others came: they have begun somewhere else.
-                return
+                return False
             self._places[topic][partition] = end
             readers = list(self._readers.get(topic, ()))
         for reader in readers:
-            if not all(reader.offer(block) for block in blocks if block.batch.num_rows):
+            if block is not None and not reader.offer(block):
                 self.leave(reader)
+        return True
 
     def _readers_of(self, topic: str) -> list[Subscription]:
         with self._lock:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.expressions.frame import Values, spread
+from potok.sql.expressions.frame import Values, reserve_spread, spread
 from potok.sql.expressions.numbers import WIDE, note, quantized
 from potok.sql.functions.function import Context
 from potok.sql.types import DOUBLE, MAX_PRECISION, VARCHAR
@@ -29,6 +29,8 @@ BY_ZERO: Final = "division by zero"
 def calculate(op: str, left: Values, right: Values, rows: int, result: pa.DataType, context: Context) -> Values:
     """The operator of two columns, one of which may be a scalar. Division by zero is NULL, and noted."""
     if result == VARCHAR:
+        for part in (left, right):
+            reserve_spread(part, rows)
         return pc.binary_join_element_wise(left, right, "")
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         left = spread(left, rows)

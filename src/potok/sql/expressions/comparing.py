@@ -9,9 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.budget import reserve_objects
 from potok.sql.expressions.frame import Values, spread
 from potok.sql.functions.function import Context
 from potok.sql.types import BOOLEAN, MAX_PRECISION
+
+LONGEST_PATTERN: Final = 10_000
+"""Of LIKE, in characters."""
 
 _KERNELS: Final = {
     "=": pc.equal,
@@ -72,6 +76,7 @@ def listed(operand: Values, items: list[Values], rows: int) -> Values:
 def _compare_nested(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
     """Arrow compares neither arrays nor maps nor structs. Inside of them NULL is like NULL."""
     wanted = op == "="
+    reserve_objects((left, right))
     pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
     found = [
         None if one is None or other is None else (plain(one, left.type) == plain(other, right.type)) == wanted
@@ -128,11 +133,21 @@ def _like_constant(operand: Values, pattern: str, escape: str) -> Values:
         case [0, str() as text, 0]:
             return pc.match_substring(operand, pattern=text)
     shape = "".join(re.escape(part) if isinstance(part, str) else "." if part else ".*" for part in parts)
-    return pc.match_substring_regex(operand, pattern=rf"(?s)\A{shape}\z")
+    try:
+        return pc.match_substring_regex(operand, pattern=rf"(?s)\A{shape}\z")
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"the pattern of LIKE cannot be used: {error}") from None
+
+
+def check_pattern(pattern: str, escape: str) -> None:
+    """Raise ValueError for a pattern that cannot be used."""
+    _like_constant(pa.array([""]), pattern, escape)
 
 
 def split_pattern(pattern: str, escape: str) -> list[str | int]:
-    """Plain text, 0 for `%` and 1 for `_`; ValueError if it ends in the escape character."""
+    """Plain text, 0 for `%` and 1 for `_`; ValueError if it ends in the escape character, or is absurdly long."""
+    if len(pattern) > LONGEST_PATTERN:
+        raise ValueError(f"a pattern of LIKE has at most {LONGEST_PATTERN:,} characters, not {len(pattern):,}")
     parts: list[str | int] = []
     escaped = False
     for char in pattern:

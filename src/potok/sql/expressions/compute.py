@@ -9,12 +9,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.budget import (
+    LARGEST_VALUE,
+    Ints,
+    allowance,
+    check_time,
+    reserve,
+    row_sizes,
+    settle,
+    size_of,
+    spent,
+)
 from potok.sql.expressions import arithmetic, comparing, containers, nodes
 from potok.sql.expressions.casts import cast_column
-from potok.sql.expressions.frame import Frame, Values, spread, without
+from potok.sql.expressions.frame import Frame, Values, reserve_spread, spread, without
 from potok.sql.expressions.typed import ColumnRef, Typed, walk
 from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction
 from potok.sql.functions.registry import all_functions
+from potok.sql.functions.sizes import note_large
 
 
 def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, context: Context) -> pa.Array:
@@ -25,7 +37,8 @@ def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, conte
     struct, or else the whole expression. So a comparison does not make false, and NOT not true, of what has failed.
     """
     noted = Context(now_ms=context.now_ms)
-    found = spread(evaluate(expression, Frame(columns, rows, noted)), rows)
+    with allowance(lambda: sum(size_of(column) for column in columns.values())):
+        found = spread(evaluate(expression, Frame(columns, rows, noted)), rows)
     for row, reason in noted.reported.items():
         context.failures.setdefault(row, reason)
     return without(found, noted.failures, rows)
@@ -33,7 +46,33 @@ def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, conte
 
 def evaluate(expression: Typed, frame: Frame) -> Values:
     """The values for a frame; a scalar stands for the same value in every row."""
-    return _RULES[type(expression)](expression, frame)
+    check_time()
+    before = spent()
+    found = _RULES[type(expression)](expression, frame)
+    if type(expression) in _GIVEN or isinstance(found, pa.Scalar):
+        return found
+    size = size_of(found)
+    if size > LARGEST_VALUE and type(expression) in _BUILT and not _makes_rows(expression):
+        found = _without_large(found, frame.context)
+        size = size_of(found)
+    settle(before, size)
+    return found
+
+
+def _makes_rows(expression: Typed) -> bool:
+    """Whether it is a table function: its lists are not values, their items are."""
+    return isinstance(expression, nodes.FunctionCall) and isinstance(
+        all_functions().get(expression.name), TableFunction
+    )
+
+
+def _without_large(found: pa.Array, context: Context) -> pa.Array:
+    """The same column with NULL in place of values that are too large."""
+    large = row_sizes(found) > LARGEST_VALUE
+    if not large.any():
+        return found
+    note_large(large, context)
+    return found.take(pa.array(np.arange(len(found)), mask=large))
 
 
 def _constant(node: nodes.Constant, _: Frame) -> Values:
@@ -124,8 +163,10 @@ def _choice(node: nodes.Choice, frame: Frame) -> Values:
     if all(type(part) in _NEVER_FAILS for part in walk(node)):
         found = evaluate(node.otherwise, frame)
         for condition, result in reversed(node.whens):
-            mask = comparing.known(evaluate(condition, frame))
-            found = pc.if_else(mask, evaluate(result, frame), found)
+            mask, chosen = comparing.known(evaluate(condition, frame)), evaluate(result, frame)
+            for part in (chosen, found):
+                reserve_spread(part, frame.rows)
+            found = pc.if_else(mask, chosen, found)
         return found
     return _choice_by_rows(node, frame)
 
@@ -181,7 +222,12 @@ def _call(node: nodes.FunctionCall, frame: Frame) -> Values:
         _lambda(part, frame) if isinstance(part, nodes.LambdaOf) else spread(_argument(part, frame), frame.rows)
         for part in node.arguments
     ]
-    found = overload_of(node).compute(arguments, frame.rows, node.type, frame.context)
+    overload = overload_of(node)
+    sizes = None if overload.size is None else overload.size(arguments)
+    if sizes is None:
+        found = overload.compute(arguments, frame.rows, node.type, frame.context)
+    else:
+        found = _call_where_small(overload, arguments, sizes, node.type, frame.context)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
@@ -189,11 +235,31 @@ def _argument(part: Typed, frame: Frame) -> Values:
     return _element(part, frame) if isinstance(part, nodes.FunctionCall | nodes.Field) else evaluate(part, frame)
 
 
+def _call_where_small(
+    overload: Overload, arguments: Sequence[Any], sizes: Ints, result: pa.DataType, context: Context
+) -> pa.Array:
+    """A call whose results may be large: rows whose result would be too large are NULL, and not computed."""
+    large = sizes > LARGEST_VALUE
+    reserve(int(sizes[~large].sum()))
+    if not large.any():
+        return overload.compute(arguments, len(sizes), result, context)
+    note_large(large, context)
+    rows = np.flatnonzero(~large)
+    inner = Context(now_ms=context.now_ms)
+    found = overload.compute([argument.take(pa.array(rows)) for argument in arguments], len(rows), result, inner)
+    context.failures.update({int(rows[row]): reason for row, reason in inner.failures.items()})
+    places = np.zeros(len(sizes), np.int64)
+    places[rows] = np.arange(len(rows))
+    return found.take(pa.array(places, mask=large))
+
+
 def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array], pa.Array], pa.Array]:
     def called(parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
+        before = spent()
         inner = frame.at(rows, dict(zip(node.parameters, parameters, strict=True)))
         found = spread(evaluate(node.body, inner), len(rows))
         frame.note(inner)
+        settle(before)
         return found
 
     return called
@@ -208,6 +274,14 @@ def overload_of(node: nodes.FunctionCall) -> Overload:
         raise TypeError(f"{node.name} is no function of single records")
     return function.overloads[node.number]
 
+
+_GIVEN = frozenset({nodes.Constant, ColumnRef, nodes.Parameter})
+"""Parts that are there before anything is computed."""
+
+_BUILT = frozenset(
+    {nodes.FunctionCall, nodes.Arithmetic, nodes.CastTo, nodes.MakeArray, nodes.MakeMap, nodes.MakeStruct}
+)
+"""Parts whose values may be larger than what they are made of."""
 
 _NEVER_FAILS = frozenset(
     {

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.budget import PER_ITEM, reserve, reserve_objects, reserve_taken, size_of
 from potok.sql.expressions.casts import compact
-from potok.sql.expressions.frame import Values, spread
+from potok.sql.expressions.frame import Values, reserve_spread, spread
 from potok.sql.expressions.numbers import note
 from potok.sql.functions.function import Context
 from potok.sql.types import NULL_KEY, VARCHAR
@@ -33,6 +34,8 @@ def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
     maps = compact(maps)
     offsets = maps.offsets.to_numpy()
     owner = np.repeat(np.arange(rows), np.diff(offsets))
+    if not isinstance(key, pa.Scalar):
+        reserve_taken(key, owner)
     wanted = key if isinstance(key, pa.Scalar) else key.take(pa.array(owner))
     hits = np.flatnonzero(pc.fill_null(pc.equal(maps.keys, wanted), False).to_numpy(zero_copy_only=False))
     places = np.full(rows, -1, np.int64)
@@ -42,6 +45,9 @@ def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
 
 def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Array:
     width = len(items)
+    for part in items:
+        reserve_spread(part, rows)
+    reserve(sum(size_of(part) for part in items if not isinstance(part, pa.Scalar)) + PER_ITEM * width * rows)
     stacked = pa.concat_arrays([spread(part, rows) for part in items])
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width, pa.int32())
@@ -62,6 +68,7 @@ def make_map(
         values = make_array([items[at] for at in kept], pa.list_(type_.item_type), rows)
         return pa.MapArray.from_arrays(inner.offsets, inner.values, values.values, type=type_)
     columns = [spread(part, rows) for part in (*keys, *items)]
+    reserve_objects(columns)
     lost = np.logical_or.reduce([c.is_null().to_numpy(zero_copy_only=False) for c in columns[: len(keys)]])
     note(context, pa.array(lost), "a key of a map is NULL")
     values_by_row = zip(*(column.to_pylist() for column in columns), strict=True)

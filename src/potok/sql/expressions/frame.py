@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from potok.sql.budget import LARGEST_VALUE, reserve, reserve_taken, size_of
 from potok.sql.functions.function import Context
 
 Values = Any
@@ -35,16 +36,25 @@ class Frame:
         self._parameters = dict(parameters or {})
         self._outer = outer
         self._taken = taken
+        self._held = 0
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns and self._outer is not None:
-            self._columns[name] = self._outer.column(name).take(self._taken)
+            self._columns[name] = self._take(self._outer.column(name))
         return self._columns[name]
 
     def parameter(self, name: str) -> pa.Array:
         if name not in self._parameters and self._outer is not None:
-            self._parameters[name] = self._outer.parameter(name).take(self._taken)
+            self._parameters[name] = self._take(self._outer.parameter(name))
         return self._parameters[name]
+
+    def _take(self, column: pa.Array) -> pa.Array:
+        """Rows of an outer frame. What was taken before is there as well, for as long as this frame is."""
+        reserve(self._held)
+        reserve_taken(column, self._taken)
+        found = column.take(self._taken)
+        self._held += size_of(found)
+        return found
 
     def at(self, taken: pa.Array, parameters: Mapping[str, pa.Array] | None = None) -> Frame:
         """The frame of these rows (a row may come several times), with notes of its own until `note` brings them up."""
@@ -91,4 +101,19 @@ def spread(values: Values, rows: int) -> pa.Array:
         return values.combine_chunks()
     if not isinstance(values, pa.Scalar):
         return values
-    return pa.repeat(values, rows) if values.is_valid else pa.nulls(rows, values.type)
+    if not values.is_valid:
+        return pa.nulls(rows, values.type)
+    reserve_spread(values, rows)
+    return pa.repeat(values, rows)
+
+
+def reserve_spread(values: Values, rows: int) -> None:
+    """Count what a value will hold in each of so many rows; a column is there already."""
+    if isinstance(values, pa.Scalar) and (pa.types.is_nested(values.type) or not _is_fixed(values.type)):
+        one = size_of(pa.repeat(values, 1))
+        if one * rows > LARGEST_VALUE:
+            reserve(one * rows)
+
+
+def _is_fixed(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(type_) or pa.types.is_null(type_) or pa.types.is_decimal(type_))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.sql.errors import TypeMistake
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
-from potok.sql.expressions.comparing import split_pattern
+from potok.sql.expressions.comparing import check_pattern
 from potok.sql.expressions.literals import as_target, coerced, constant, fold, implied, meeting
 from potok.sql.expressions.typed import Typed
 from potok.sql.expressions.unify import arithmetic_type, as_decimal, common
@@ -190,9 +190,10 @@ def like(node: ast.Like, checker: Checker, _: pa.DataType | None) -> Typed:
         raise TypeMistake(f"ESCAPE takes one character, not '{node.escape}'", place=node.at)
     if isinstance(pattern, nodes.Constant) and pattern.value is not None:
         try:
-            split_pattern(pattern.value, node.escape)
+            check_pattern(pattern.value, node.escape)
         except ValueError as error:
-            raise TypeMistake(str(error), hint="write it twice for itself", place=node.pattern.at) from None
+            hint = "write it twice for itself" if "escape" in str(error) else "write a shorter one"
+            raise TypeMistake(str(error), hint=hint, place=node.pattern.at) from None
     return nodes.Matches(BOOLEAN, operand, pattern, node.escape, node.negated)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.functions import array_order, array_sets
+from potok.sql.functions import array_order, array_sets, sizes
 from potok.sql.functions.array_series import GENERATE_SERIES
 from potok.sql.functions.function import Accepted, Context, Overload, ScalarFunction, Types, by_arrow, widens
 from potok.sql.functions.generics import array_item, arrays, plain_types
@@ -78,7 +78,7 @@ FUNCTIONS: Final = (
         "array",
         "The items as one text, with a separator between them, which is a comma unless given. NULL among the items is"
         " the text null. Items are numbers, text or BOOLEAN.",
-        (Overload("ARRAY_JOIN(array ARRAY<T>[, separator VARCHAR])", _accept_join, _join),),
+        (Overload("ARRAY_JOIN(array ARRAY<T>[, separator VARCHAR])", _accept_join, _join, size=sizes.joined_items),),
         example="ARRAY_JOIN(ARRAY['a', 'b'], '-')  -- a-b",
     ),
     ScalarFunction(

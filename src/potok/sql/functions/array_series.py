@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from potok.sql.budget import reserve
 from potok.sql.functions.function import Context, Overload, ScalarFunction, takes
 from potok.sql.functions.lists import Mask, is_valid, list_column, numbers
 from potok.sql.types import BIGINT, INT
@@ -30,6 +31,7 @@ def _series(arguments: Sequence[Any], _: int, result: pa.DataType, context: Cont
     ):
         valid = _without(valid, bad, reason, context)
     lengths = np.where(valid, lengths, 0)
+    reserve(5 * 8 * int(lengths.sum()))
     at = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     items = np.repeat(start, lengths) + at * np.repeat(step, lengths)
     return list_column(pa.array(items, BIGINT).cast(result.value_type), lengths, valid)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from potok.sql.budget import LARGEST_VALUE, PIECE, Ints, TimeIsOver, TooLarge, check_time, reserve_objects
 from potok.sql.types import BIGINT, DOUBLE, INT, MAX_PRECISION, NULL, decimal
 
 Types = Sequence["pa.DataType | LambdaShape"]
@@ -70,6 +71,8 @@ class Overload:
     compute: Compute
     lambda_types: Callable[[Types, int], Sequence[pa.DataType]] | None = None
     """For a function that takes lambdas: the types of the parameters of the one at this position."""
+    size: Callable[[Sequence[Any]], Ints | None] | None = None
+    """For a function whose results can be much larger than its arguments: the bytes of each, None if few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,20 +241,29 @@ def takes_many(*parameters: pa.DataType, result: pa.DataType, least: int = 1) ->
     return accept
 
 
+def large_value() -> ValueError:
+    return ValueError(f"the value would have more than {LARGEST_VALUE >> 20} MB")
+
+
 def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:
     """A computation by a Python function, row by row. NULL in any argument gives NULL, unless the function takes
     `nulls`; a row for which it raises is NULL, and noted."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         values: list[Any] = []
+        reserve_objects(arguments)
         columns = [argument.to_pylist() for argument in arguments]
         for row in range(rows):
+            if row % PIECE == 0:
+                check_time()
             given = [column[row] for column in columns]
             if not nulls and any(value is None for value in given):
                 values.append(None)
                 continue
             try:
                 values.append(function(*given))
+            except (TimeIsOver, TooLarge):
+                raise
             except Exception as error:  # noqa: BLE001 - noted, and told with the query
                 context.failures[row] = f"{type(error).__name__}: {error}"
                 values.append(None)

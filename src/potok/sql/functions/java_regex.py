@@ -21,10 +21,19 @@ from potok.sql.functions.patience import time_left
 _ENDS: Final = r"\n\r\x85\u2028\u2029"
 _WITHIN: Final = r"(?<!\r(?=\n))"
 """Not between the two characters of one line end."""
-_QUANTIFIER: Final = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?")
+_QUANTIFIER: Final = re.compile(r"(?:[*+?]|\{(\d+)(?:,(\d*))?\})[?+]?")
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _NAME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)>")
 _PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
+
+
+LONGEST_PATTERN: Final = 20_000
+MOST_WEIGHT: Final = 100_000
+"""Of an expression: `regex` writes a group that is repeated out as often as it must come, and once more."""
+GROUP_WEIGHT: Final = 10
+DEEPEST: Final = 100
+MOST_STEPS: Final = 4 << 20
+"""Characters of a text times the groups that are remembered at each of them: a search may keep all of these."""
 
 
 class JavaPattern:
@@ -42,8 +51,12 @@ class JavaPattern:
         return self._in_time(self._found.fullmatch, text, 0)
 
     def _in_time(self, look: Any, text: str, at: int) -> re.Match[str] | None:
+        if len(text) * (1 + self.groups) > MOST_STEPS:
+            raise JavaRegexError(f"a text of {len(text):,} characters is too long for '{self._pattern[:200]}'")
         try:
             found: re.Match[str] | None = look(text, at, timeout=time_left())
+        except MemoryError:
+            raise JavaRegexError(f"'{self._pattern[:200]}' takes too much memory") from None
         except TimeoutError:
             raise JavaRegexError(f"'{self._pattern}' takes too long with a text of {len(text)} characters") from None
         return found
@@ -51,13 +64,15 @@ class JavaPattern:
 
 def compiled(pattern: str) -> JavaPattern:
     """The pattern, ready for use; patterns are remembered, and so is what is wrong with one."""
+    if len(pattern) > LONGEST_PATTERN:
+        raise JavaRegexError(f"a regular expression has at most {LONGEST_PATTERN:,} characters, not {len(pattern):,}")
     found = _outcome(pattern)
     if isinstance(found, JavaRegexError):
         raise JavaRegexError(*found.args)
     return found
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _outcome(pattern: str) -> JavaPattern | JavaRegexError:
     try:
         translation = _Translation(pattern)
@@ -68,7 +83,7 @@ def _outcome(pattern: str) -> JavaPattern | JavaRegexError:
         return JavaPattern(pattern, regex.compile(text, regex.UNICODE if translation.folds_all else regex.ASCII))
     except JavaRegexError as error:
         return error
-    except (re.error, regex.error, OverflowError, RecursionError) as error:
+    except (re.error, regex.error, OverflowError, RecursionError, MemoryError) as error:
         return JavaRegexError(f"'{pattern}' is not a regular expression that can be used here: {error}")
 
 
@@ -81,10 +96,19 @@ def matches(expression: JavaPattern, text: str) -> Iterator[re.Match[str]]:
         at = found.end() + (found.start() == found.end())
 
 
+def _copies(quantifier: re.Match[str]) -> int:
+    """How many copies of a group a quantifier takes besides the first."""
+    least = int(quantifier[1]) if quantifier[1] else 1 if quantifier[0].startswith("+") else 0
+    return min(least, MOST_WEIGHT) + (1 if quantifier[2] != "" or not quantifier[1] else 0)
+
+
 class _Translation(Reading):
     def __init__(self, pattern: str) -> None:
         super().__init__(pattern)
         self._groups = 0
+        self._depth = 0
+        self.weight = 0
+        """About how much the expression takes when it is compiled."""
         self.folds_all = False
         """Whether letters beyond ASCII are the same in any case."""
 
@@ -98,6 +122,7 @@ class _Translation(Reading):
         """Up to the ) of the group, or the end. Flags that are set in the middle hold for the rest of the group: that
         becomes a group of its own, closed and opened again at each |."""
         outside, opened, parts, bare = self._flags, list[str](), list[str](), True
+        last = 0
         while self._at < len(self._pattern) and self._pattern[self._at] != ")":
             if self._skipped():
                 continue
@@ -112,6 +137,7 @@ class _Translation(Reading):
                     raise self._wrong(f"there is nothing to repeat before {self._pattern[self._at]}")
                 parts.append(quantifier[0])
                 self._at = quantifier.end()
+                self._weigh(last * _copies(quantifier))
                 continue
             flags = _FLAGS.match(self._pattern, self._at)
             if flags and flags[3] == ")":
@@ -119,10 +145,18 @@ class _Translation(Reading):
                 opened.append(self._set_flags(flags))
                 parts.append(opened[-1])
             else:
+                before = self.weight
                 parts.append(self._atom())
-                bare = False
+                self._weigh(1 + len(parts[-1]) // 16 if self.weight == before else GROUP_WEIGHT)
+                # One character is repeated without being written out.
+                last, bare = self.weight - before if parts[-1].startswith("(") else 0, False
         self._flags = outside
         return "".join(parts) + ")" * len(opened)
+
+    def _weigh(self, more: int) -> None:
+        self.weight += more
+        if self.weight > MOST_WEIGHT:
+            raise self._wrong("it repeats too much inside of what is repeated")
 
     def _skipped(self) -> bool:
         """With the flag x, white space means nothing, and # begins a comment."""
@@ -190,7 +224,11 @@ class _Translation(Reading):
             self._at, self._groups, opening = name.end(), self._groups + 1, f"(?P<{name[1]}>"
         else:
             self._at, self._groups, opening = start + 1, self._groups + 1, "("
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._wrong(f"it has more than {DEEPEST} groups in one another")
         inside = self._branches()
+        self._depth -= 1
         if self._at >= len(self._pattern):
             raise self._wrong("there is a ( without its )")
         self._at += 1

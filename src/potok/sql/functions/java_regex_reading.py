@@ -22,6 +22,7 @@ class Reading:
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
+        self._nested = 0
         self._flags: frozenset[str] = frozenset()
 
     def _quoted(self) -> str:
@@ -75,6 +76,9 @@ class Reading:
 
     def _class(self) -> str:
         """A class in brackets as something that matches one character."""
+        self._nested += 1
+        if self._nested > 50:
+            raise self._wrong("it has more than 50 [ in one another")
         self._at += 1
         negated = self._pattern.startswith("^", self._at)
         self._at += negated
@@ -85,6 +89,7 @@ class Reading:
         if self._at >= len(self._pattern):
             raise self._wrong("there is a [ without its ]")
         self._at += 1
+        self._nested -= 1
         found = [operand for operand in operands if any(operand)]
         if not found:
             raise self._wrong("there is nothing in the brackets")

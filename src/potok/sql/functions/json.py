@@ -33,6 +33,7 @@ from potok.sql.functions.json_documents import (
 )
 from potok.sql.functions.json_path import NOTHING, follow, steps_of
 from potok.sql.functions.json_writing import to_json
+from potok.sql.functions.sizes import one_behind_the_other
 from potok.sql.types import BOOLEAN, INT, VARCHAR, array, map_of
 
 
@@ -128,9 +129,15 @@ def _any_value(types: Types) -> Accepted | None:
 
 
 def _function(
-    name: str, summary: str, signature: str, accept: Callable[[Types], Accepted | None], compute: Compute, example: str
+    name: str,
+    summary: str,
+    signature: str,
+    accept: Callable[[Types], Accepted | None],
+    compute: Compute,
+    example: str,
+    size: Any = None,
 ) -> ScalarFunction:
-    return ScalarFunction(name, "json", summary, (Overload(signature, accept, compute),), example=example)
+    return ScalarFunction(name, "json", summary, (Overload(signature, accept, compute, size=size),), example=example)
 
 
 FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
@@ -173,6 +180,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
         takes_many(VARCHAR, result=VARCHAR),
         each_row(_concat),
         """JSON_CONCAT('{"a": 1}', '{"b": 2}') -> '{"a":1,"b":2}'""",
+        one_behind_the_other,
     ),
     _function(
         "JSON_ITEMS",

@@ -11,6 +11,9 @@ NOTHING: Any = object()
 """What a path finds that leads nowhere. A JSON null is found."""
 
 
+LONGEST_PATH = 1_000
+
+
 @lru_cache(maxsize=1000)
 def steps_of(path: str) -> tuple[str, ...]:
     """The steps of a path; raises ValueError.
@@ -18,8 +21,8 @@ def steps_of(path: str) -> tuple[str, ...]:
     >>> steps_of("$.log['cloud'][0]")
     ('log', 'cloud', '0')
     """
-    if not path.startswith("$"):
-        raise _invalid(path)
+    if not path.startswith("$") or len(path) > LONGEST_PATH:
+        raise _invalid(path[:LONGEST_PATH])
     steps, at = [], 1
     while at < len(path):
         if path[at] == ".":

@@ -144,7 +144,9 @@ def _reduce(arguments: Sequence[Any], rows: int, _: pa.DataType, __: Context) ->
     counts = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)), side="left")
     done: list[pa.Array] = []
     for position, count in enumerate(counts):
-        done.append(state.slice(int(count)))
+        if count < len(state):
+            # A copy: a slice would keep the states of all rows at this position.
+            done.append(state.take(pa.array(np.arange(int(count), len(state)))))
         active = order[:count]
         parts = [part.take(pa.array(items.starts[active] + position)) for part in items.parts]
         state = step([state.slice(0, int(count)), *parts], pa.array(active))

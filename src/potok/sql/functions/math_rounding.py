@@ -146,7 +146,7 @@ def _decimal(kernel: Callable[[pa.Array, int], pa.Array], quantize: Quantize) ->
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         column = arguments[0]
         places = constant(arguments[1]) if len(arguments) > 1 else 0
-        if places is not None and column.type.precision < MAX_PRECISION:
+        if places is not None and abs(places) <= _PLACES and column.type.precision < MAX_PRECISION:
             # One digit of room: Arrow's round makes 0.00 of a 9.99 that has none, without a word.
             roomy = column.cast(pa.decimal128(column.type.precision + 1, column.type.scale))
             try:

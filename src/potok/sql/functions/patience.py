@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from potok.sql import budget
 from potok.sql.functions.function import Compute, Context, each_row
 
 ROW_S = 1.0
@@ -28,7 +29,9 @@ _running = _Running()
 
 def time_left() -> float:
     """How long the record at hand may still take, in seconds; more than none."""
-    return ROW_S if _running.end is None else max(_running.end - time.monotonic(), 1e-6)
+    row = ROW_S if _running.end is None else _running.end - time.monotonic()
+    work = budget.time_left()
+    return max(row if work is None else min(row, work), 1e-6)
 
 
 def each_text(function: Callable[..., Any]) -> Compute:
@@ -39,6 +42,7 @@ def each_text(function: Callable[..., Any]) -> Compute:
 
         def timed(*given: Any) -> Any:
             nonlocal left
+            budget.check_time()
             began = time.monotonic()
             _running.end = began + min(ROW_S, max(left, LEAST_S))
             try:

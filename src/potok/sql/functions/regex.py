@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
-from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, takes
+from potok.sql.budget import LARGEST_VALUE, PER_OBJECT, reserve
+from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, large_value, takes
 from potok.sql.functions.java_regex import JavaPattern, compiled, matches
 from potok.sql.functions.patience import each_text
 from potok.sql.types import INT, VARCHAR, array
+
+T = TypeVar("T")
 
 _REFERENCE: Final = re.compile(r"\$(?:(\d)|\{([a-zA-Z][a-zA-Z0-9]*)\})?|\\(.)?", re.DOTALL)
 
@@ -26,7 +29,13 @@ def _extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | 
     expression = compiled(pattern)
     if group > expression.groups:
         return None
-    return [found[_valid(group)] for found in matches(expression, text)]
+    return _kept([found[_valid(group)] for found in matches(expression, text)])
+
+
+def _kept(pieces: list[T]) -> list[T]:
+    """The same list, counted: those of all rows are there at one time."""
+    reserve(PER_OBJECT * len(pieces))
+    return pieces
 
 
 def _valid(group: int) -> int:
@@ -37,17 +46,25 @@ def _valid(group: int) -> int:
 
 def _replace(text: str, pattern: str, replacement: str) -> str:
     expression = compiled(pattern)
-    pieces, at = list[str](), 0
+    pieces, at, size, parts = list[str](), 0, len(text), None
     for found in matches(expression, text):
         pieces.append(text[at : found.start()])
-        parts = _replacement(replacement, expression)
-        pieces.extend(part if isinstance(part, str) else found[part] or "" for part in parts)
+        parts = parts or _replacement(replacement, expression)
+        made = "".join(part if isinstance(part, str) else found[part] or "" for part in parts)
+        size += len(made)
+        if size > LARGEST_VALUE:
+            raise large_value()
+        pieces.append(made)
         at = found.end()
+    reserve(size)
     return "".join((*pieces, text[at:]))
 
 
-@lru_cache(maxsize=1024)
 def _replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
+    return _short_replacement(text, expression) if len(text) <= 1_000 else _read_replacement(text, expression)
+
+
+def _read_replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
     """Text, and the numbers of groups, out of `$1`, `${name}` and `\\` before a character that stands for itself."""
     parts: list[str | int] = []
     at = 0
@@ -69,6 +86,9 @@ def _replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
     return (*parts, text[at:])
 
 
+_short_replacement = lru_cache(maxsize=1024)(_read_replacement)
+
+
 def _group_number(text: str, start: int, groups: int) -> tuple[int, int]:
     """As many digits as there are groups for: $12 is group 1 and a 2 if there is no group 12."""
     end = start + 1
@@ -82,7 +102,7 @@ def _group_number(text: str, start: int, groups: int) -> tuple[int, int]:
 
 def _split(text: str, pattern: str) -> list[str]:
     expression = compiled(pattern)
-    return _split_at_nothing(text, expression) if expression.fullmatch("") else _split_at(text, expression)
+    return _kept(_split_at_nothing(text, expression) if expression.fullmatch("") else _split_at(text, expression))
 
 
 def _split_at_nothing(text: str, expression: JavaPattern) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from potok.sql.budget import PER_ITEM, PER_OBJECT, reserve
 from potok.sql.functions.function import Context, Overload, TableFunction
 from potok.sql.functions.generics import arrays
 from potok.sql.functions.lists import flat, list_column
@@ -28,6 +29,9 @@ def _cube(arguments: Sequence[Any], _: int, result: pa.DataType, context: Contex
         if columns is not None and len(columns) > MOST_CUBE_COLUMNS:
             context.failures[row] = f"CUBE_EXPLODE of {len(columns)} columns; {MOST_CUBE_COLUMNS} at most"
             columns = None
+        if columns is not None:
+            chosen = sum(value is not None for value in columns)
+            reserve((1 << chosen) * (PER_OBJECT + PER_ITEM * len(columns)))
         found.append([] if columns is None else _combinations(columns))
     return pa.array(found, result)
 

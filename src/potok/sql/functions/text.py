@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.functions import text_codes, text_masks, text_parts
+from potok.sql.functions import sizes, text_codes, text_masks, text_parts
 from potok.sql.functions.constants import constant, is_ascii
 from potok.sql.functions.function import (
     Compute,
@@ -80,8 +80,18 @@ _OTHERS: Final = (
         "text",
         "The texts, or bytes, one behind the other; NULL counts as empty.",
         (
-            Overload("CONCAT(text VARCHAR, ...)", takes_many(VARCHAR, result=VARCHAR, least=2), by_arrow(_concat)),
-            Overload("CONCAT(bytes BYTES, ...)", takes_many(BYTES, result=BYTES, least=2), by_arrow(_concat)),
+            Overload(
+                "CONCAT(text VARCHAR, ...)",
+                takes_many(VARCHAR, result=VARCHAR, least=2),
+                by_arrow(_concat),
+                size=sizes.one_behind_the_other,
+            ),
+            Overload(
+                "CONCAT(bytes BYTES, ...)",
+                takes_many(BYTES, result=BYTES, least=2),
+                by_arrow(_concat),
+                size=sizes.one_behind_the_other,
+            ),
         ),
         example="CONCAT('a', NULL, 'b')  -- 'ab'",
     ),
@@ -94,11 +104,13 @@ _OTHERS: Final = (
                 "CONCAT_WS(separator VARCHAR, text VARCHAR, ...)",
                 takes_many(VARCHAR, VARCHAR, result=VARCHAR),
                 by_arrow(_concat_with),
+                size=sizes.with_separator,
             ),
             Overload(
                 "CONCAT_WS(separator BYTES, bytes BYTES, ...)",
                 takes_many(BYTES, BYTES, result=BYTES),
                 by_arrow(_concat_with),
+                size=sizes.with_separator,
             ),
         ),
         example="CONCAT_WS(', ', 'apple', NULL, 'date')  -- 'apple, date'",
@@ -134,7 +146,7 @@ _OTHERS: Final = (
         "text",
         "Every word with a capital and the rest in lower case. Words end at white space; what stands before the first "
         "one is left out.",
-        (Overload("INITCAP(text VARCHAR)", takes(VARCHAR, result=VARCHAR), each_row(_capitals)),),
+        (Overload("INITCAP(text VARCHAR)", takes(VARCHAR, result=VARCHAR), each_row(_capitals), size=sizes.words),),
         example="INITCAP('the LAST word')  -- 'The Last Word'",
     ),
     ScalarFunction(
@@ -163,6 +175,7 @@ _OTHERS: Final = (
                 "REPLACE(text VARCHAR, old VARCHAR, new VARCHAR)",
                 takes(VARCHAR, VARCHAR, VARCHAR, result=VARCHAR),
                 _replace,
+                size=sizes.replaced,
             ),
         ),
         example="REPLACE('a-b-c', '-', '+')  -- 'a+b+c'",

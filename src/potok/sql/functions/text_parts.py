@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.functions import sizes
 from potok.sql.functions.constants import constant, is_ascii
 from potok.sql.functions.function import Compute, Context, Overload, ScalarFunction, SqlFunction, each_row, takes
 from potok.sql.types import BYTES, INT, VARCHAR, array, map_of
@@ -106,7 +107,9 @@ def _split_to_map(text: str, entries: str, within: str) -> list[tuple[str, str]]
     return list({pair[0]: pair[1] for pair in pairs}.items())
 
 
-def _of_both(name: str, parameters: str, accepted: tuple[pa.DataType, ...], computes: tuple[Compute, Compute]) -> Any:
+def _of_both(
+    name: str, parameters: str, accepted: tuple[pa.DataType, ...], computes: tuple[Compute, Compute], size: Any = None
+) -> Any:
     """The overloads for text and for bytes; VARCHAR among the types, and in the signature, stands for both."""
     optional = 1 if "[" in parameters else 0
     return tuple(
@@ -114,6 +117,7 @@ def _of_both(name: str, parameters: str, accepted: tuple[pa.DataType, ...], comp
             f"{name}({parameters.replace('VARCHAR', type_)})",
             takes(*(kind if each == VARCHAR else each for each in accepted), result=kind, optional=optional),
             compute,
+            size=size,
         )
         for type_, kind, compute in zip(("VARCHAR", "BYTES"), (VARCHAR, BYTES), computes, strict=True)
     )
@@ -144,6 +148,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             "value VARCHAR, length INT, padding VARCHAR",
             (VARCHAR, INT, VARCHAR),
             (_pad(pc.utf8_lpad, True), each_row(_padded(True))),
+            sizes.padded(LONGEST),
         ),
         example="LPAD('Foo', 7, 'Bar')  -- 'BarBFoo'",
     ),
@@ -157,6 +162,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
             "value VARCHAR, length INT, padding VARCHAR",
             (VARCHAR, INT, VARCHAR),
             (_pad(pc.utf8_rpad, False), each_row(_padded(False))),
+            sizes.padded(LONGEST),
         ),
         example="RPAD('Foo', 7, 'Bar')  -- 'FooBarB'",
     ),
@@ -169,11 +175,13 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
                 "SPLIT(text VARCHAR, delimiter VARCHAR)",
                 takes(VARCHAR, VARCHAR, result=array(VARCHAR)),
                 _split,
+                size=sizes.pieces,
             ),
             Overload(
                 "SPLIT(bytes BYTES, delimiter BYTES)",
                 takes(BYTES, BYTES, result=array(BYTES)),
                 _split,
+                size=sizes.pieces,
             ),
         ),
         example="SPLIT('a.b', '.')  -- ['a', 'b']",

@@ -172,7 +172,7 @@ def _result(
         timestamp=timestamp_of(options, selected.columns),
         timestamp_format=options.text("TIMESTAMP_FORMAT"),
         window=selected.window,
-        partitions=options.count("PARTITIONS") or first.partitions,
+        partitions=options.partitions() or first.partitions,
         retention_ms=options.retention_ms(compacted=statement.is_table and selected.window is None),
         cleanup_policy=options.cleanup_policy(),
     )

@@ -45,7 +45,7 @@ def _typed_text(cursor: Cursor, type_: Token) -> ast.Expression:
             exact = Decimal(text.value)
         except InvalidOperation:
             exact = Decimal("NaN")
-        if not exact.is_finite() or len(exact.as_tuple().digits) > 38:
+        if not exact.is_finite() or len(exact.as_tuple().digits) > 38 or abs(exact.adjusted()) > 76:
             raise cursor.mistake(f"'{text.value}' is no DECIMAL", text)
         return ast.Literal(exact, at=cursor.since(type_))
     if type_.value not in TYPED_TEXT:

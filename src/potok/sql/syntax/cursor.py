@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from potok.sql.errors import Place, SyntaxMistake
+from potok.sql.errors import Place, SyntaxMistake, similar
 from potok.sql.syntax.tokens import Kind, Source, Token
 from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
 
@@ -167,8 +166,8 @@ def misspelt(word: str, near: tuple[str, ...]) -> str:
     """The keyword that is meant, if one is near. Keywords are few, so they must be nearer than names."""
     if word in near:
         return ""
-    found = difflib.get_close_matches(word, near, n=1, cutoff=0.7)
-    return f"did you mean {found[0]}?" if found else ""
+    found = similar(word, near, 0.7)
+    return f"did you mean {found}?" if found else ""
 
 
 def whole_number(cursor: Cursor, token: Token, *, negative: bool = False) -> int:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from potok.sql.errors import SqlError, SyntaxMistake
+from potok.sql.errors import SqlError, SyntaxMistake, similar
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
 from potok.sql.syntax.statements import statement
 from potok.sql.syntax.tokens import Kind, Source, Token, scan
-from potok.sql.syntax.variables import expand
+from potok.sql.syntax.variables import Variables, expand
 from potok.sql.syntax.words import STATEMENTS
 
 T = TypeVar("T")
@@ -24,24 +23,25 @@ _GROWS = re.compile(r"""[\w@'`".-]{2}""")
 """Neighbours that would grow together if a variable between them were replaced without a space."""
 
 
-def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed]:
+def parse_script(text: str, variables: Mapping[str, str] | None = None, *, bounded: bool = False) -> list[ast.Parsed]:
     """The statements of a script, each of which ends with `;`.
 
-    A DEFINE counts for the statements after it. Places are those in `text`.
+    A DEFINE counts for the statements after it. Places are those in `text`. `bounded` is for the texts of others: one
+    that would fill the memory is refused.
 
     >>> [parsed.statement.name for parsed in parse_script("DEFINE s = 'a'; DROP STREAM ${s};")][1]
     'A'
     """
     source = Source(text)
-    known = dict(variables or {})
+    known = Variables(variables)
 
     def parse() -> list[ast.Parsed]:
         found = []
-        for tokens in _split(scan(source)):
+        for tokens in _split(scan(source, bounded=bounded)):
             parsed = _finished(source, tokens, known)
             found.append(parsed)
             if isinstance(parsed.statement, ast.Define):
-                _define(parsed.statement, known)
+                known.define(parsed.statement.name, parsed.statement.value)
         return found
 
     return _placed(text, parse)
@@ -58,7 +58,7 @@ class Unparsed:
 def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed | Unparsed]:
     """The statements of a script, with what is wrong in the place of each that cannot be parsed."""
     source = Source(text)
-    known = dict(variables or {})
+    known = Variables(variables)
     found: list[ast.Parsed | Unparsed] = []
     try:
         split = _split(scan(source))
@@ -72,7 +72,7 @@ def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> li
             continue
         found.append(parsed)
         if isinstance(parsed.statement, ast.Define):
-            _define(parsed.statement, known)
+            known.define(parsed.statement.name, parsed.statement.value)
     return found
 
 
@@ -81,7 +81,7 @@ def parse_expression(text: str) -> ast.Expression:
 
     def parse() -> ast.Expression:
         source = Source(text)
-        cursor = Cursor(source, expand(source, scan(source), {}))
+        cursor = Cursor(source, expand(source, scan(source), Variables()))
         found = expression(cursor)
         if not cursor.done:
             raise cursor.mistake(f"the expression should end here, found {cursor.peek().written}")
@@ -129,7 +129,7 @@ def _unfinished(source: Source, end: Token) -> SyntaxMistake:
     return SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
 
 
-def _finished(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:
+def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.Parsed:
     """A statement that ends with `;`. Where nothing but the end is missing, that is told; a mistake before it comes
     first."""
     end = tokens[-1]
@@ -146,7 +146,7 @@ def _finished(source: Source, tokens: list[Token], variables: Mapping[str, str])
 
 def _made_by(tokens: list[Token]) -> str:
     """The name that a statement with a mistake in it was to make: that before its columns, WITH or AS."""
-    if difflib.get_close_matches(tokens[0].value, STATEMENTS, n=1, cutoff=0.7) != ["CREATE"]:
+    if similar(tokens[0].value, STATEMENTS, 0.7) != "CREATE":
         return ""
     for before, token in itertools.pairwise(tokens):
         if token.kind is Kind.END or token.value in ("(", "WITH", "AS"):
@@ -154,7 +154,7 @@ def _made_by(tokens: list[Token]) -> str:
     return ""
 
 
-def _parse(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> ast.Parsed:
+def _parse(source: Source, tokens: list[Token], variables: Variables) -> ast.Parsed:
     expanded = expand(source, tokens, variables)
     found = statement(Cursor(source, expanded))
     return ast.Parsed(found, _text(source, expanded), found.at)
@@ -172,10 +172,3 @@ def _text(source: Source, tokens: list[Token]) -> str:
         parts += [between, token.written]
         at = token.end
     return "".join(parts) + ";"
-
-
-def _define(define: ast.Define, known: dict[str, str]) -> None:
-    for name in [name for name in known if name.upper() == define.name.upper()]:
-        del known[name]
-    if define.value is not None:
-        known[define.name] = define.value

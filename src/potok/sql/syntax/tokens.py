@@ -8,11 +8,18 @@ longer to import than all scripts of a day take to parse.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 
 from potok.sql.errors import Place, SyntaxMistake
+
+MOST_TOKENS = 200_000
+"""Of one script: each becomes several objects of some hundred bytes."""
+
+MOST_TEXT = 16 << 20
+"""Characters of one script, and of all that its variables stand for."""
 
 
 class Kind(Enum):
@@ -43,20 +50,21 @@ class Token:
 
 _TOKEN = re.compile(
     r"""
-      (?P<skip>\s+ | --[^\r\n]* | /\*.*?\*/)
-    | (?P<WORD>[A-Za-z_][A-Za-z0-9_@]*)
-    | (?P<FLOAT>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+(?![A-Za-z0-9_@]))
-    | (?P<DECIMAL>[0-9]+\.[0-9]*(?![A-Za-z0-9_@])|\.[0-9]+(?![A-Za-z0-9_@]))
-    | (?P<INTEGER>[0-9]+(?![A-Za-z0-9_@.]))
-    | (?P<NAME>[0-9]+[A-Za-z_@][A-Za-z0-9_@]*(?![A-Za-z0-9_@]))
-    | (?P<digits>\.?[0-9][A-Za-z0-9_@.]*)
-    | (?P<STRING>'(?:[^']|'')*')
-    | (?P<QUOTED>`(?:[^`]|``)*`|"(?:[^"]|"")*")
-    | (?P<VARIABLE>\$\{[A-Za-z_][A-Za-z0-9_@]*\})
+      (?P<skip>\s++ | --[^\r\n]*+ | /\*(?:[^*]++|\*(?!/))*+\*/)
+    | (?P<WORD>[A-Za-z_][A-Za-z0-9_@]*+)
+    | (?P<FLOAT>(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)[eE][+-]?[0-9]++(?![A-Za-z0-9_@]))
+    | (?P<DECIMAL>[0-9]++\.[0-9]*+(?![A-Za-z0-9_@])|\.[0-9]++(?![A-Za-z0-9_@]))
+    | (?P<INTEGER>[0-9]++(?![A-Za-z0-9_@.]))
+    | (?P<NAME>[0-9]++[A-Za-z_@][A-Za-z0-9_@]*+(?![A-Za-z0-9_@]))
+    | (?P<digits>\.?[0-9][A-Za-z0-9_@.]*+)
+    | (?P<STRING>'(?:[^']++|'')*+')
+    | (?P<QUOTED>`(?:[^`]++|``)*+`|"(?:[^"]++|"")*+")
+    | (?P<VARIABLE>\$\{[A-Za-z_][A-Za-z0-9_@]*+\})
     | (?P<SYMBOL><>|!=|<=|>=|\|\||:=|->|=>|/(?!\*)|[-+*%=<>(),.;\[\]])
     """,
     re.VERBOSE | re.DOTALL,
 )
+_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNCLOSED = {"'": "text", "`": "name", '"': "name", "/*": "comment"}
 _CLOSING = {"/*": "*/"}
 
@@ -66,23 +74,27 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        at = 0
-        for line in text.splitlines(keepends=True) or [""]:
-            self._starts.append(at)
-            self._ends.append(at + len(line.splitlines()[0]) if line else at)
-            at += len(line)
+        ends = (found.start() for found in _LINE_END.finditer(text) if found.end() < len(text))
+        self._ends = array("Q", ends)
+        """Where each line ends that another one follows."""
 
     def place(self, start: int, end: int) -> Place:
         """From `start` to `end`, or to the end of the line on which it starts."""
-        line = bisect_right(self._starts, start) - 1
-        return Place(line + 1, start - self._starts[line] + 1, max(1, min(end, self._ends[line]) - start))
+        line = bisect_left(self._ends, start)
+        if line and self.text.startswith("\r\n", self._ends[line - 1]) and start == self._ends[line - 1] + 1:
+            line -= 1  # between the two characters of one line end
+        first = 0
+        if line:
+            first = self._ends[line - 1] + (2 if self.text.startswith("\r\n", self._ends[line - 1]) else 1)
+        last = self._ends[line] if line < len(self._ends) else len(self.text)
+        return Place(line + 1, start - first + 1, max(1, min(end, last) - start))
 
 
-def scan(source: Source) -> list[Token]:
-    """The tokens of a script, with one of kind END behind them."""
+def scan(source: Source, *, bounded: bool = False) -> list[Token]:
+    """The tokens of a script, with one of kind END behind them; `bounded` refuses one that would fill the memory."""
     text, tokens, at = source.text, [], 0
+    if bounded and len(text) > MOST_TEXT:
+        raise too_long(source, MOST_TEXT)
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -94,9 +106,24 @@ def scan(source: Source) -> list[Token]:
         if group == "digits":
             raise _starts_with_digit(source, match)
         tokens.append(_token(Kind.WORD if group == "NAME" else Kind[group], match))
+        if bounded and len(tokens) > MOST_TOKENS:
+            raise SyntaxMistake(
+                f"the text has more than {MOST_TOKENS:,} words and signs",
+                hint="send its statements in several parts",
+                place=source.place(*match.span()),
+            )
     end = tokens[-1].end if tokens else len(text.rstrip())
     tokens.append(Token(Kind.END, "", "", end, end))
     return tokens
+
+
+def too_long(source: Source, at: int) -> SyntaxMistake:
+    """A text, or what its variables make of it, that takes too much memory."""
+    hint = "send its statements in several parts, or shorter values"
+    place = source.place(min(at, len(source.text)), min(at, len(source.text)) + 1)
+    return SyntaxMistake(
+        f"the text has more than {MOST_TEXT >> 20} MB with its variables replaced", hint=hint, place=place
+    )
 
 
 def _token(kind: Kind, match: re.Match[str]) -> Token:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from potok.sql.errors import SyntaxMistake, UnknownName, closest
-from potok.sql.syntax.tokens import NUMBERS, Kind, Source, Token, scan
+from potok.sql.syntax.tokens import MOST_TEXT, NUMBERS, Kind, Source, Token, scan, too_long
 from potok.sql.syntax.words import RESERVED
 
 _IN_TEXT = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_@]*)\}")
@@ -24,14 +24,46 @@ def quoted_text(text: str) -> str:
     return "'" + text.replace("'", "''").replace("${", "$${") + "'"
 
 
-def expand(source: Source, tokens: list[Token], variables: Mapping[str, str]) -> list[Token]:
+class Variables:
+    """What `${name}` stands for, and how much more all of them together may stand for in one script."""
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._values = {name.upper(): (name, value) for name, value in (given or {}).items()}
+        self._room = MOST_TEXT
+
+    def define(self, name: str, value: str | None) -> None:
+        """Give a variable its value; None takes it away."""
+        self._values.pop(name.upper(), None)
+        if value is not None:
+            self._values[name.upper()] = (name, value)
+
+    def value(self, source: Source, token: Token, name: str) -> str:
+        found = self._values.get(name.upper())
+        if found is None:
+            raise self._unknown(source, token, name)
+        self._room -= len(found[1])
+        if self._room < 0:
+            raise too_long(source, token.start)
+        return found[1]
+
+    def _unknown(self, source: Source, token: Token, name: str) -> UnknownName:
+        known = [defined for defined, _ in self._values.values()]
+        hint = closest(name, known) or f"DEFINE {name} = '...';"
+        if token.kind is Kind.STRING:
+            hint += f" Write $${{{name}}} for the text ${{{name}}} itself."
+        at = token.start + token.written.find(f"${{{name}}}")
+        place = source.place(at, at + len(name) + 3)
+        return UnknownName(f"there is no variable {name}", hint=hint, place=place)
+
+
+def expand(source: Source, tokens: list[Token], variables: Variables) -> list[Token]:
     """The tokens with their variables replaced; each replacement has the place of its variable."""
     if all(token.kind is not Kind.VARIABLE and "${" not in token.written for token in tokens):
         return tokens
     found: list[Token] = []
     for token in tokens:
         if token.kind is Kind.VARIABLE:
-            found += _meaning(source, token, _value(source, token, token.value, variables))
+            found += _meaning(source, token, variables.value(source, token, token.value))
         elif token.kind is Kind.STRING and "${" in token.value:
             found.append(_filled(source, token, variables))
         else:
@@ -39,21 +71,9 @@ def expand(source: Source, tokens: list[Token], variables: Mapping[str, str]) ->
     return found
 
 
-def _value(source: Source, token: Token, name: str, known: Mapping[str, str]) -> str:
-    for defined, value in known.items():
-        if defined.upper() == name.upper():
-            return value
-    hint = closest(name, known) or f"DEFINE {name} = '...';"
-    if token.kind is Kind.STRING:
-        hint += f" Write $${{{name}}} for the text ${{{name}}} itself."
-    at = token.start + token.written.find(f"${{{name}}}")
-    place = source.place(at, at + len(name) + 3)
-    raise UnknownName(f"there is no variable {name}", hint=hint, place=place)
-
-
-def _filled(source: Source, token: Token, known: Mapping[str, str]) -> Token:
+def _filled(source: Source, token: Token, known: Variables) -> Token:
     def replacement(match: re.Match[str]) -> str:
-        return match[1] or _value(source, token, match[2], known)
+        return match[1] or known.value(source, token, match[2])
 
     value = _IN_TEXT.sub(replacement, token.value)
     return replace(token, value=value, written=quoted_text(value))

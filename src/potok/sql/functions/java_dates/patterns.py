@@ -27,6 +27,15 @@ class BadPattern(ValueError):
     """A text that is no date pattern."""
 
 
+LONGEST_PATTERN, DEEPEST_SECTION = 1_000, 20
+
+
+def check_length(text: str) -> None:
+    """Refuse a date pattern of absurd length: it is read once, and then worked through for every row."""
+    if len(text) > LONGEST_PATTERN:
+        raise BadPattern(f"a date pattern has at most {LONGEST_PATTERN:,} characters, not {len(text):,}")
+
+
 _NUMBERS: Final = {
     "d": "DayOfMonth",
     "h": "ClockHourOfAmPm",
@@ -65,6 +74,7 @@ def pattern_of(text: str) -> Pattern:
     >>> pattern_of("HH:mm").parts[1]
     Literal(text=':')
     """
+    check_length(text)
     return Pattern(text, _Reader(text).read())
 
 
@@ -78,6 +88,8 @@ class _Reader:
         return tuple(parts)
 
     def _section(self, depth: int) -> list[Part]:
+        if depth > DEEPEST_SECTION:
+            raise BadPattern(f"pattern '{self._text}' has more than {DEEPEST_SECTION} [ in one another")
         parts: list[Part] = []
         while self._at < len(self._text):
             letter = self._text[self._at]

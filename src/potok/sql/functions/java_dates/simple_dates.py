@@ -14,7 +14,7 @@ from potok.sql.functions.java_dates.calendar import DAY_NANOS, SECOND_NANOS, civ
 from potok.sql.functions.java_dates.parsing import same
 from potok.sql.functions.java_dates.parsing_zones import offset, zone_at
 from potok.sql.functions.java_dates.parts import Offset
-from potok.sql.functions.java_dates.patterns import BadPattern
+from potok.sql.functions.java_dates.patterns import BadPattern, check_length
 from potok.sql.functions.java_dates.texts import NAMES
 from potok.sql.functions.java_dates.unparseable import Unparseable
 from potok.sql.functions.java_dates.zone_names import zones_by_name
@@ -58,6 +58,7 @@ Run = tuple[str, int | str]
 
 @lru_cache(maxsize=1000)
 def _runs(pattern: str) -> tuple[Run, ...]:
+    check_length(pattern)
     runs: list[Run] = []
     at = 0
     while at < len(pattern):

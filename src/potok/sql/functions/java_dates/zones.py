@@ -88,6 +88,9 @@ def _within(seconds: int) -> int:
     return max(seconds, _FIRST)
 
 
+_LONGEST_NAME: Final = 100
+
+
 @lru_cache(maxsize=1000)
 def zone_named(name: str) -> Zone:
     """The zone of a name; raises ValueError.
@@ -95,6 +98,8 @@ def zone_named(name: str) -> Zone:
     >>> zone_named("GMT+3").id
     'GMT+03:00'
     """
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"unknown time zone '{name[:_LONGEST_NAME]}...'")
     if name == "Z" or name[:1] in ("+", "-"):
         return offset_zone(_offset(name))
     for prefix in ("UTC", "GMT", "UT"):

@@ -113,7 +113,8 @@ def windows_of(window: Window, at_ms: int) -> Iterator[tuple[int, int]]:
     advance_ms = window.advance_ms
     start_ms = (at_ms - window.size_ms) // advance_ms * advance_ms
     while start_ms <= at_ms:
-        if at_ms < start_ms + window.size_ms:
+        before_1970 = start_ms < 0 <= at_ms
+        if at_ms < start_ms + window.size_ms and not before_1970:
             yield start_ms, start_ms + window.size_ms
         start_ms += advance_ms
 

@@ -4,7 +4,8 @@ A file has `[sources]`, statements by name, and `[[case]]`s:
 
 - `given`: names of sources that are created before `sql`, whose lines count from 1.
 - `inputs`: records, `value` (and `key`) as the text of their bytes; no `value` is a tombstone. A number in the format
-  KAFKA is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are no text are `{hex = "00ff"}`.
+  KAFKA is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are no text are `{hex = "00ff"}`. A header of
+  `{null = true}` has no value.
 - `outputs`: all records of the topics that are named there, in order. JSON is compared as data.
 - `empty`: topics that have no records. `dead`: reasons of dead letters; none if left out.
 - `queries`: pull queries on what is there in the end, with their `rows` as JSON.
@@ -26,6 +27,8 @@ from potok.testing.sql_driver import SqlDriver
 CASES = Path(__file__).parent / "cases"
 _KAFKA = {"int": ">i", "bigint": ">q", "double": ">d"}
 _BOUNDS = {"SESSION": 16}
+
+NOTHING = {"null": True}
 
 Case = dict[str, Any]
 
@@ -52,7 +55,7 @@ def tell(driver: SqlDriver, case: Case, *, one_by_one: bool) -> None:
 
 
 def feed(driver: SqlDriver, record: dict[str, Any]) -> None:
-    headers = {name: to_bytes(value) or b"" for name, value in record.get("headers", {}).items()}
+    headers = {name: None if value == NOTHING else to_bytes(value) for name, value in record.get("headers", {}).items()}
     driver.send(
         record["topic"],
         to_bytes(record.get("value")),
@@ -127,7 +130,8 @@ def _shown(record: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
         if name in wish:
             told[name] = record.get(name)
     if "headers" in wish:
-        told["headers"] = {name: to_bytes(value) for name, value in record.get("headers", {}).items()}
+        headers = record.get("headers", {}).items()
+        told["headers"] = {name: None if value == NOTHING else to_bytes(value) for name, value in headers}
     return told
 
 

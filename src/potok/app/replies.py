@@ -128,4 +128,4 @@ async def _polled(consumer: Consumer, seconds: float) -> Sequence[LogRecord]:
 
 def _failed_by(answer: LogRecord) -> bytes:
     """The agent that has failed instead of answering."""
-    return dict(answer.headers).get(FAILED, b"")
+    return dict(answer.headers).get(FAILED) or b""

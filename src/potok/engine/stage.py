@@ -17,6 +17,7 @@ from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
 from potok.expressions import failures
 from potok.kernels.agents import DriveAgents
+from potok.kernels.annotate import Annotate
 from potok.kernels.dead_letters import DeadLetters
 from potok.kernels.expiry import windows_of
 from potok.kernels.open_windows import open_table
@@ -89,10 +90,16 @@ class Stage:
         step, columns = self._plan.inferred[node], self._plan.columns[node.topic]
         reader = SourceReader(node, self._task, step, columns, self._broker)
         self._readers[node.topic] = reader
-        self._place(reader)
+        last = self._place(reader)
+        if node.about:
+            assert step.value is not None
+            about = self._place(Annotate(node.name, self._task, node.about, step.value, self._spec.lanes))
+            about.counted = False
+            last.downstream.append(about)
+            last = about
         head = self._place(workshop.head(node))
         head.counted = False
-        reader.downstream.append(head)
+        last.downstream.append(head)
 
     def _body(self, node: Node, workshop: Workshop) -> None:
         body = self._place(workshop.body(node))

@@ -1,4 +1,4 @@
-"""Folding the records of one window from the beginning, in the order of time."""
+"""Folding the records of one window from the beginning, in the order of time, or of their offsets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ Failures = dict[Event, str]
 """The records that cannot be folded, and why."""
 
 
+def _offset(event: Event) -> tuple[int, str, int]:
+    topic, partition, offset = event.place
+    return offset, topic, partition
+
+
 class FrameFold:
     """The aggregate of a window as the bytes of its cell: (greatest event time, what the folder keeps).
 
@@ -27,18 +32,21 @@ class FrameFold:
     def __init__(self, aggregation: Aggregation, type_: pa.DataType | None) -> None:
         self._folder: Folder = folder_of(aggregation)
         self._type = type_
+        self.by_offset = aggregation.by_offset
         # Records are folded again when others come: what a function may have changed in them must not be seen.
         function = aggregation.function if aggregation.kind in ("fold", "reduce") else None
         self._copies = function is not None and not only_looks_up(function.callable)
 
     def fold(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
         """The cell, and the records that failed: without them, the others may form other windows."""
+        if self.by_offset:
+            events = sorted(events, key=_offset)
         add = self._folder.add
         try:
             state = self._folder.start()
             for value, rank in zip(self._values(events), self._ranks(events), strict=True):
                 state = add(state, key, value, rank)
-            return self._data(events[-1].time, state), {}
+            return self._data(max(event.time for event in events), state), {}
         except Exception:  # noqa: BLE001 - the user's function may raise anything; it is asked again, one by one
             return self._carefully(key, events)
 
@@ -59,8 +67,8 @@ class FrameFold:
         return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
 
     def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
-        state = self._folder.start() if data is None else load_state(data)[1]
-        return self._data(time, self._folder.add(state, key, value, rank))
+        before, state = (time, self._folder.start()) if data is None else load_state(data)
+        return self._data(max(before, time), self._folder.add(state, key, value, rank))
 
     def _values(self, events: list[Event]) -> list[Any]:
         values = [event.value for event in events]

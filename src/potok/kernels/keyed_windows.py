@@ -120,6 +120,8 @@ class Keeper:
             frames[-1].events.append(event)
             frames[-1].end, cells[-1] = event.time, data
             ended = event.closes or (taken and ended)
+        if self._fold.by_offset:
+            cells = [self._fold.fold(key, frame.events)[0] for frame in frames]
         return frames, {frame.bounds: data for frame, data in zip(frames, cells, strict=True)}, failures
 
     def _folded(

@@ -32,10 +32,12 @@ class Spans:
 
 
 def spans_of(window: FixedWindow, chunk: Chunk) -> Spans:
-    """A window was closed for a record once its partition's stream time had reached the window's end and the grace."""
+    """A window was closed for a record once its partition's stream time had reached the window's end and the grace. No
+    window of a record from 1970 on begins before 1970, as in Kafka Streams."""
     times, advance = chunk.timestamp, window.advance_ms
     last = times - np.mod(times, advance)
     first = last - (window.size_ms - 1 - (times - last)) // advance * advance
+    first = np.where(times >= 0, np.maximum(first, 0), first)
     closed = chunk.stream_time - (window.size_ms + window.grace_ms)
     return Spans(first, np.maximum(first, (closed // advance + 1) * advance), last)
 

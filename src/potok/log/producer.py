@@ -15,9 +15,9 @@ from potok.log.broker import AppendResult, Broker
 from potok.log.encoding import to_bytes
 from potok.log.errors import BrokerClosed, KeylessRecord, RecordTooLarge, TopicNotFound
 from potok.log.open import open_broker
-from potok.records.log_record import NO_TIMESTAMP, LogRecord
+from potok.records.log_record import NO_TIMESTAMP, Headers, LogRecord
 
-HeadersInput = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
+HeadersInput = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
 
 _BATCH_BYTES = 8 << 20
 
@@ -170,7 +170,7 @@ def _milliseconds(timestamp: int | datetime | None) -> int:
     return int(timestamp.timestamp() * 1000) if isinstance(timestamp, datetime) else timestamp
 
 
-def _headers(headers: HeadersInput | None) -> tuple[tuple[str, bytes], ...]:
+def _headers(headers: HeadersInput | None) -> Headers:
     if not headers:
         return ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 NO_TIMESTAMP = -1
 
 
+Headers = tuple[tuple[str, bytes | None], ...]
+"""Names may come several times; a header may have no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """A record as the log keeps it: bytes, a time, and a position once it has one.
@@ -18,7 +22,7 @@ class LogRecord:
     key: bytes | None
     value: bytes | None
     timestamp_ms: int = NO_TIMESTAMP
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: Headers = ()
     topic: str = ""
     partition: int = -1
     offset: int = -1

@@ -129,7 +129,7 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
     for index, name in enumerate(WINDOW_BOUNDS if source.window is not None else ()):
         if (slot := f"{alias}.{name}") in wanted:
             columns[slot] = pa.array([both[index] for both in bounds], BIGINT)
-    for column in source.values:
+    for column in (*source.values, *source.headers):
         if (slot := f"{alias}.{column.name}") in wanted:
             columns[slot] = _value_column(values, column.name, column.type)
     if (slot := f"{alias}.ROWTIME") in wanted:

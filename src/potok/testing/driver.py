@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -134,14 +134,14 @@ class TestDriver:
         *,
         timestamp: int | None = None,
         partition: int | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
     ) -> None:
         """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
         record = LogRecord(
             key.encode() if isinstance(key, str) else _bytes(key),
             _bytes(value),
             NO_TIMESTAMP if timestamp is None else timestamp,
-            tuple((headers or {}).items()),
+            tuple(headers.items() if isinstance(headers, Mapping) else headers or ()),
         )
         self.broker.append(topic, [record], partition)
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from potok.log.broker import Broker
-from potok.records.log_record import LogRecord
+from potok.records.log_record import Headers, LogRecord
 from potok.views.dead_letters import DeadLetter, read_dead_letters
 
 __all__ = ["DeadLetter", "OutputRecord", "read_dead_letters", "read_outputs", "records_of"]
@@ -23,7 +23,7 @@ class OutputRecord:
     timestamp_ms: int
     partition: int
     offset: int
-    headers: tuple[tuple[str, bytes], ...]
+    headers: Headers
     raw_key: bytes | None
     raw_value: bytes | None
 

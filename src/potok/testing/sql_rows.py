@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.errors import SchemaError
 from potok.log.broker import Broker
 from potok.records.formats.format import format_named
-from potok.records.log_record import LogRecord
+from potok.records.log_record import Headers, LogRecord
 from potok.sql.catalog import Source
 from potok.sql.lowering.sources import key_serde
 from potok.sql.types import quoted
@@ -29,7 +29,7 @@ class SqlRow:
     deleted: bool
     partition: int
     offset: int
-    headers: tuple[tuple[str, bytes], ...]
+    headers: Headers
 
 
 class UnreadableRecord(SchemaError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -52,6 +53,8 @@ def _source(node: StreamSource, ups: list[Step]) -> Step:  # noqa: ARG001
 def _table_source(node: TableSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = arrow_of(node.key.schema), arrow_of(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
+    if node.about:
+        value = _annotated(value, node.about, node)
     return Step(key, value, exprs, reason, sharded=True, topics=frozenset((node.topic,)))
 
 
@@ -80,16 +83,18 @@ ABOUT_TYPES = {
 """Times are milliseconds since 1970."""
 
 
-@infer_step.register
-def _annotate(node: Annotate, ups: list[Step]) -> Step:
-    value = ups[0].value
+def _annotated(value: pa.DataType | None, fields: Sequence[tuple[str, About]], node: Node) -> pa.DataType:
     if value is None or not pa.types.is_struct(value):
         hint = 'declare the type of the value: builder.stream("orders", value="amount double")'
         raise TopologyError("only typed values with fields can be given more fields", hint=hint, at=node.at)
-    added = [pa.field(name, ABOUT_TYPES[about]) for name, about in node.fields]
+    return pa.struct([*value, *(pa.field(name, ABOUT_TYPES[about]) for name, about in fields)])
+
+
+@infer_step.register
+def _annotate(node: Annotate, ups: list[Step]) -> Step:
     return replace(
         ups[0],
-        value=pa.struct([*value, *added]),
+        value=_annotated(ups[0].value, node.fields, node),
         exprs=(),
         reason="",
         intact=False,

@@ -86,7 +86,7 @@ def encode(batch: pa.RecordBatch, max_record_bytes: int) -> Iterator[EncodedFram
 
 def encode_record(record: LogRecord, max_record_bytes: int) -> EncodedFrame:
     """One record as a frame, without going through Arrow."""
-    size = len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v) for n, v in record.headers)
+    size = len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
     if size > max_record_bytes:
         raise RecordTooLarge(size, max_record_bytes)
     if record.timestamp_ms == NO_TIMESTAMP:
@@ -100,7 +100,7 @@ def records_of(batch: pa.RecordBatch) -> list[LogRecord]:
     keys, values, times = (batch.column(i).to_pylist() for i in range(3))
     headers = batch.column("headers").to_pylist() if batch.num_columns > 3 else [None] * len(batch)
     return [
-        LogRecord(key, value, at, tuple((item["name"] or "", item["value"] or b"") for item in listed or ()))
+        LogRecord(key, value, at, tuple((item["name"] or "", item["value"]) for item in listed or ()))
         for key, value, at, listed in zip(keys, values, times, headers, strict=True)
     ]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from potok.records.log_record import LogRecord
-
-Headers = tuple[tuple[str, bytes], ...]
+from potok.records.log_record import Headers, LogRecord
 
 RECORD = struct.Struct("<iiqI")
 """Length of the key (-1: null), of the value (-1: null), timestamp, number of headers."""
 
-_HEADER = struct.Struct("<II")
+_HEADER = struct.Struct("<Ii")
+"""Length of the name, and of the value (-1: null)."""
 
 
 def encode_rows(records: Iterable[LogRecord]) -> bytes:
@@ -37,7 +36,7 @@ def encode_rows(records: Iterable[LogRecord]) -> bytes:
             parts.append(value)
         for name, content in record.headers:
             encoded = name.encode()
-            parts += (_HEADER.pack(len(encoded), len(content)), encoded, content)
+            parts += (_HEADER.pack(len(encoded), -1 if content is None else len(content)), encoded, content or b"")
     body = b"".join(parts)
     return body + bytes(-len(body) % 8)
 
@@ -86,7 +85,8 @@ class RowColumns:
             position += _HEADER.size
             name = body[position : position + name_size].decode()
             position += name_size
-            found.append((name, bytes(body[position : position + size])))
-            position += size
+            end = position + max(size, 0)
+            found.append((name, None if size < 0 else bytes(body[position:end])))
+            position = end
         self.headers[len(self.timestamps)] = tuple(found)
         return position

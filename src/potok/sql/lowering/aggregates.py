@@ -243,7 +243,8 @@ def _fold_of(grouping: Grouping, *, undo: bool = False) -> Function:
 
 def _aggregation(grouping: Grouping) -> Aggregation:
     start = Starting(_folds(grouping))
-    return Aggregation("fold", _fold_of(grouping), start(), Function(start, 0, name="start"))
+    by_offset = any(fold.order_dependent for fold in _folds(grouping))
+    return Aggregation("fold", _fold_of(grouping), start(), Function(start, 0, name="start"), by_offset=by_offset)
 
 
 def _folded(graph: Graph, rows: Rows, grouping: Grouping, window: Window | None, name: str) -> Node:

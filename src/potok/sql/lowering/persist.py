@@ -23,7 +23,7 @@ from potok.sql.types import quoted, type_name
 from potok.sql.with_clause import KEYS, Options
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
-from potok.topology.nodes import Map, MapValues, Sink, TableSource, ToStream
+from potok.topology.nodes import Map, MapValues, Sink, TableMapValues, TableSource, ToStream
 from potok.topology.nodes.lifetime import Lifetime
 from potok.topology.validate import validate
 
@@ -103,10 +103,16 @@ def lower_source_table(source: Source, query_id: str) -> Topology:
     """CREATE SOURCE TABLE: the rows of a topic, kept so that they can be pulled."""
     graph = Graph(query_id)
     rows = source_rows(graph, source, source.name, ())
+    if isinstance(rows.node, TableMapValues):
+        node = replace(rows.node, name=source.name, kept=True)
+        table = Graph(query_id)
+        table.add(rows.node.upstream)
+        table.add(node)
+        return _checked(table)
     assert isinstance(rows.node, TableSource)
-    node = replace(rows.node, name=source.name, lifetime=Lifetime(history_ms=source.history_ms))
+    node_of_topic = replace(rows.node, name=source.name, lifetime=Lifetime(history_ms=source.history_ms))
     graph = Graph(query_id)
-    graph.add(node)
+    graph.add(node_of_topic)
     return _checked(graph)
 
 
@@ -134,6 +140,9 @@ def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
     if target.read_only:
         hint = "it was created with CREATE SOURCE, which is for reading"
         raise Refused(f"{quoted(target.name)} is read-only", hint=hint, place=statement.at)
+    if target.headers:
+        hint = "headers are written by producers; declare a stream over the topic without them, and insert into that"
+        raise Refused(f"{quoted(target.name)} has columns that hold headers", hint=hint, place=statement.at)
     if target.window is not None:
         raise Refused(
             f"{quoted(target.name)} has windows, which no stream has", hint="insert into another", place=statement.at

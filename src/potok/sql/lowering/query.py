@@ -132,7 +132,10 @@ class Lowering:
             hint = "AS OF is for pull queries on tables that keep versions"
             raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
         source = self._catalog.source(relation.name, relation.at)
-        wanted = {n.name for n in names_of(self._query) if n.name in PSEUDO and n.source in ("", alias)}
+        # A table is kept once for all its names in the query, with what any of them is asked for.
+        wanted = {
+            n.name for n in names_of(self._query) if n.name in PSEUDO and (source.is_table or n.source in ("", alias))
+        }
         present = any(c.name in OF_THE_PRESENT and not c.arguments for c in calls_of(self._query))
         wanted |= {NOW} if present else set()
         return source_rows(
@@ -175,7 +178,10 @@ class Lowering:
         if not grouping.aggregates:
             hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
             raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, place=query.group_by[0].at)
-        shape, window = (None, None) if query.window is None else (shape_of(query.window), window_of(query.window))
+        shape, window = None, None
+        if query.window is not None:
+            shape = shape_of(query.window)
+            window = window_of(query.window, final=query.emit is ast.Emit.FINAL)
         plain = self._plain_names(items, grouping, rows, windowed=window is not None)
         if plain is not None:
             grouping = renamed(grouping, plain)

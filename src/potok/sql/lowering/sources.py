@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.expressions.columnar import function_of
 from potok.expressions.computed import Computed
@@ -21,7 +22,16 @@ from potok.sql.lowering.computing import Pick, function_for, struct_of
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.scope import ABOUT, HEADERS, NOW, PSEUDO, WINDOW_BOUNDS, Field, Rows
 from potok.sql.types import BIGINT, BYTES, INT, TIMESTAMP, VARCHAR, array, quoted, struct
-from potok.topology.nodes import Annotate, MapValues, Node, Serde, StreamSource, TableSource, Timestamps
+from potok.topology.nodes import (
+    Annotate,
+    MapValues,
+    Node,
+    Serde,
+    StreamSource,
+    TableMapValues,
+    TableSource,
+    Timestamps,
+)
 from potok.topology.nodes.stateless import About
 
 HEADER_ROWS = array(struct([("KEY", VARCHAR), ("VALUE", BYTES)]))
@@ -42,19 +52,15 @@ def source_rows(
     a record of a stream that has no value is no row; `strict_times`, that one whose time is unreadable ends it."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
     times = replace(timestamps_of(source), strict=strict_times)
-    node = _source_node(graph, source, times, place, skips_null=skips_null)
-    fields = [*_key_fields(source, alias), *_value_fields(source, alias)]
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
     about += [(HEADERS, About.HEADERS)] if source.headers else []
+    node = _source_node(graph, source, times, place, tuple(about), skips_null=skips_null)
+    fields = [*_key_fields(source, alias), *_value_fields(source, alias)]
     if not about:
         return _rows(node, source, fields)
-    if source.is_table:
-        names = ", ".join(name for name in asked if name != NOW) or "a function of the present time"
-        hint = "join or aggregate the stream that the table is made of"
-        raise Refused(
-            f"{names} is not known of the rows of a table in a query that keeps running", hint=hint, place=place
-        )
-    annotated = graph.add(Annotate(graph.name_of(node, "annotate"), None, node, tuple(about)))
+    annotated: Node = node
+    if not source.is_table:
+        annotated = graph.add(Annotate(graph.name_of(node, "annotate"), None, node, tuple(about)))
     for name in asked:
         type_ = PSEUDO.get(name, BIGINT)
         fields.append(Field(name, alias, type_, Column(type_, "value", (name,)), hidden=True))
@@ -69,8 +75,15 @@ def _rows(node: Node, source: Source, fields: Sequence[Field]) -> Rows:
 
 
 def _source_node(
-    graph: Graph, source: Source, times: Timestamps, place: Place | None, *, skips_null: bool
+    graph: Graph,
+    source: Source,
+    times: Timestamps,
+    place: Place | None,
+    about: tuple[tuple[str, About], ...],
+    *,
+    skips_null: bool,
 ) -> StreamSource | TableSource:
+    """The source of a topic; the rows of a table hold what is known `about` their records."""
     kind: type[StreamSource] | type[TableSource] = TableSource if source.is_table else StreamSource
     key, value = key_serde(source), Serde(source.value_format, source.value_schema)
     found = graph.known(kind, source.topic)
@@ -80,7 +93,9 @@ def _source_node(
             raise Refused(f'topic "{source.topic}" is declared in two ways in this query', hint=hint, place=place)
         return found
     node = kind(graph.name_of(source.topic, ""), None, source.topic, key, value, times)
-    return graph.add(replace(node, skips_null=skips_null) if isinstance(node, StreamSource) else node)
+    if isinstance(node, StreamSource):
+        return graph.add(replace(node, skips_null=skips_null))
+    return graph.add(replace(node, about=about))
 
 
 def key_serde(source: Source) -> Serde:
@@ -138,8 +153,12 @@ def _with_headers(graph: Graph, node: Node, source: Source, alias: str, fields: 
     items = [(f.name, Computed(f.type, (f.at,), Pick(), quoted(f.name))) for f in value_fields]
     added = [(c, HEADER_ROWS if c.header == "" else BYTES) for c in source.headers]
     items += [(c.name, Computed(type_, (at,), HeaderColumn(c.header or ""), quoted(c.name))) for c, type_ in added]
-    name = graph.name_of(node, "headers")
-    mapped = graph.add(MapValues(name, None, node, function_for(struct_of(items)), null_stays=True))
+    name, function = graph.name_of(node, "headers"), function_for(struct_of(items))
+    mapped: Node
+    if source.is_table:
+        mapped = graph.add(TableMapValues(name, None, node, function))
+    else:
+        mapped = graph.add(MapValues(name, None, node, function, null_stays=True))
     extra = [Field(c.name, alias, type_, Column(type_, "value", (c.name,))) for c, type_ in added]
     return _rows(mapped, source, _in_order(source, [*fields, *extra]))
 
@@ -172,16 +191,20 @@ def _place_of(source: Source, column: SourceColumn) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's."""
+    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's. What is before
+    1970 is no time of a record, as in Kafka."""
 
     pattern: str
 
     def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
-        (column,) = columns
+        found = self._read(columns[0], rows)
+        return pc.if_else(pc.less(found, 0), pa.scalar(None, BIGINT), found)
+
+    def _read(self, column: pa.Array, rows: int) -> pa.Array:
         if column.type in (BIGINT, INT):
-            return column.cast(pa.int64())
+            return column.cast(BIGINT)
         if column.type == TIMESTAMP:
-            return pa.compute.divide(column.cast(pa.int64()), 1_000)
+            return pc.divide(column.cast(BIGINT), 1_000)
         reads = function_named("STRINGTOTIMESTAMP")
         assert isinstance(reads, ScalarFunction)
         pattern = pa.repeat(pa.scalar(self.pattern, VARCHAR), rows)

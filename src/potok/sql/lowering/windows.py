@@ -10,15 +10,16 @@ from potok.sql.syntax import ast
 from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
 
 DEFAULT_GRACE = days(1)
-"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late."""
+"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late. Final results would
+wait for it, so they have no grace unless a statement gives them one, as in ksqlDB."""
 
 
 def shape_of(clause: ast.WindowClause) -> WindowShape:
     return WindowShape(clause.kind, None if clause.kind == "SESSION" else clause.size_ms)
 
 
-def window_of(clause: ast.WindowClause) -> Window:
-    grace = DEFAULT_GRACE if clause.grace_ms is None else _ms(clause.grace_ms)
+def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
+    grace = _ms(clause.grace_ms or 0) if final or clause.grace_ms is not None else DEFAULT_GRACE
     retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
     try:
         if clause.kind == "TUMBLING":

@@ -42,6 +42,8 @@ class Aggregation:
     schema: Schema | None = None
     parts: tuple[AggregatePart, ...] = ()
     """For a fold whose result is a struct of such fields: what `function` does, as columns that merge."""
+    by_offset: bool = False
+    """For a fold in sessions: their records are folded in the order of their offsets, not of their times."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.topology.nodes.lifetime import FOREVER, Lifetime
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.stateless import About
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,15 @@ class StreamSource(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSource(Node):
-    """The records of a topic as upserts by key; a null value deletes."""
+    """The records of a topic as upserts by key; a null value deletes. `about` puts what is known of a record beside its
+    value into the row: fields by name, behind those that it has."""
 
     topic: str
     key: Serde
     value: Serde
     timestamps: Timestamps
     lifetime: Lifetime = FOREVER
+    about: tuple[tuple[str, About], ...] = ()
 
     @property
     def stateful(self) -> bool:

@@ -191,8 +191,8 @@ def _place_of(source: Source, column: SourceColumn) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's. What is before
-    1970 is no time of a record, as in Kafka."""
+    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's. What is
+    before 1970 is no time of a record, as in Kafka."""
 
     pattern: str
 

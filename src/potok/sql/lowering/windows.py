@@ -10,8 +10,8 @@ from potok.sql.syntax import ast
 from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
 
 DEFAULT_GRACE = days(1)
-"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late. Final results would
-wait for it, so they have no grace unless a statement gives them one, as in ksqlDB."""
+"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late. Final results
+would wait for it, so they have no grace unless a statement gives them one, as in ksqlDB."""
 
 
 def shape_of(clause: ast.WindowClause) -> WindowShape:

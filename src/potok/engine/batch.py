@@ -226,7 +226,8 @@ class BatchRunner:
         name = self.plan.topology.name
         marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
         if self.pace is not None:
-            marks[mark_of(name, "pace")] = str(self.pace.learn(spec.records, batch_ms)).encode()
+            self.pace.learn(spec.records, batch_ms)
+            marks[mark_of(name, "pace")] = self.pace.to_bytes()
         return after, marks
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, tick_due
 from potok.engine.gates import held_at_gates, load_gates
+from potok.engine.pace import next_size
 from potok.log.broker import Broker
 from potok.state.entry import Entry, mark_of
 from potok.state.offsets import Ends, Offsets
@@ -90,8 +91,8 @@ class Planner:
             time.sleep(self.broker.poll_interval_s)
 
     def _limit(self) -> int:
-        pace = self.broker.mark(mark_of(self.query, "pace"))
-        return min(self.max_records, int(pace)) if pace else self.max_records
+        learnt = next_size(self.broker.mark(mark_of(self.query, "pace")))
+        return min(self.max_records, learnt) if learnt else self.max_records
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
         """The partitions that have been read to their end for long enough, or that never had a record at the end of a

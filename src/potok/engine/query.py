@@ -87,13 +87,13 @@ class Query:
         self._outcry = Outcry(topology, "" if found_anyway else redact_url(settings.broker))
 
     def _pace(self, broker: Broker, settings: Settings) -> Pace:
-        """Goes on with what the last run has learnt."""
+        """Continue with what the last run has learnt."""
         mark = mark_of(self.name, "pace")
-        learnt = broker.mark(mark)
         one_by_one = any(isinstance(node, Agents | Process) for node in self._prepared.plan.topology.nodes)
         first = FIRST_ONE_BY_ONE if one_by_one else FIRST
-        pace = Pace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else first)
-        broker.set_marks({mark: str(pace.limit).encode()})
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, first)
+        pace.resume(broker.mark(mark))
+        broker.set_marks({mark: pace.to_bytes()})
         return pace
 
     @property

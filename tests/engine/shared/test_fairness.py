@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.engine.pace import LEAST
-from potok.engine.shared.fairness import FIRST, SharedPace, fair_limits
+from potok.engine.shared.fairness import LEAST, fair_limits
 
 
 def test_one_that_is_alone_may_fill_the_batch() -> None:
@@ -34,20 +33,6 @@ def test_nobody_gets_less_than_a_batch_is_worth() -> None:
     assert set(fair_limits(waiting, dict.fromkeys(waiting, 10_000), 200).values()) == {LEAST}
 
 
-def test_the_pace_grows_at_most_fourfold_and_shrinks_at_once() -> None:
-    pace = SharedPace(1_000, 1_000_000)
-    assert pace.limit == FIRST
-    assert pace.learn(5_000, 10) == 4 * FIRST
-    assert pace.learn(40_000, 4_000) == 10_000
-
-
-def test_a_small_batch_says_nothing_against_the_pace() -> None:
-    pace = SharedPace(1_000, 1_000_000, 50_000)
-    assert pace.learn(100, 30) == 50_000
-    assert pace.learn(0, 30) == 50_000
-
-
-def test_the_pace_stays_within_its_bounds() -> None:
-    pace = SharedPace(1_000, 20_000, 15_000)
-    assert pace.learn(15_000, 1) == 20_000
-    assert pace.learn(20_000, 10**6) == LEAST
+def test_one_whose_records_are_slow_does_not_get_more_than_fill_a_batch() -> None:
+    waiting = {f"m{n}": 10**6 for n in range(200)}
+    assert set(fair_limits(waiting, dict.fromkeys(waiting, 7), 200).values()) == {7}

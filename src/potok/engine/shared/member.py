@@ -15,10 +15,11 @@ from potok.engine.beginning import Places, protect
 from potok.engine.cause import cause_of
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
+from potok.engine.pace import Pace
 from potok.engine.prepare import Prepared, prepare
 from potok.engine.query import PROTECT_EVERY_S
 from potok.engine.reach import check_reach, on_one_machine
-from potok.engine.shared.fairness import FIRST, SharedPace
+from potok.engine.shared.fairness import FIRST
 from potok.engine.shared.roll import Listed
 from potok.errors import PotokError
 from potok.log.broker import Broker
@@ -161,8 +162,8 @@ def _runner(prepared: Prepared, spark: SparkSession, settings: Settings) -> Batc
         context.defaultParallelism,
         prepared.state,
     )
-    learnt = broker.mark(mark_of(name, "pace"))
-    runner.pace = SharedPace(settings.target_batch_ms, settings.max_batch_records, int(learnt) if learnt else FIRST)
+    runner.pace = Pace(settings.target_batch_ms, settings.max_batch_records, FIRST)
+    runner.pace.resume(broker.mark(mark_of(name, "pace")))
     runner.connector = connector_of(spark, broker, name)
     runner.one_machine = on_one_machine(master)
     return runner

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from potok.engine.pace import next_size
 from potok.engine.planner import Planner
 from potok.engine.shared.fairness import FIRST, fair_limits
 from potok.engine.shared.roll import Listed, Roll, roll_mark
@@ -98,8 +99,8 @@ class SharedPlanner:
         return {name: min(limit, self.max_records) for name, limit in fair.items()}
 
     def _pace(self, name: str) -> int:
-        learnt = self.broker.mark(mark_of(name, "pace"))
-        return min(self.max_records, int(learnt) if learnt else FIRST)
+        learnt = next_size(self.broker.mark(mark_of(name, "pace")))
+        return min(self.max_records, learnt or FIRST)
 
     def _planner(self, name: str, listed: Listed) -> Planner:
         if name not in self._planners:

@@ -14,7 +14,7 @@ FLOORS = (
     {"duration", "java", "private"},
     {"settings"},
     {"records"},
-    {"expressions", "connectors"},
+    {"expressions", "connectors", "storage"},
     {"sinks"},
     {"topology", "state", "log"},
     {"dsl", "sql", "kernels"},

@@ -12,6 +12,7 @@ LogError
 ├── GroupHasMembers      offsets of a group cannot be set from outside while it is at work
 ├── QueueAtWork          a queue cannot be set elsewhere while its workers hold records
 ├── CorruptSegment       bytes on disk are not the bytes that were written
+├── MetadataDamaged      the file that says where records are is not as it was written
 ├── ArchiveDamaged       a file of the archive is missing, or is not what was written
 ├── KeylessRecord        a record without a key for a compacted topic
 ├── NotCompacted         a topic that keeps all records of a key was to be compacted
@@ -145,6 +146,17 @@ class CorruptSegment(LogError):
         super().__init__(
             f"segment {path} is damaged at byte {position} (offset {offset}): {why}",
             hint="restore the file from a backup; records before that offset can still be read",
+        )
+
+
+class MetadataDamaged(LogError):
+    """The file that has topics, offsets, groups and ledgers is not as it was written."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"the metadata of the log at {path} is damaged: {why}",
+            hint="restore the whole data directory from one backup: offsets, records and state belong together; "
+            "or start with an empty one (--broker file:DIRECTORY) and feed the records again",
         )
 
 

@@ -120,7 +120,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(broker: EmbeddedBrok
 
 def test_an_error_of_lmdb_is_told_as_an_error_of_the_log(broker: EmbeddedBroker) -> None:
     def fail(txn: object) -> None:
-        raise lmdb.CorruptedError("page 7")
+        raise lmdb.DiskError("page 7")
 
     with pytest.raises(Exception, match="cannot be written: page 7"):
         broker._metadata.write(fail)

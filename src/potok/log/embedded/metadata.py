@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 import lmdb
 
 from potok.errors import LogError
-from potok.log.errors import BrokerClosed, DiskFull
+from potok.log.errors import BrokerClosed, DiskFull, MetadataDamaged
+from potok.storage.checked_file import CheckedFile
+from potok.storage.page_format import DATA_FILE, PageDamage
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -22,6 +24,13 @@ else:
     Transaction = lmdb.Transaction
 
 DEFAULT_MAP_BYTES = 64 << 20
+_DAMAGED = (
+    lmdb.InvalidError,
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.VersionMismatchError,
+    PageDamage,
+)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _open: dict[Path, Metadata] = {}
@@ -42,6 +51,7 @@ class Metadata:
         self._active = 0
         self._shut = False
         self._environment: lmdb.Environment | None = None
+        self._checked: CheckedFile | None = None
         self._users = 0
         self._file: tuple[int, int] | None = None
         path.mkdir(parents=True, exist_ok=True)
@@ -71,12 +81,15 @@ class Metadata:
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot. It must be short: pages it can see are not reused meanwhile."""
         while True:
-            environment = self._enter()
+            environment, checked = self._enter()
             try:
+                checked.look()
                 with environment.begin() as txn:
                     return work(txn)
             except lmdb.MapResizedError:
                 pass
+            except _DAMAGED as error:
+                raise self._translated(error) from error
             finally:
                 self._leave()
             self._resize(0)
@@ -84,16 +97,16 @@ class Metadata:
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a write transaction and commit it durably. It is run again where the map had to grow."""
         while True:
-            environment = self._enter()
+            environment, checked = self._enter()
             size = 0
             try:
-                with environment.begin(write=True) as txn:
+                with checked.writing(), environment.begin(write=True) as txn:
                     return work(txn)
             except lmdb.MapFullError:
                 size = environment.info()["map_size"] * 2
             except lmdb.MapResizedError:
                 pass
-            except lmdb.Error as error:
+            except (lmdb.Error, PageDamage) as error:
                 raise self._translated(error) from error
             finally:
                 self._leave()
@@ -110,6 +123,9 @@ class Metadata:
             if self._environment is not None:
                 self._environment.close()
                 self._environment = None
+            if self._checked is not None:
+                self._checked.close()
+                self._checked = None
 
     def reopen(self, *, forked: bool = False) -> None:
         if forked:
@@ -118,15 +134,16 @@ class Metadata:
             self._shut = False
             self._gate.notify_all()
 
-    def _enter(self) -> lmdb.Environment:
+    def _enter(self) -> tuple[lmdb.Environment, CheckedFile]:
         with self._gate:
             while self._shut:
                 if self._users <= 0:
                     raise BrokerClosed(str(self._path))
                 self._gate.wait()
             environment = self._environment or self._connect()
+            assert self._checked is not None
             self._active += 1
-            return environment
+            return environment, self._checked
 
     def _leave(self) -> None:
         with self._gate:
@@ -135,7 +152,14 @@ class Metadata:
                 self._gate.notify_all()
 
     def _connect(self) -> lmdb.Environment:
-        self._environment = lmdb.Environment(str(self._path), map_size=self._map_bytes, max_readers=1024)
+        checked = CheckedFile(self._path, named=False)
+        try:
+            with checked.opening():
+                self._environment = lmdb.Environment(str(self._path), map_size=self._map_bytes, max_readers=1024)
+        except (lmdb.Error, PageDamage) as error:
+            checked.close()
+            raise self._translated(error) from error
+        self._checked = checked
         self._environment.reader_check()
         self._file = _file_at(self._path)
         return self._environment
@@ -158,7 +182,9 @@ class Metadata:
                 self._shut = False
                 self._gate.notify_all()
 
-    def _translated(self, error: lmdb.Error) -> LogError:
+    def _translated(self, error: lmdb.Error | PageDamage) -> LogError:
+        if isinstance(error, _DAMAGED):
+            return MetadataDamaged(self._path / DATA_FILE, str(error))
         code = getattr(error, "code", 0)
         # LMDB tells of a write cut short by a full disk as an I/O error.
         if code in NO_ROOM or (code == errno.EIO and shutil.disk_usage(self._path).free < self._map_bytes):

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ import lmdb
 
 from potok.errors import StateError
 from potok.state.cell import REPAIR
+from potok.storage.checked_file import CheckedFile
+from potok.storage.page_format import DATA_FILE, PageDamage
 
 T = TypeVar("T")
 
@@ -28,7 +31,13 @@ _guard = threading.Lock()
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LITTLE_ROOM = 64 << 20
-_DAMAGED = (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
+DAMAGED = (
+    lmdb.InvalidError,
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.VersionMismatchError,
+    PageDamage,
+)
 
 
 class StateFull(StateError):
@@ -42,10 +51,10 @@ class StateFull(StateError):
 
 
 class StateDamaged(StateError):
-    """A file of the state that cannot be read at all."""
+    """A file of the state that is not as it was written."""
 
     def __init__(self, path: Path, cause: str) -> None:
-        super().__init__(f"the state at {path} is damaged: {cause}", hint=REPAIR)
+        super().__init__(f"the state at {path / DATA_FILE} is damaged: {cause}", hint=REPAIR)
 
 
 class Environment:
@@ -55,19 +64,12 @@ class Environment:
         self.path = path
         if create:
             path.mkdir(parents=True, exist_ok=True)
+        self._checked = CheckedFile(path)
         try:
-            self._env = lmdb.open(
-                str(path),
-                map_size=MAP_SIZE,
-                max_dbs=MAX_TABLES,
-                max_readers=MAX_READERS,
-                readonly=not create,
-                create=create,
-                readahead=False,
-                meminit=False,
-            )
-        except lmdb.Error as error:
-            raise self._translated(error) from error
+            self._env = self._opened(create=create)
+        except (lmdb.Error, PageDamage) as error:
+            self._checked.close()
+            raise self.translated(error) from error
         self.writable = create
         self._file = _file_at(path)
         if create:
@@ -77,17 +79,42 @@ class Environment:
         # To open a table is a write too, and waits for another thread's without letting that one go on.
         self._writing = threading.RLock()
 
+    def _opened(self, *, create: bool) -> Any:
+        if create:
+            with self._checked.opening():
+                return self._lmdb(create=True)
+        self._checked.check_header()
+        env = self._lmdb(create=False)
+        try:
+            self._checked.check_snapshot(env.begin)
+        except BaseException:
+            env.close()
+            raise
+        return env
+
+    def _lmdb(self, *, create: bool) -> Any:
+        return lmdb.open(
+            str(self.path),
+            map_size=MAP_SIZE,
+            max_dbs=MAX_TABLES,
+            max_readers=MAX_READERS,
+            readonly=not create,
+            create=create,
+            readahead=False,
+            meminit=False,
+        )
+
     def table(self, name: str) -> Any | None:
         """The handle of a named table, or None where it does not exist and cannot be made."""
         handle = self._tables.get(name)
         if handle is None:
             try:
-                with self._writing:
+                with self._writing, self._checked.writing() if self.writable else nullcontext():
                     handle = self._env.open_db(name.encode(), create=self.writable)
             except (lmdb.NotFoundError, lmdb.ReadonlyError):
                 return None
-            except lmdb.Error as error:
-                raise self._translated(error) from error
+            except (lmdb.Error, PageDamage) as error:
+                raise self.translated(error) from error
             self._tables[name] = handle
         return handle
 
@@ -97,21 +124,22 @@ class Environment:
     def read(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a short read transaction."""
         try:
+            self._checked.look()
             with self._begin(write=False) as txn:
                 return work(txn)
-        except _DAMAGED as error:
-            raise self._translated(error) from error
+        except DAMAGED as error:
+            raise self.translated(error) from error
 
     def write(self, work: Callable[[Any], T]) -> T:
         """Run `work` in one write transaction; it runs again in a larger map if this one is full."""
         while True:
             try:
-                with self._writing, self._begin(write=True) as txn:
+                with self._writing, self._checked.writing(), self._begin(write=True) as txn:
                     return work(txn)
             except lmdb.MapFullError:
                 self._env.set_mapsize(self._env.info()["map_size"] * 2)
-            except lmdb.Error as error:
-                raise self._translated(error) from error
+            except (lmdb.Error, PageDamage) as error:
+                raise self.translated(error) from error
 
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
         """A read transaction that the caller ends, and the tables in it: a transaction knows only those opened
@@ -127,12 +155,12 @@ class Environment:
             self._env.set_mapsize(0)
             return self._env.begin(write=write)
 
-    def _translated(self, error: lmdb.Error) -> StateError:
+    def translated(self, error: lmdb.Error | PageDamage) -> StateError:
         code = getattr(error, "code", 0)
         # LMDB tells of a write cut short by a full disk as an I/O error.
         if code in _NO_ROOM or (code == errno.EIO and shutil.disk_usage(self.path).free < _LITTLE_ROOM):
             return StateFull(self.path, str(error))
-        if isinstance(error, _DAMAGED):
+        if isinstance(error, DAMAGED):
             return StateDamaged(self.path, str(error))
         return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
 
@@ -146,6 +174,7 @@ class Environment:
 
     def close(self) -> None:
         self._env.close()
+        self._checked.close()
 
 
 def open_environment(path: Path, *, create: bool = True) -> Environment:

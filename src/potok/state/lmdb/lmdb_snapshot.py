@@ -12,7 +12,7 @@ import lmdb
 
 from potok.state.fence import Attempt
 from potok.state.lmdb.buffered import BufferedTable
-from potok.state.lmdb.environment import Environment, open_environment
+from potok.state.lmdb.environment import DAMAGED, Environment, open_environment
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
 from potok.state.store import Row, Snapshot, SnapshotGone, stored_key
 
@@ -46,6 +46,9 @@ class LmdbSnapshot(Snapshot):
         """LMDB's environment may be closed by another thread, for whoever wants to write to it."""
         try:
             yield
+        except DAMAGED as error:
+            assert self._environment is not None
+            raise self._environment.translated(error) from error
         except lmdb.Error as error:
             if type(error) is not lmdb.Error and not isinstance(error, lmdb.BadTxnError):
                 raise

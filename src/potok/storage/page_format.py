@@ -1,0 +1,185 @@
+"""The pages of an LMDB 0.9 data file, read without LMDB: a damaged page must be found before LMDB follows it.
+
+Page 0 and 1 are the meta pages of the last two transactions: transaction n is in page n % 2. Every other page that a
+transaction wrote is never written again while it is part of a tree, so a page that was reachable before is the same now.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+DATA_FILE = "data.mdb"
+
+HEADER = struct.Struct("<QHHHH")
+"""Number, padding, flags, lower and upper bound of the free space; an overflow page has its count in the bounds."""
+
+BRANCH, LEAF, OVERFLOW, META = 0x01, 0x02, 0x04, 0x08
+BIG_DATA, SUB_DATA, DUP_DATA = 0x01, 0x02, 0x04
+NO_PAGE = (1 << 64) - 1
+META_PAGES = 2
+DEEPEST = 32
+"""LMDB's own limit to the height of a tree."""
+
+_META = struct.Struct("<IIQQ")
+_TREE = struct.Struct("<IHHQQQQQ")
+_META_PAGE = struct.Struct("<QHHHHIIQQIHHQQQQQIHHQQQQQQQ")
+_META_START, _META_END = HEADER.size, _META_PAGE.size
+_MAGIC, _VERSION = 0xBEEFC0DE, 1
+_PAGE_SIZES = tuple(1 << power for power in range(9, 17))
+
+Array = npt.NDArray[Any]
+Page = bytes | memoryview
+
+
+class PageDamage(Exception):
+    """What is wrong with a data file; whoever knows whose file it is raises an error with a hint."""
+
+
+class Tree(NamedTuple):
+    """The root of a tree, and what it should hold."""
+
+    flags: int
+    depth: int
+    branch_pages: int
+    leaf_pages: int
+    overflow_pages: int
+    entries: int
+    root: int
+
+    @classmethod
+    def of(cls, data: bytes, start: int = 0) -> Tree:
+        return cls(*_TREE.unpack_from(data, start)[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """One committed transaction."""
+
+    txnid: int
+    last_page: int
+    free: Tree
+    main: Tree
+    sum: int
+    body_sum: int
+    """Without the number of the transaction, so that a meta page whose number alone changed is told."""
+
+
+class PageFile:
+    """Reads pages of a data file with `pread`: a file that was cut gives an error and not a signal."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / DATA_FILE
+        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        self.page_size = 0
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def metas(self) -> tuple[Meta, Meta]:
+        """Both meta pages; the first is that of even transactions."""
+        first = os.pread(self.descriptor, _META_END, 0)
+        if len(first) < _META_END:
+            raise PageDamage(f"it has {len(first)} bytes, and not even a meta page")
+        self.page_size = struct.unpack_from("<I", first, _META_START + _META.size)[0]
+        if self.page_size not in _PAGE_SIZES:
+            raise PageDamage("meta page 0 gives a page size that cannot be")
+        return self._meta(first, 0), self.meta(1)
+
+    def newest(self) -> Meta:
+        first, second = self.metas()
+        return max(first, second, key=lambda meta: meta.txnid)
+
+    def meta(self, number: int) -> Meta:
+        """One of the meta pages, once both have been read."""
+        return self._meta(os.pread(self.descriptor, _META_END, number * self.page_size), number)
+
+    def _meta(self, page: bytes, number: int) -> Meta:
+        if len(page) < _META_END:
+            raise PageDamage(f"it ends before meta page {number}")
+        fields = _META_PAGE.unpack(page)
+        last_page, txnid = fields[-2:]
+        right = (number, META, _MAGIC, _VERSION, self.page_size)
+        if (fields[0], *fields[2:3], *fields[5:7], fields[9]) != right or (txnid and txnid % META_PAGES != number):
+            raise PageDamage(f"meta page {number} is not as LMDB writes it")
+        body = crc32(page[_META_START:-8])
+        return Meta(txnid, last_page, Tree(*fields[10:17]), Tree(*fields[18:25]), crc32(page[-8:], body), body)
+
+    def page(self, number: int) -> bytes:
+        data = os.pread(self.descriptor, self.page_size, number * self.page_size)
+        if len(data) != self.page_size:
+            raise PageDamage(f"it ends before page {number}")
+        return data
+
+    def run(self, number: int, count: int) -> bytes:
+        """Adjacent pages."""
+        size = count * self.page_size
+        data = os.pread(self.descriptor, size, number * self.page_size)
+        while len(data) < size:
+            more = os.pread(self.descriptor, size - len(data), number * self.page_size + len(data))
+            if not more:
+                raise PageDamage(f"it ends before page {number + count - 1}")
+            data += more
+        return data
+
+    def stat(self) -> os.stat_result:
+        return os.fstat(self.descriptor)
+
+    def pages(self) -> int:
+        """Whole pages in the file."""
+        return self.stat().st_size // self.page_size
+
+
+def nodes_of(page: Page) -> tuple[Array, Array]:
+    """The page as 16-bit words, and the word at which each node starts."""
+    words = np.frombuffer(page, "<u2")
+    return words, words[8 : 8 + (int(words[6]) - HEADER.size >> 1)] >> 1
+
+
+def children_of(page: Page) -> Array:
+    """The pages below a branch page. Numbers have 32 bits, which is 16 TB, and not LMDB's 48."""
+    words, starts = nodes_of(page)
+    return words[starts] | words[starts + 1].astype(np.uint32) << 16
+
+
+def big_values_of(page: Page) -> list[tuple[int, int]]:
+    """The overflow pages that a leaf refers to: their first page, and the length of the value."""
+    words, starts = nodes_of(page)
+    found = []
+    for start in starts[words[starts + 2] & BIG_DATA != 0].tolist():
+        low, high, _, key_size = words[start : start + 4].tolist()
+        first = int.from_bytes(page[2 * start + 8 + key_size : 2 * start + 16 + key_size], "little")
+        found.append((first, low | high << 16))
+    return found
+
+
+def named_trees_of(page: Page) -> list[Tree]:
+    """The named trees whose roots a leaf of the main tree holds."""
+    words, starts = nodes_of(page)
+    if not np.any(words[starts + 2] & SUB_DATA):
+        return []
+    return [Tree.of(value) for flags, _, value in entries_of(page) if flags & SUB_DATA]
+
+
+def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
+    """Flags, key and value of each node of a leaf; of a large value the number of its page."""
+    words, starts = nodes_of(page)
+    found = []
+    for start in starts.tolist():
+        low, high, flags, key_size = words[start : start + 4].tolist()
+        key = 2 * start + 8
+        size = 8 if flags & BIG_DATA else low | high << 16
+        found.append((flags, bytes(page[key : key + key_size]), bytes(page[key + key_size : key + key_size + size])))
+    return found
+
+
+def overflow_count(length: int, page_size: int) -> int:
+    """How many pages a large value takes."""
+    return (HEADER.size - 1 + length) // page_size + 1

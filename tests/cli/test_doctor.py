@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from tests.storage import scene
 
 from potok.cli import doctor
 from potok.errors import SetupError
+from potok.log.embedded import catalog
+from potok.log.embedded.metadata import Metadata
 from potok.settings import Settings
 
 GB = 1 << 30
@@ -82,3 +86,75 @@ def test_a_spark_that_does_not_start_is_a_failure() -> None:
     finding = doctor.check_spark(Settings(), broken)
     assert (finding.status, finding.detail) == ("fail", "does not start: gateway exited")
     assert doctor.check_spark(Settings(), lambda _: 4200).detail == "started in 4.2 s and ran a job"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("filled") / "data"
+    scene.build(directory)
+    return directory
+
+
+@pytest.fixture
+def data(filled: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(filled, tmp_path / "data")
+
+
+def spoil(path: Path, share: float = 0.5) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * share)] ^= 4
+    path.write_bytes(content)
+
+
+def test_verify_reads_the_log_and_the_state_of_every_query(potok, data: Path) -> None:
+    result = potok("doctor", "--verify", "--json")
+    assert result.code == 0
+    found = {finding["what"]: finding for finding in result.objects}
+    assert "1,200 records" in found["topic orders"]["detail"]
+    assert "300 records" in found["topic parts"]["detail"]
+    assert "cells" in found["query orders-query"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what", "hint"),
+    [
+        ("log/topics/orders-*/1/*0.segment", "topic orders", "restore the file from a backup"),
+        ("archive/parts-*/0/*.parquet", "topic parts", "put the file back"),
+        ("log/meta/data.mdb", "log", "restore the whole data directory"),
+        ("queries/orders-query/state/1/data.mdb", "query orders-query", "potok run PROGRAM --shadow"),
+    ],
+)
+def test_verify_names_the_file_that_is_damaged_and_ends_with_1(
+    potok, data: Path, pattern: str, what: str, hint: str
+) -> None:
+    path = next(path for path in sorted(data.glob(pattern)) if path.stat().st_size)
+    if path.suffix == ".mdb":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        spoil(path)
+    result = potok("doctor", "--verify", "--json")
+    assert result.code == 1
+    (failed,) = [finding for finding in result.objects if finding["status"] == "fail"]
+    assert failed["what"] == what
+    assert str(path) in failed["detail"]
+    assert hint in failed["hint"]
+
+
+def test_verify_of_an_index_that_leads_nowhere(potok, data: Path) -> None:
+    metadata = Metadata.open(data / "log" / "meta")
+
+    def mislead(txn) -> None:
+        key, value = next(catalog.scan(txn, b"i"))
+        txn.put(key, value[:8] + (8).to_bytes(8, "little") + value[16:])
+
+    metadata.write(mislead)
+    metadata.close()
+    result = potok("doctor", "--verify", "--json")
+    assert result.code == 1
+    assert "the index leads to no frame there" in result.out
+
+
+def test_verify_where_there_is_nothing_yet(potok) -> None:
+    result = potok("doctor", "--verify")
+    assert result.code == 0
+    assert "holds no data yet" in result.out

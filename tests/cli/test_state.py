@@ -10,6 +10,7 @@ from cli.conftest import Potok
 from cli.shop import HOUR, ORDERS, write_program
 from kernels.in_process import InProcess
 from potok.cli.program import load_topology
+from potok.state.lmdb.environment import close_environment
 from potok.state.open import open_store
 
 LETTERS = "abcdefghijklmnop"
@@ -103,6 +104,30 @@ def test_verify_names_the_damaged_cells_and_ends_with_one(potok: Potok, data: Pa
     assert "1 of them damaged" in done.err
     (found,) = potok("state", "verify", "shop", "--json").objects
     assert [(cell["table"], cell["key"]) for cell in found["damaged"]] == [("order_counts", key.decode())]
+
+
+def test_verify_names_a_shard_that_cannot_be_read_and_goes_on_with_the_others(potok: Potok, data: Path) -> None:
+    whole = potok("state", "verify", "--json").objects[0]["cells"]
+    file = data / "queries" / "shop" / "state" / "0" / "data.mdb"
+    close_environment(file.parent)
+    file.write_bytes(file.read_bytes()[:20_000])
+    done = potok("state", "verify")
+    assert done.code == 1
+    told = "".join(done.err.split())
+    assert f"shard0at{file.parent}:thestateat{file}isdamaged" in told
+    assert "hint:buildthetablesanew" in told
+    (found,) = potok("state", "verify", "--json").objects
+    assert [shard["shard"] for shard in found["damaged_shards"]] == [0]
+    assert 0 < found["cells"] < whole
+
+
+def test_what_was_deleted_is_no_damage(potok: Potok, data: Path) -> None:
+    store = open_store(data, "shop", 0)
+    attempt = store.attempt()
+    assert attempt is not None
+    store.put_many(attempt, [("order_counts/deleted", [(b"0123456789abkey", b"")])])
+    store.close()
+    assert potok("state", "verify").code == 0
 
 
 def test_verify_looks_into_a_backup_too(potok: Potok, data: Path) -> None:

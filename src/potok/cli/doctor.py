@@ -41,6 +41,9 @@ class Finding:
 def doctor(
     context: typer.Context,
     deep: Annotated[bool, typer.Option("--deep", help="Start Spark and run a small job on it.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read all of the data directory, and name what is damaged.")
+    ] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -50,7 +53,7 @@ def doctor(
     """
     settings = settings_of(context, broker)
     failed = False
-    for finding in examine(settings, deep=deep):
+    for finding in examine(settings, deep=deep, verify=verify):
         failed |= finding.status == "fail"
         if as_json:
             print_json(asdict(finding))
@@ -60,7 +63,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def examine(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
+def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> Iterator[Finding]:
     """Each finding as soon as it is known."""
     yield check_python()
     yield check_java()
@@ -70,6 +73,8 @@ def examine(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
     directory = data_directory(settings.broker)
     if directory is not None:
         yield from check_directory(directory)
+    if verify:
+        yield from check_data(directory)
     if deep:
         yield check_spark(settings)
 
@@ -128,6 +133,23 @@ def check_directory(directory: Path) -> Iterator[Finding]:
     hint = "" if free >= GIGABYTE else "free some space, or put the data elsewhere with POTOK_BROKER=file:DIRECTORY"
     status = "ok" if free >= GIGABYTE else "warn" if free >= GIGABYTE // 10 else "fail"
     yield Finding("disk", status, f"{show_bytes(free)} free", hint)
+
+
+def check_data(directory: Path | None) -> Iterator[Finding]:
+    """Read the log, the ledgers and the state; queries may run meanwhile."""
+    if directory is None:
+        yield Finding("verify", "warn", "the broker is no directory", "potok state verify QUERY reads the state alone")
+        return
+    if not (directory / "log").exists():
+        yield Finding("verify", "ok", f"{directory} holds no data yet")
+        return
+    from potok.views.verify_data import verify_data
+
+    for part in verify_data(directory):
+        if part.damage:
+            yield Finding(part.what, "fail", f"{part.damage} ({part.detail})", part.hint)
+        else:
+            yield Finding(part.what, "ok", part.detail)
 
 
 def check_spark(settings: Settings, start: Callable[[Settings], int] | None = None) -> Finding:

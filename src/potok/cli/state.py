@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,7 +128,7 @@ def verify(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Read every cell and check it. Ends with 1 if some are damaged, and says which."""
+    """Read every page and every cell and check it. Ends with 1 if some are damaged, and says which."""
     if of_backup is not None:
         from potok.engine.backup import verify_backup
 
@@ -137,7 +138,7 @@ def verify(
             name = chosen_query(log, query, option="")
             found = _verified(log, name)
     _print_findings(name, found, as_json)
-    if found.damaged:
+    if not found.sound:
         raise typer.Exit(1)
 
 
@@ -148,22 +149,26 @@ def _verified(log: Log, query: str) -> Findings:
 
     entry = read_entry(log, query)
     assert entry is not None
-    with state_of(log, query).with_password().snapshots(entry.shards) as snapshots:
-        return look(snapshots)
+    return look(state_of(log, query).with_password(), entry.shards)
 
 
 def _print_findings(name: str, found: Findings, as_json: bool) -> None:
     damaged = [(d.shard, d.table, show_bytes_of_record(d.key)) for d in found.damaged]
     if as_json:
         cells = [{"shard": shard, "table": table, "key": key} for shard, table, key in damaged]
-        print_json({"name": name, "cells": found.cells, "bytes": found.bytes, "damaged": cells})
+        shards = [asdict(shard) for shard in found.shards]
+        facts = {"name": name, "cells": found.cells, "bytes": found.bytes}
+        print_json(facts | {"damaged": cells, "damaged_shards": shards})
         return
+    for shard in found.shards:
+        note(f"shard {shard.shard} at {shard.place}: {shard.why}\n  hint: {shard.hint}")
     if damaged:
         print_table(("shard", "table", "key"), damaged[:MOST_DAMAGE])
     if len(damaged) > MOST_DAMAGE:
         note(f"and {len(damaged) - MOST_DAMAGE:,} more; --json lists all")
     looked = f"{name}: {counted(found.cells, 'cell')}, {show_bytes(found.bytes)}"
-    note(f"{looked}, {len(damaged):,} of them damaged" if damaged else f"{looked}, all as they were written")
+    unread = f", and {counted(len(found.shards), 'shard')} that cannot be read" if found.shards else ""
+    note(f"{looked}, {f'{len(damaged):,} of them damaged' if damaged else 'all as they were written'}{unread}")
 
 
 @app.command()

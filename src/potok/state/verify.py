@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from potok.connectors.where import FILE
+from potok.errors import StateError
 from potok.state.cell import CorruptCell, decode_cell
+from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
+from potok.state.open import shard_path
+from potok.state.place import Place
+from potok.state.session import GRAVES
 from potok.state.store import Row, Snapshot
+from potok.storage.isolate import ReaderDied, isolated
+
+_OFTEN = 50_000
+"""After so many cells a reader shows that it is at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,26 +29,73 @@ class Damage:
     key: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedShard:
+    """A shard whose cells cannot be reached."""
+
+    shard: int
+    place: str
+    why: str
+    hint: str
+
+
 @dataclass(slots=True)
 class Findings:
     cells: int = 0
     bytes: int = 0
     damaged: list[Damage] = field(default_factory=list)
+    shards: list[DamagedShard] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        return not self.damaged and not self.shards
 
     def look(self, shard: int, table: str, rows: Iterable[Row]) -> None:
+        for _ in self.looking(shard, table, rows):
+            pass
+
+    def looking(self, shard: int, table: str, rows: Iterable[Row]) -> Iterator[None]:
+        """Look, and come back now and then."""
         for key, data in rows:
             self.cells += 1
             self.bytes += len(data or b"")
-            try:
-                decode_cell(data or b"", table, key)
-            except CorruptCell:
-                self.damaged.append(Damage(shard, table, key))
+            # What was deleted is remembered by its key alone.
+            if not (table.endswith(GRAVES) and not data):
+                try:
+                    decode_cell(data or b"", table, key)
+                except CorruptCell:
+                    self.damaged.append(Damage(shard, table, key))
+            if self.cells % _OFTEN == 0:
+                yield
 
 
-def verify(snapshots: Iterable[Snapshot]) -> Findings:
-    """All cells of all shards, those of the running batch too."""
+def verify(place: Place, shards: int) -> Findings:
+    """All cells of all shards, those of the running batch too; each shard in a process of its own."""
     found = Findings()
-    for shard, snapshot in enumerate(snapshots):
-        for table in snapshot.tables():
-            found.look(shard, table, snapshot.rows(table))
+    for shard in range(shards):
+        where = str(shard_path(place.where, place.name, shard)) if place.where.kind == FILE else str(place)
+        try:
+            for said in isolated(lambda shard=shard: _look(place, shards, shard)):  # type: ignore[misc]
+                found.cells += said["cells"]
+                found.bytes += said["bytes"]
+                found.damaged += [Damage(shard, table, bytes.fromhex(key)) for table, key in said["damaged"]]
+        except (StateError, ReaderDied) as error:
+            found.shards.append(DamagedShard(shard, where, error.message, error.hint))
     return found
+
+
+def _look(place: Place, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
+    found = Findings()
+    if place.where.kind == FILE:
+        path = shard_path(place.where, place.name, shard)
+        with LmdbSnapshot(path, whole=True) as snapshot:
+            yield from _look_at(found, shard, snapshot)
+    else:
+        with place.snapshots(shards) as snapshots:
+            yield from _look_at(found, shard, snapshots[shard])
+    yield {**asdict(found), "damaged": [(cell.table, cell.key.hex()) for cell in found.damaged]}
+
+
+def _look_at(found: Findings, shard: int, snapshot: Snapshot) -> Iterator[None]:
+    for table in snapshot.tables():
+        yield from found.looking(shard, table, snapshot.rows(table))

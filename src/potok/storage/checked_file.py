@@ -22,7 +22,8 @@ import numpy as np
 
 from potok.storage.checksum_journal import Journal, PageSums, Stamp
 from potok.storage.page_format import DATA_FILE, META_PAGES, Array, Meta, PageDamage, PageFile
-from potok.storage.page_walk import changed_pages, inspect
+from potok.storage.page_inspection import inspect
+from potok.storage.page_walk import changed_pages
 
 TRUSTED_S = 600
 """So long after its last commit a file that nobody has touched is opened without another look at its pages."""
@@ -78,11 +79,19 @@ class CheckedFile:
             finally:
                 self._follow()
 
+    def check_header(self) -> None:
+        """Check the meta pages alone, which LMDB reads when it opens the file."""
+        try:
+            self._check_header()
+        except PageDamage:
+            # A meta page may have been written meanwhile.
+            with _shared_lock(self.directory):
+                self._check_header()
+
     def check_snapshot(self, begin: Callable[[], Any], *, always: bool = False) -> None:
         """Check what a reader can see, while others may write: the pages of its transaction are not written again."""
         with self._mutex:
             with suppress(PageDamage):
-                self.check_header()
                 txn = begin()
                 try:
                     if self._checked_at(txn.id(), always=always):
@@ -108,7 +117,7 @@ class CheckedFile:
 
     def _check_newest(self, *, always: bool) -> None:
         """While nobody writes."""
-        self.check_header()
+        self._check_header()
         self._journal.read(self._sums)
         metas, meta = self._pages().metas(), self._pages().newest()
         if meta.txnid < self._sums.txnid:
@@ -116,8 +125,7 @@ class CheckedFile:
         self._check(self._sums, meta, metas, always=always)
         self._remember(meta.txnid)
 
-    def check_header(self) -> None:
-        """Check the meta pages alone, which LMDB reads when it opens the file."""
+    def _check_header(self) -> None:
         file, (first, second) = self._pages(), self._pages().metas()
         if max(first.txnid, second.txnid) - min(first.txnid, second.txnid) > 1:
             raise PageDamage("its two meta pages are not of adjacent transactions")
@@ -157,7 +165,7 @@ class CheckedFile:
             return
         if os.stat(self._path).st_size == 0 and self._sums.txnid < 0:
             return
-        self.check_header()
+        self._check_header()
         metas, meta = self._pages().metas(), self._pages().newest()
         if meta.txnid < self._sums.txnid:
             raise PageDamage(f"transaction {self._sums.txnid} is not in it any more")

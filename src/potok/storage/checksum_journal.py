@@ -49,7 +49,7 @@ class PageSums:
     metas: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Of the last two transactions: the checksums of their meta pages."""
 
-    stamp: Stamp = Stamp()
+    stamp: Stamp = field(default_factory=Stamp)
 
     def apply(self, txnid: int, change: Change, meta: tuple[int, int], stamp: Stamp) -> None:
         self.grow(1 + int(max(change.added.max(initial=0), change.removed.max(initial=0))))
@@ -197,7 +197,7 @@ def _encode(sums: PageSums, change: Change, *, base: bool) -> bytes:
     newest = sums.metas[sums.txnid]
     older = min(sums.metas)
     metas = (older & 0xFFFFFFFF, older >> 32, *sums.metas[older], *newest, 0, 0)
-    body = b"".join((change.added.astype("<u4"), change.sums.astype("<u4"), change.removed.astype("<u4")))
+    body = b"".join(part.astype("<u4").tobytes() for part in change)
     counts = len(change.added), len(change.removed)
     head = _HEAD.pack(_MAGIC, 0, base, sums.txnid, *counts, *metas, *sums.stamp)
     checked = crc32(body, crc32(head[_CHECKED:]))

@@ -1,7 +1,7 @@
 """The pages of an LMDB 0.9 data file, read without LMDB: a damaged page must be found before LMDB follows it.
 
 Page 0 and 1 are the meta pages of the last two transactions: transaction n is in page n % 2. Every other page that a
-transaction wrote is never written again while it is part of a tree, so a page that was reachable before is the same now.
+transaction wrote is not written again while it is part of a tree, so a page that was reachable before is the same now.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER = struct.Struct("<QHHHH")
 """Number, padding, flags, lower and upper bound of the free space; an overflow page has its count in the bounds."""
 
 BRANCH, LEAF, OVERFLOW, META = 0x01, 0x02, 0x04, 0x08
-BIG_DATA, SUB_DATA, DUP_DATA = 0x01, 0x02, 0x04
+BIG_DATA, SUB_DATA = 0x01, 0x02
 NO_PAGE = (1 << 64) - 1
 META_PAGES = 2
 DEEPEST = 32
@@ -77,7 +77,10 @@ class PageFile:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / DATA_FILE
-        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise PageDamage("the file is missing") from error
         self.page_size = 0
 
     def close(self) -> None:
@@ -146,18 +149,16 @@ def nodes_of(page: Page) -> tuple[Array, Array]:
 def children_of(page: Page) -> Array:
     """The pages below a branch page. Numbers have 32 bits, which is 16 TB, and not LMDB's 48."""
     words, starts = nodes_of(page)
-    return words[starts] | words[starts + 1].astype(np.uint32) << 16
+    numbers: Array = words[starts] | words[starts + 1].astype(np.uint32) << 16
+    return numbers
 
 
-def big_values_of(page: Page) -> list[tuple[int, int]]:
-    """The overflow pages that a leaf refers to: their first page, and the length of the value."""
+def big_values_of(page: Page) -> list[int]:
+    """The first overflow page of each large value that a leaf refers to."""
     words, starts = nodes_of(page)
-    found = []
-    for start in starts[words[starts + 2] & BIG_DATA != 0].tolist():
-        low, high, _, key_size = words[start : start + 4].tolist()
-        first = int.from_bytes(page[2 * start + 8 + key_size : 2 * start + 16 + key_size], "little")
-        found.append((first, low | high << 16))
-    return found
+    if not np.any(words[starts + 2] & BIG_DATA):
+        return []
+    return [int.from_bytes(value, "little") for flags, _, value in entries_of(page) if flags & BIG_DATA]
 
 
 def named_trees_of(page: Page) -> list[Tree]:
@@ -180,6 +181,6 @@ def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
     return found
 
 
-def overflow_count(length: int, page_size: int) -> int:
-    """How many pages a large value takes."""
-    return (HEADER.size - 1 + length) // page_size + 1
+def overflow_count(page: Page) -> int:
+    """How many pages a large value has, by the first of them."""
+    return int.from_bytes(page[12:16], "little")

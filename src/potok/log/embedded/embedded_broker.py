@@ -30,6 +30,7 @@ from potok.log.embedded.seek import offset_at
 from potok.log.embedded.segment import partition_directory, sync_directory
 from potok.log.embedded.staged import StagedFrames, in_memory, stage_frames
 from potok.log.embedded.upkeep import Upkeep
+from potok.log.embedded.verify import CheckedPart, verify_topic
 from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound
 from potok.log.fit import keyless, oversized
 from potok.log.membership import (
@@ -324,6 +325,14 @@ class EmbeddedBroker(Broker):
 
     def maintain(self) -> None:
         self._upkeep.maintain()
+
+    def verify(self) -> None:
+        """Compare every page of the metadata with its checksum."""
+        self._metadata.verify()
+
+    def verify_topic(self, topic: str) -> Iterator[CheckedPart]:
+        """Read all records and the whole index of a topic, file by file."""
+        return verify_topic(self._metadata, self._topics, topic)
 
     def close(self) -> None:
         if not self.closed:

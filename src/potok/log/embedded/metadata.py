@@ -112,6 +112,16 @@ class Metadata:
                 self._leave()
             self._resize(size)
 
+    def verify(self) -> None:
+        """Compare every page with its checksum, however lately it was written."""
+        environment, checked = self._enter()
+        try:
+            checked.check_snapshot(environment.begin, always=True)
+        except _DAMAGED as error:
+            raise self._translated(error) from error
+        finally:
+            self._leave()
+
     def shut(self) -> None:
         """Close the gate and the environment, once no transaction is active."""
         with self._gate:

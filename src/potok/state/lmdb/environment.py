@@ -16,6 +16,7 @@ import lmdb
 from potok.errors import StateError
 from potok.state.cell import REPAIR
 from potok.storage.checked_file import CheckedFile
+from potok.storage.checksum_journal import JOURNAL_FILE
 from potok.storage.page_format import DATA_FILE, PageDamage
 
 T = TypeVar("T")
@@ -164,6 +165,13 @@ class Environment:
             return StateDamaged(self.path, str(error))
         return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
 
+    def check_whole(self) -> None:
+        """Compare every page with its checksum."""
+        try:
+            self._checked.check_snapshot(self._env.begin, always=True)
+        except DAMAGED as error:
+            raise self.translated(error) from error
+
     def is_there(self) -> bool:
         """Whether the path still holds the files that were opened: another process may have removed them, and a
         third made new ones."""
@@ -187,8 +195,20 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
             found.close()
             found = None
         if found is None:
+            _forget_inherited()
             found = _open[key] = Environment(Path(real), create=create)
         return found
+
+
+def _forget_inherited() -> None:
+    """Close what the process that forked this one has open: LMDB opens no path twice, and leaves its locks alone."""
+    for key in [key for key in _open if key[0] != os.getpid()]:
+        _open.pop(key).close()
+
+
+def is_there(path: Path) -> bool:
+    """Whether a shard was ever written: its data, or the checksums of what it had."""
+    return any(os.path.exists(f"{path}/{name}") for name in (DATA_FILE, JOURNAL_FILE))
 
 
 def close_environment(path: Path) -> None:

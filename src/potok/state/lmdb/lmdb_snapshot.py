@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import lmdb
 
 from potok.state.fence import Attempt
 from potok.state.lmdb.buffered import BufferedTable
-from potok.state.lmdb.environment import DAMAGED, Environment, open_environment
+from potok.state.lmdb.environment import DAMAGED, Environment, is_there, open_environment
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
 from potok.state.store import Row, Snapshot, SnapshotGone, stored_key
 
@@ -22,11 +21,14 @@ class LmdbSnapshot(Snapshot):
 
     frozen = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, whole: bool = False) -> None:
+        """With `whole`, every page is read and checked first, however lately the file was written."""
         self._path = path
         self._environment: Environment | None = None
-        if os.path.exists(f"{path}/data.mdb"):
+        if is_there(path):
             self._environment = open_environment(path, create=False)
+            if whole:
+                self._environment.check_whole()
         self._txn: Any = None
         self._tables: dict[str, Any] = {}
 

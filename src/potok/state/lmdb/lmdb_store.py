@@ -11,7 +11,7 @@ from typing import Any
 
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.lmdb.buffered import BufferedTable, trees_of
-from potok.state.lmdb.environment import close_environment, open_environment
+from potok.state.lmdb.environment import close_environment, is_there, open_environment
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 
 META = "/meta"
@@ -23,7 +23,7 @@ class LmdbStore(Store):
     """One environment of named tables, two trees each (`buffered.py`)."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
-        if not create and not (path / "data.mdb").exists():
+        if not create and not is_there(path):
             raise StateMissing(path)
         self.path, self.place = path, str(path)
         self._environment = open_environment(path, create=create)

@@ -1,0 +1,91 @@
+"""Reading everything in a data directory: the log with its metadata, the ledgers, and the state of every query.
+
+Each part is read in a process of its own, so that one that is damaged beyond all checks takes nothing else with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from potok.connectors.where import FILE
+from potok.errors import PotokError
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.state.cell import REPAIR
+from potok.state.verify import verify
+from potok.storage.isolate import isolated
+from potok.views.ledger_view import read_entry
+from potok.views.state_of import state_of
+from potok.views.tables import known_queries
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One part of a data directory; `damage` is empty where it is as it was written."""
+
+    what: str
+    detail: str
+    damage: str = ""
+    hint: str = ""
+
+
+def verify_data(directory: Path) -> Iterator[Verified]:
+    """Each part as soon as it was read. Queries may run meanwhile."""
+    try:
+        (found,) = isolated(lambda: _log(directory))
+    except PotokError as error:
+        yield Verified("log", str(directory / "log" / "meta"), error.message, error.hint)
+        return
+    yield Verified("log", f"{len(found['topics'])} topics, {len(found['queries'])} queries in {directory}")
+    for topic in found["topics"]:
+        yield from _part(f"topic {topic}", lambda topic=topic: _topic(directory, topic))
+    for query in found["queries"]:
+        yield from _part(f"query {query}", lambda query=query: _query(directory, query))
+
+
+def _part(what: str, work: Any) -> Iterator[Verified]:
+    try:
+        for said in isolated(work):
+            yield Verified(what, **said)
+    except PotokError as error:
+        yield Verified(what, "not read to its end", error.message, error.hint)
+
+
+def _log(directory: Path) -> Iterator[dict[str, Any]]:
+    broker = EmbeddedBroker(directory)
+    broker.verify()
+    yield {"topics": broker.topics(), "queries": known_queries(broker)}
+
+
+def _topic(directory: Path, topic: str) -> Iterator[dict[str, str] | None]:
+    """The files that are damaged; or one line for all."""
+    files = records = damaged = 0
+    for part in EmbeddedBroker(directory).verify_topic(topic):
+        files, records = files + 1, records + part.records
+        if part.error is None:
+            yield None
+        else:
+            damaged += 1
+            yield {"detail": part.path, "damage": part.error.message, "hint": part.error.hint}
+    if not damaged:
+        yield {"detail": f"{records:,} records in {files:,} files"}
+
+
+def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
+    broker = EmbeddedBroker(directory)
+    entry = read_entry(broker, query)
+    assert entry is not None
+    place = state_of(broker, query).with_password()
+    yield None
+    # Below this process each shard has one of its own again.
+    found = verify(place, entry.shards)
+    for shard in found.shards:
+        yield {"detail": f"shard {shard.shard} at {shard.place}", "damage": shard.why, "hint": shard.hint}
+    for cell in found.damaged:
+        where = f"shard {cell.shard} of {place}"
+        yield {"detail": where, "damage": f'table "{cell.table}" is damaged at key {cell.key!r}', "hint": REPAIR}
+    if found.sound:
+        kept = "in files" if place.where.kind == FILE else f"at {place.where}"
+        yield {"detail": f"batch {entry.batch}, {found.cells:,} cells {kept}"}

@@ -1,0 +1,76 @@
+"""What is read in another process: its values, its errors, and how it ended."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from potok.state.lmdb.environment import StateDamaged
+from potok.storage.isolate import ReaderDied, isolated
+
+
+def test_values_come_as_they_are_made() -> None:
+    def work() -> Iterator[object]:
+        yield {"a": [1, "x", None]}
+        yield None
+        yield "é" * 100_000
+
+    assert list(isolated(work)) == [{"a": [1, "x", None]}, "é" * 100_000]
+
+
+def test_an_error_of_ours_keeps_its_class_and_its_hint() -> None:
+    def work() -> Iterator[object]:
+        yield 1
+        raise StateDamaged(Path("/x"), "page 7")
+
+    reader = isolated(work)
+    assert next(reader) == 1
+    with pytest.raises(StateDamaged, match=r"/x/data\.mdb is damaged: page 7") as caught:
+        next(reader)
+    assert "potok state restore" in caught.value.hint
+
+
+def test_a_reader_that_touches_a_mapping_behind_the_end_of_its_file_is_told_and_survived(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(3 * mmap.PAGESIZE))
+
+    def work() -> Iterator[object]:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            os.truncate(path, 10)
+            yield mapped[2 * mmap.PAGESIZE]
+
+    with pytest.raises(ReaderDied, match="was killed by SIGBUS"):
+        list(isolated(work))
+
+
+def test_an_assertion_of_a_library_is_told_and_survived() -> None:
+    def work() -> Iterator[object]:
+        os.abort()
+        yield
+
+    with pytest.raises(ReaderDied, match="was killed by SIGABRT"):
+        list(isolated(work))
+
+
+def test_a_reader_that_hangs_is_ended() -> None:
+    def work() -> Iterator[object]:
+        signal.pause()
+        yield
+
+    with pytest.raises(ReaderDied, match="did nothing"):
+        list(isolated(work, quiet_s=0.1))
+
+
+def test_any_other_failure_is_told_too(capfd: pytest.CaptureFixture[str]) -> None:
+    def work() -> Iterator[object]:
+        raise ValueError("what it was")
+        yield
+
+    with pytest.raises(ReaderDied, match="ValueError: what it was"):
+        list(isolated(work))
+    assert "Traceback" in capfd.readouterr().err

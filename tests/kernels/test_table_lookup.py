@@ -119,7 +119,7 @@ def filled(directory: Path, **topics: list[LogRecord]) -> Path:
 
 @pytest.mark.parametrize(("waits", "expected"), [(False, None), (True, "row")])
 def test_a_stream_may_wait_until_the_table_is_loaded(tmp_path: Path, waits: bool, expected: str | None) -> None:
-    rows = [LogRecord(str(n).encode(), b"0", 0, ()) for n in range(20)] + [LogRecord(b"k", b'"row"', 0, ())]
+    rows = [LogRecord(str(n).encode(), b"0", 0, ()) for n in range(20)] + [LogRecord(b"k", b'"row"', 10, ())]
     filled(tmp_path, a=[LogRecord(b"k", b"1", 0, ())], users=rows)
     builder = StreamsBuilder("q")
     users = builder.table("users")
@@ -137,7 +137,7 @@ def test_what_the_table_gets_later_is_not_waited_for(tmp_path: Path) -> None:
         driver.run()
         driver.restart()
         driver.send("a", 1, "k", timestamp=0)
-        driver.send("users", "row", "k", timestamp=0)
+        driver.send("users", "row", "k", timestamp=1)
         driver.run(1)
         assert values(driver) == [None]
 

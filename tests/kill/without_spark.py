@@ -28,7 +28,8 @@ def main(url: str, batch: int, prefix: str) -> None:
     runner.small_batch = -1
     topics = plan.topology.source_topics
     ends, steps = broker.end_offsets_of(topics), windowed_steps(plan.topology)
-    planner = Planner(broker, plan.topology.name, topics, steps, settings.idle_after_ms, batch, ends)
+    bounds = settings.idle_after_ms, batch, ends
+    planner = Planner(broker, plan.topology.name, topics, steps, *bounds, aligned=plan.aligned)
     while (following := planner.next()) != ledger.entry.offsets:
         runner.run(following)
     ledger.end_epoch({})

@@ -1,13 +1,14 @@
 """Recomputes what a topology must have made of its whole input: record by record, with a dict for each table.
 
 Nothing here is shared with the engine or its kernels: no batches, no shards, no columns, no tracing. Unless told
-otherwise it reads the partitions one after the other: what is promised does not depend on how they interleave.
+otherwise it reads the partitions one after the other, since what is promised does not depend on how they interleave;
+where a stream is joined with a table and does not wait, the oldest record first.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from potok.topology.graph import Topology
@@ -41,10 +42,7 @@ from tests.oracle.suppress import HeldRows, window_of
 from tests.oracle.table_algebra import algebra_of, rows_of
 from tests.oracle.table_joins import JoinRows
 from tests.oracle.tables import Change, DerivedRows, LatestRows, SetAside, from_table, key_changed
-
-Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
-Fields = Mapping[str, Container[str] | None]
-Turn = tuple[str, int]
+from tests.oracle.turns import Fields, Inputs, Turn, order_of
 
 
 def recompute(
@@ -60,22 +58,12 @@ def recompute(
     """
     walk = _Walk(topology, fields or {})
     offsets: Counter[Turn] = Counter()
-    for topic, partition in partition_order(inputs) if turns is None else turns:
+    for topic, partition in order_of(topology, inputs, fields or {}) if turns is None else turns:
         offset = offsets[topic, partition]
         walk.read(Position(topic, partition, offset), inputs[topic][partition][offset])
         offsets[topic, partition] += 1
     walk.close()
     return walk.expected()
-
-
-def partition_order(inputs: Inputs) -> list[Turn]:
-    """One partition after the other."""
-    return [
-        (topic, partition)
-        for topic, partitions in inputs.items()
-        for partition, records in sorted(partitions.items())
-        for _ in records
-    ]
 
 
 class _Walk:

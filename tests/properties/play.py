@@ -13,14 +13,14 @@ from tests.properties.cases import Case
 from tests.properties.compare import differences, made_by
 
 
-def play(case: Case) -> list[str]:
+def play(case: Case, drive: type[TestDriver] = TestDriver) -> list[str]:
     """What differs; empty if the promise is kept."""
     with tempfile.TemporaryDirectory() as folder:
         builder = case.load(Path(folder, "program.py"))
         topology = builder.build()
         fields = {source.topic: used_fields(topology, infer(topology), source) for source in topology.sources}
         expected = recompute(topology, case.inputs, fields=fields)
-        with TestDriver(builder, partitions=case.partitions, shards=case.shards, spread=case.spread) as driver:
+        with drive(builder, partitions=case.partitions, shards=case.shards, spread=case.spread) as driver:
             for run in case.runs:
                 for send in run.sends:
                     read = send.record

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle import recompute
-from tests.oracle.oracle import partition_order
+from tests.oracle.turns import partition_order
 from tests.properties.cases import Case, cases
 from tests.properties.compare import differences
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from potok.topology.alignment import AlignedTopics, aligned_topics, tables_looked_up
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred, infer
 from potok.topology.nodes import Aggregate, Node, Repartition, TableRecords, TableSource, ToTable
@@ -23,6 +24,8 @@ class Plan:
     levels: dict[Node, int]
     columns: dict[str, list[str] | None]
     shards: int
+    aligned: tuple[AlignedTopics, ...]
+    looked_up: frozenset[Node]
 
     @property
     def depth(self) -> int:
@@ -43,7 +46,7 @@ def make_plan(topology: Topology, shards: int) -> Plan:
     for source in whole.sources:
         fields = used_fields(whole, known, source)
         columns[source.topic] = None if fields is None else sorted(fields)
-    return Plan(topology, inferred, levels, columns, shards)
+    return Plan(topology, inferred, levels, columns, shards, aligned_topics(topology), tables_looked_up(topology))
 
 
 def _level(node: Node, inferred: Inferred, levels: dict[Node, int]) -> int:

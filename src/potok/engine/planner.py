@@ -6,13 +6,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from potok.engine.alignment import Aligner
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, tick_due
 from potok.engine.gates import held_at_gates, load_gates
 from potok.engine.pace import next_size
+from potok.engine.plan import Plan
 from potok.log.broker import Broker
 from potok.state.entry import Entry, mark_of
 from potok.state.offsets import Ends, Offsets
+from potok.topology.alignment import AlignedTopics
 from potok.views.ledger_view import read_entry
 
 
@@ -38,8 +41,14 @@ class Planner:
     ahead_ms: int = 0
     leader: str = ""
     own: frozenset[str] = frozenset()
+    aligned: tuple[AlignedTopics, ...] = ()
+    plan: Plan | None = None
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
     _began_ms: int = field(default_factory=lambda: _now_ms())
+    _aligner: Aligner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._aligner = Aligner(self.broker, self.aligned, self.plan)
 
     def next(self, limit: int | None = None) -> Offsets:
         """The offsets of the next batch; those of the last one if there is nothing to do."""
@@ -49,7 +58,7 @@ class Planner:
         if shrunk:
             check_topics(self.broker, self.query, shrunk, entry)
         reachable = held_at_gates(load_gates(self.broker, self.query), entry.offsets, ends)
-        further = entry.offsets.advance(reachable, limit or self._limit())
+        further = self._aligner.advance(entry, reachable, limit or self._limit())
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)

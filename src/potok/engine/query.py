@@ -56,9 +56,18 @@ class Query:
         check_reach(master, broker, prepared.plan, prepared.state)
         steps = windowed_steps(topology)
         self._planner = Planner(
-            broker, self.name, topology.source_topics, steps, settings.idle_after_ms, settings.max_batch_records, target
+            broker,
+            self.name,
+            topology.source_topics,
+            steps,
+            settings.idle_after_ms,
+            settings.max_batch_records,
+            target,
+            leader=leader,
+            own=own,
+            aligned=prepared.plan.aligned,
+            plan=prepared.plan,
         )
-        self._planner.leader, self._planner.own = leader, own
         parallelism = spark.sparkContext.defaultParallelism
         self._runner = BatchRunner(
             spark.sparkContext,

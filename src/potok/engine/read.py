@@ -29,11 +29,20 @@ class SourceReader(Operator):
     """Reads the ranges of one source and pushes what it decodes."""
 
     def __init__(
-        self, node: StreamSource | TableSource, task: Task, step: Step, columns: list[str] | None, broker: Broker
+        self,
+        node: StreamSource | TableSource,
+        task: Task,
+        step: Step,
+        columns: list[str] | None,
+        broker: Broker,
+        *,
+        aligned: bool = False,
     ) -> None:
         super().__init__(node.name, task)
         self._node, self._step, self._columns, self._broker = node, step, columns, broker
+        self._by_log_time = aligned and node.timestamps.function is None
         self.stream_times: dict[int, int] = {}
+        self._log_times: dict[int, int] = {}
 
     def read(self, part: Range, partition: int) -> None:
         self.stream_times[part.lane] = part.stream_time_ms
@@ -43,6 +52,8 @@ class SourceReader(Operator):
     def take(self, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
         """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
         chunk, self.stream_times[lane] = self._chunk(batch, lane, self.stream_times.get(lane, began_ms))
+        if self._by_log_time and batch.num_rows:
+            self._align(chunk, batch, lane, began_ms)
         self.task.records_in[self.name] += batch.num_rows
         self.emit(chunk)
 
@@ -73,6 +84,16 @@ class SourceReader(Operator):
             chunk.stream_time = self._stream_times(chunk.timestamp, clock)
             clock = int(chunk.stream_time[-1])
         return chunk, clock
+
+    def _align(self, chunk: Chunk, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+        """Set the time by which inputs are aligned. The planner knows the timestamps in the log, also those of records
+        that cannot be decoded, and no bound on how far one of them moves the clock."""
+        times = np.asarray(batch.column("timestamp").to_numpy(), np.int64)
+        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(lane, began_ms))
+        self._log_times[lane] = int(reached[-1])
+        reached = reached[np.searchsorted(batch.column("offset").to_numpy(), chunk.offset)]
+        if not np.array_equal(reached, chunk.stream_time):
+            chunk.alignment_time = reached
 
     def _stream_times(self, times: Ints, clock: int) -> Ints:
         """The greatest time so far; a record that is far ahead moves it no further than it may."""

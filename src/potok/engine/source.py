@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from potok.engine.hang_up import hush
@@ -110,7 +111,8 @@ def polled(spark: SparkSession, planner: Decides, file: Path) -> DataFrame:
     A filter that nothing passes takes the source out of the plan of a batch: Spark would start one more process, and
     ask for the partitions of every batch, to read no rows.
     """
-    data = pickle.dumps(planner)
+    # By value: functions of the program may tell the time of its records.
+    data = cloudpickle.dumps(planner)
     write_private(file, data)
     conf = spark.sparkContext._conf
     reuse = conf.get(REUSE, "true")

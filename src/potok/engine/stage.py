@@ -87,8 +87,7 @@ class Stage:
                     self._connect(upstream, self._place(sender))
 
     def _table_reader(self, node: TableSource, workshop: Workshop) -> None:
-        step, columns = self._plan.inferred[node], self._plan.columns[node.topic]
-        reader = SourceReader(node, self._task, step, columns, self._broker)
+        reader = workshop.reader(node)
         self._readers[node.topic] = reader
         last = self._place(reader)
         if node.about:

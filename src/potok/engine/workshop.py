@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from potok.engine.batch_spec import BatchSpec
 from potok.engine.plan import Plan
+from potok.engine.read import SourceReader
 from potok.engine.report import Report
 from potok.kernels.expiry import NEVER
 from potok.kernels.operator import Operator, Task
@@ -16,7 +17,7 @@ from potok.kernels.ship import Exchange
 from potok.log.broker import Broker
 from potok.state.session import StateSession
 from potok.topology.infer import Step
-from potok.topology.nodes import Node
+from potok.topology.nodes import Node, StreamSource, TableSource
 
 Maker = Callable[[Any, "Workshop"], Operator]
 M = TypeVar("M", bound=Maker)
@@ -89,6 +90,11 @@ class Workshop:
             return _SENDERS[type(node)](node, self, index, name)
         windowed = self.step(node).window is not None
         return Exchange(name, self.task, self.outbox, self.level(node), self.shards, windowed, node.step)
+
+    def reader(self, node: StreamSource | TableSource) -> SourceReader:
+        aligned = any(node.topic in group.topics for group in self.plan.aligned)
+        columns = self.plan.columns[node.topic]
+        return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned)
 
     def step(self, node: Node) -> Step:
         """What is known of a step: its types and its traced functions."""

@@ -36,7 +36,8 @@ class Chunk:
     another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
     are at hand; `intact` says that the value still means those bytes. `order` holds the places (`kernels/places.py`) of
     records whose order is not that of their positions. `cause` is there for changes that one record made: its position,
-    as pairs of lane and offset.
+    as pairs of lane and offset. `alignment_time` is the time by which inputs are aligned (`engine/alignment.py`), where
+    it differs from the stream time.
     """
 
     key: Column
@@ -54,6 +55,7 @@ class Chunk:
     home: Column | None = None
     order: Ints | None = None
     cause: Ints | None = None
+    alignment_time: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.timestamp)
@@ -80,6 +82,7 @@ class Chunk:
             None if self.home is None else pick(self.home),
             None if self.order is None else self.order[rows],
             None if self.cause is None else self.cause[rows],
+            None if self.alignment_time is None else self.alignment_time[rows],
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Chunk:
@@ -131,6 +134,9 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         home=None if chunks[0].home is None else concat_columns([_home(chunk) for chunk in chunks]),
         order=None if all(c.order is None for c in chunks) else np.concatenate([order_of(chunk) for chunk in chunks]),
         cause=None if all(c.cause is None for c in chunks) else np.concatenate([cause_of(chunk) for chunk in chunks]),
+        alignment_time=None
+        if all(chunk.alignment_time is None for chunk in chunks)
+        else np.concatenate([aligned_by(chunk) for chunk in chunks]),
     )
 
 
@@ -162,8 +168,19 @@ def cause_of(chunk: Chunk) -> Ints:
     return np.full((len(chunk), 2), NO_LANE, np.int64) if chunk.cause is None else chunk.cause
 
 
+def aligned_by(chunk: Chunk) -> Ints:
+    """The time by which the inputs of a query are aligned, of each record."""
+    return chunk.stream_time if chunk.alignment_time is None else chunk.alignment_time
+
+
 def positions_of(chunk: Chunk) -> Ints:
     return np.stack([chunk.lane, chunk.offset], axis=1)
+
+
+def causes_of(chunk: Chunk) -> Ints:
+    """The positions of records, and of changes those of the records that made them; no lane where none did alone."""
+    own = positions_of(chunk)
+    return own if chunk.cause is None else np.where(own[:, :1] == NO_LANE, chunk.cause, own)
 
 
 def position_of(chunk: Chunk, row: int) -> tuple[int, int]:
@@ -218,6 +235,8 @@ def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
         arrays["order"] = pa.FixedSizeListArray.from_arrays(pa.array(chunk.order.ravel()), WIDTH)
     if chunk.cause is not None:
         arrays["cause"] = pa.FixedSizeListArray.from_arrays(pa.array(chunk.cause.ravel()), 2)
+    if chunk.alignment_time is not None:
+        arrays["alignment_time"] = pa.array(chunk.alignment_time)
     if chunk.intact and chunk.raw_value is not None:
         arrays["raw_value"] = chunk.raw_value
     batch = pa.RecordBatch.from_pydict(arrays)
@@ -249,6 +268,7 @@ def from_wire(data: bytes) -> Chunk:
         home=column("home"),
         order=batch.column("order").flatten().to_numpy().reshape(-1, WIDTH) if "order" in names else None,
         cause=batch.column("cause").flatten().to_numpy().reshape(-1, 2) if "cause" in names else None,
+        alignment_time=batch.column("alignment_time").to_numpy() if "alignment_time" in names else None,
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from potok.errors import StateError
 from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, must_fit, plain, python_rows
-from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered
+from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered, positions_of
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry
 from potok.kernels.folders import Folder, Rank
@@ -137,8 +137,11 @@ class FoldRecords(Operator):
             stamps.append(int(times[i]))
         rows = np.array([row for row, _ in steps], np.intp)
         keys = self._keys([cell_keys[i] for i in ids[rows].tolist()])
-        stream_times = chunk.stream_time[rows]
-        self.emit(change(keys, self._results(after), self._results(previous), np.array(stamps), stream_times))
+        causes = chunk.take(rows)
+        stream_times, positions = causes.stream_time, positions_of(causes)
+        made = change(keys, self._results(after), self._results(previous), np.array(stamps), stream_times, positions)
+        made.alignment_time = causes.alignment_time
+        self.emit(made)
 
     def _spread(self, chunk: Chunk) -> tuple[Chunk, Ints | None, npt.NDArray[np.intp] | None]:
         """Each record once for each of its windows, with their starts and with the numbers of the records."""

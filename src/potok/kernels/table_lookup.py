@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import pick, present
-from potok.kernels.chunk import Chunk, Column, concat, concat_columns
+from potok.kernels.chunk import NO_LANE, Chunk, Column, aligned_by, causes_of, concat, concat_columns
 from potok.kernels.dead_letters import Reason
 from potok.kernels.join_side import JoinSide, Port, project
 from potok.kernels.not_data import data_changes
@@ -30,6 +30,7 @@ from potok.topology.infer_joins import projected
 from potok.topology.nodes.joins import JoinKind
 
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 def own_rows(name: str) -> str:
@@ -89,7 +90,11 @@ class Joining(Operator):
 
 
 class TableLookup(Joining):
-    """Each record with the row as it is after the changes of the same batch.
+    """Each record with the row as of its turn.
+
+    Inputs are read in the order of time (`engine/alignment.py`), so a record meets the changes of earlier batches, and
+    of this batch those whose cause comes before it in that order. `first` says of each partition whether its records
+    come before those of the others at the same time.
 
     The rows of a table that keeps them as they are shown are read where they lie, under `table`; of any other table
     the join keeps a copy. `fields` are those that the joiner reads of a row.
@@ -107,10 +112,11 @@ class TableLookup(Joining):
         sides: list[JoinSide],
         session: StateSession,
         table: str | None,
+        first: Sequence[bool],
     ) -> None:
         super().__init__(name, task, how, joiner, key_type, sides)
         self._row_type, self._fields = projected(row_type, fields), fields
-        self._session, self._table = session, table
+        self._session, self._table, self._first = session, table, np.array([*first, False])
 
     @property
     def state_tables(self) -> list[str]:
@@ -142,20 +148,54 @@ class TableLookup(Joining):
         encoded = chunk.key.dictionary_encode()
         keys = encoded.dictionary
         which = encoded.indices.fill_null(len(keys)).to_numpy().astype(np.intp)
-        changed = np.full(len(keys), -1, np.intp)
+        changed = np.zeros(len(keys) + 1, np.bool_)
         if changes is not None:
-            # Of several changes of one row the last counts, and `index_in` finds the first.
-            places = pc.index_in(keys, changes.key[::-1]).fill_null(-1).to_numpy().astype(np.intp)
-            changed = np.where(places >= 0, len(changes) - 1 - places, -1)
+            found = pc.index_in(changes.key, keys).fill_null(-1).to_numpy().astype(np.intp)
+            changes, found = changes.where(found >= 0), found[found >= 0]
+            changed[found] = True
         # A store finds keys faster in their order.
         order = pc.sort_indices(keys).to_numpy()
-        wanted = order[changed[order] < 0]
+        wanted = order[~changed[order]]
         stored = self._stored(keys.take(pa.array(wanted)))
-        columns = [stored] if changes is None else [stored, self._changed(changes)]
-        rows = len(stored) + changed
-        rows[wanted] = np.arange(len(wanted))
-        column = pick(concat_columns(columns), np.append(rows, len(wanted))[which])
+        place = np.full(len(keys) + 1, len(wanted), np.intp)
+        place[wanted] = np.arange(len(wanted))
+        rows, columns = place[which], [stored]
+        if changes is not None and len(changes):
+            numbers = np.flatnonzero(changed[which])
+            rows[numbers] = len(stored) + self._visible(chunk.take(numbers), which[numbers], changes, found)
+            assert changes.before is not None
+            columns += [self._read(changes.value), self._read(changes.before)]
+        column = pick(concat_columns(columns), rows)
         return column, present(column)
+
+    def _visible(self, chunk: Chunk, which: Rows, changes: Chunk, found: Rows) -> Rows:
+        """For each record the number of the last change of its key that comes before it or, behind all of these, that
+        of the first change of the key, before which the row was the one to meet."""
+        count = len(changes)
+        (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(chunk).T
+        columns = (
+            np.append(np.arange(count), np.full(len(chunk), count)),
+            np.append(offsets, own_offsets),
+            np.append(lanes, own_lanes),
+            # A change or a record that nothing stands for alone comes first, or last, at its time.
+            np.append(
+                np.where(self._first[lanes] | (lanes == NO_LANE), 0, 1),
+                np.where(own_lanes == NO_LANE, 2, np.where(self._first[own_lanes], 0, 1)),
+            ),
+            np.append(aligned_by(changes), aligned_by(chunk)),
+            np.append(found, which),
+        )
+        order = np.lexsort(columns)
+        is_change = order < count
+        ids = columns[-1][order]
+        at = np.maximum.accumulate(np.where(is_change, np.arange(len(order)), -1))
+        sees = (at >= 0) & (ids[at] == ids)
+        first = np.full(int(ids.max()) + 1, -1, np.intp)
+        first[found[::-1]] = np.arange(count)[::-1]
+        visible = np.where(sees, order[at], count + first[ids])
+        numbers = np.empty(len(chunk), np.intp)
+        numbers[order[~is_change] - count] = visible[~is_change]
+        return numbers
 
     def _stored(self, keys: pa.Array) -> Column:
         """The rows before this batch, and one more that is none: that of a record without a key."""
@@ -165,6 +205,6 @@ class TableLookup(Joining):
         values.append(None)
         return values if self._row_type is None else pa.array(values, self._row_type)
 
-    def _changed(self, changes: Chunk) -> Column:
-        """The rows after the changes of this batch, with as many fields as the stored ones are read with."""
-        return changes.value if self._fields is None else project(changes.value, self._fields)
+    def _read(self, rows: Column) -> Column:
+        """Changed rows, with as many fields as the stored ones are read with."""
+        return rows if self._fields is None else project(rows, self._fields)

@@ -14,8 +14,8 @@ from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
-from potok.kernels.changes import blank, present
-from potok.kernels.chunk import Chunk, Column, as_objects, from_wire, gathered, positions_of
+from potok.kernels.changes import blank, pick, present
+from potok.kernels.chunk import Chunk, Column, as_objects, concat_columns, from_wire, gathered, positions_of
 from potok.kernels.dead_letters import Reason
 from potok.kernels.fold import FoldRecords
 from potok.kernels.not_data import NOT_DATA, data_changes, data_records, only_data
@@ -34,6 +34,8 @@ class KeepByPosition(FoldRecords):
     """The last value of each key in the order of its partition; a null value deletes the row."""
 
     def _fold(self, chunk: Chunk) -> None:
+        if self._each_record:
+            chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
         last = {key: row for row, key in enumerate(chunk.key.to_pylist())}
         rows = np.fromiter(last.values(), np.intp, len(last))
@@ -51,11 +53,33 @@ class KeepByPosition(FoldRecords):
             return
         changed = [row for row, old in enumerate(before) if new[row] is not None or old is not None]
         self._session.write(self.name, [(keys[row], new[row], before[row]) for row in changed])
+        if self._each_record and len(last) < len(chunk):
+            self._emit_each_row(chunk, [_value(data) for data in before])
+            return
         picked = latest.take(np.array(changed, np.intp))
         previous = [_value(before[row]) for row in changed]
         old: Column = previous if self._result_type is None else pa.array(previous, self._result_type)
-        keys_shown, cause = key_column(picked.key, self._key_type), positions_of(picked)
-        self.emit(change(keys_shown, picked.value, old, picked.timestamp, picked.stream_time, cause))
+        self._emit_changes(picked, old)
+
+    def _emit_each_row(self, chunk: Chunk, stored: list[Any]) -> None:
+        """One change for each record. Before it, the row was that of the record of its key before it, or the stored one
+        of its key, in the order in which keys first appear."""
+        assert isinstance(chunk.key, pa.Array)
+        ids = chunk.key.dictionary_encode().indices.to_numpy().astype(np.intp)
+        by_key = np.argsort(ids, kind="stable")
+        earlier = len(chunk) + ids
+        same_key = np.flatnonzero(ids[by_key[1:]] == ids[by_key[:-1]])
+        earlier[by_key[same_key + 1]] = by_key[same_key]
+        rows: Column = stored if self._result_type is None else pa.array(stored, self._result_type)
+        old = pick(concat_columns([chunk.value, rows]), earlier)
+        real = present(chunk.value) | present(old)
+        self._emit_changes(chunk.where(real), pick(old, np.flatnonzero(real)))
+
+    def _emit_changes(self, causes: Chunk, old: Column) -> None:
+        keys, positions = key_column(causes.key, self._key_type), positions_of(causes)
+        made = change(keys, causes.value, old, causes.timestamp, causes.stream_time, positions)
+        made.alignment_time = causes.alignment_time
+        self.emit(made)
 
 
 def _value(data: bytes | None) -> Any:

@@ -228,6 +228,10 @@ class Broker(ABC):
         The archive is not looked at.
         """
 
+    def offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
+        """`offset_at` for several partitions, each a topic and a number."""
+        return {(topic, part): self.offset_at(topic, part, timestamp_ms) for topic, part in partitions}
+
     @abstractmethod
     def append(
         self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None

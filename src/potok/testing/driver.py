@@ -175,7 +175,8 @@ class TestDriver:
         topics = self._topology.source_topics
         target = None if more_to_come else self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)
-        planner = Planner(self.broker, self._topology.name, topics, steps, 1 << 40, 1 << 40, target, self._ahead_ms)
+        plan, bounds = self._prepared.plan, (1 << 40, 1 << 40, target, self._ahead_ms)
+        planner = Planner(self.broker, self._topology.name, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
         batches = 0
         while (end := planner.next(batch_records)) != self._runner.ledger.entry.offsets:
             self._runner.run(end)

@@ -50,6 +50,8 @@ class AggregatePlan:
     result: pa.DataType | None
     reason: str = ""
     order_dependent: bool = False
+    each_record: bool = False
+    """Whether it reports one change for each record."""
 
     @property
     def native(self) -> bool:

@@ -3,7 +3,7 @@ traced."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import potok.topology.infer_agents
 import potok.topology.infer_foreign
@@ -12,8 +12,9 @@ import potok.topology.infer_outlets
 import potok.topology.infer_processors
 import potok.topology.infer_records
 import potok.topology.infer_tables  # noqa: F401 - these say what is known of each kind of step
+from potok.topology.alignment import tables_looked_up
 from potok.topology.graph import Topology
-from potok.topology.nodes import Node
+from potok.topology.nodes import Aggregate, Node
 from potok.topology.step import Step, infer_step, windowed_key
 
 __all__ = ["Inferred", "Step", "infer", "windowed_key"]
@@ -32,6 +33,8 @@ class Inferred:
 def infer(topology: Topology) -> Inferred:
     """Types and traces of all steps. A field that does not exist is found here, with the place of the lambda."""
     steps: dict[Node, Step] = {}
+    looked_up = tables_looked_up(topology)
     for node in topology:
-        steps[node] = infer_step(node, [steps[upstream] for upstream in node.upstreams])
+        known = replace(node, each_record=True) if isinstance(node, Aggregate) and node in looked_up else node
+        steps[node] = infer_step(known, [steps[upstream] for upstream in node.upstreams])
     return Inferred(steps)

@@ -227,7 +227,7 @@ def _aggregate(node: Aggregate, ups: list[Step]) -> Step:
     plan = plan_aggregation(node.aggregation, ups[0].key, ups[0].value)
     check_numbers(node.aggregation, plan.selector, node.at)
     if node.each_record:
-        plan = row_by_row(plan)
+        plan = replace(row_by_row(plan), each_record=True)
     plan = plan_in_window(plan, node.window)
     return Step(
         windowed_key(ups[0].key, node.window),

@@ -61,5 +61,5 @@ def aggregate(node: Aggregate, shop: Workshop) -> Operator:
         shop.clock(node),
         shop.spec.lanes,
         declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
-        each_record=node.each_record,
+        each_record=plan.each_record,
     )

@@ -72,6 +72,12 @@ def _row_fields(node: Node, shop: Workshop) -> tuple[str, ...] | None:
     return fields_of_side(shop.step(node), 1) or None
 
 
+def _ties(shop: Workshop) -> list[bool]:
+    """Which partitions of the batch come before the others at the same time."""
+    tables = frozenset[str]().union(*(group.tables for group in shop.plan.aligned))
+    return [lane.topic in tables for lane in shop.spec.lanes]
+
+
 @body_of(TableLookup)
 def look_up(node: TableLookup, shop: Workshop) -> Operator:
     return table_lookup.TableLookup(
@@ -85,6 +91,7 @@ def look_up(node: TableLookup, shop: Workshop) -> Operator:
         [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
         shop.state,
         readable_rows(node, shop.plan.inferred.steps),
+        _ties(shop),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from potok.engine.read import SourceReader
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.expressions.expr import Expr
 from potok.kernels import stateless
@@ -37,7 +36,7 @@ def traced(node: Node, shop: Workshop) -> Expr | None:
 
 @body_of(StreamSource)
 def source(node: StreamSource, shop: Workshop) -> Operator:
-    return SourceReader(node, shop.task, shop.step(node), shop.plan.columns[node.topic], shop.broker)
+    return shop.reader(node)
 
 
 @body_of(Filter)

@@ -54,4 +54,14 @@ def latest(node: TableSource | ToTable, shop: Workshop) -> Operator:
     if node.lifetime.history_ms is not None:
         history_ms = node.lifetime.history_ms
         return KeepVersions(node.name, shop.task, history_ms, types, shop.state, shop.clock(node), shop.spec.lanes)
-    return kind(node.name, shop.task, Latest(), None, *types, shop.state, shop.clock(node), shop.spec.lanes)
+    return kind(
+        node.name,
+        shop.task,
+        Latest(),
+        None,
+        *types,
+        shop.state,
+        shop.clock(node),
+        shop.spec.lanes,
+        each_record=node in shop.plan.looked_up,
+    )

@@ -60,5 +60,5 @@ def aggregate_windows(node: Aggregate, window: EventWindow, shop: Workshop) -> O
         shop.state,
         shop.clock(node),
         shop.spec.lanes,
-        each_record=node.each_record,
+        each_record=plan.each_record,
     )

@@ -88,7 +88,7 @@ class Member:
 
     def listed(self) -> Listed:
         steps = {step: frozenset(topics) for step, topics in windowed_steps(self.topology).items()}
-        return Listed(tuple(self.topology.source_topics), steps)
+        return Listed(tuple(self.topology.source_topics), steps, self.prepared.plan.aligned)
 
     def lag(self) -> int:
         """Counted from the ends of the topics as they are now."""

@@ -11,6 +11,7 @@ from typing import Any
 from potok.engine.shared.shares import Share
 from potok.errors import QueryError
 from potok.log.broker import Broker
+from potok.topology.alignment import AlignedTopics
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,16 @@ class Listed:
     topics: tuple[str, ...]
     steps: Mapping[str, frozenset[str]]
     """The steps that have something to close, with the topics whose records reach them."""
+    aligned: tuple[AlignedTopics, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"topics": self.topics, "steps": {step: sorted(topics) for step, topics in self.steps.items()}}
+        steps = {step: sorted(topics) for step, topics in self.steps.items()}
+        return {"topics": self.topics, "steps": steps, "aligned": [group.to_json() for group in self.aligned]}
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Listed:
-        return cls(tuple(data["topics"]), {step: frozenset(topics) for step, topics in data["steps"].items()})
+        steps = {step: frozenset(topics) for step, topics in data["steps"].items()}
+        return cls(tuple(data["topics"]), steps, tuple(map(AlignedTopics.of_json, data.get("aligned", []))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class SharedPlanner:
     def _planner(self, name: str, listed: Listed) -> Planner:
         if name not in self._planners:
             steps = {step: set(topics) for step, topics in listed.steps.items()}
-            planner = Planner(self.broker, name, list(listed.topics), steps, self.idle_after_ms, self.max_records)
+            bounds = self.idle_after_ms, self.max_records
+            planner = Planner(self.broker, name, list(listed.topics), steps, *bounds, aligned=listed.aligned)
             self._planners[name] = (listed, planner)
         return self._planners[name][1]

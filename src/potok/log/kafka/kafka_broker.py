@@ -190,7 +190,10 @@ class KafkaBroker(Broker):
         return self._kafka.positions.ends(topics)
 
     def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
-        return self._kafka.positions.at(topic, partition, timestamp_ms)
+        return self.offsets_at([(topic, partition)], timestamp_ms)[topic, partition]
+
+    def offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
+        return self._kafka.positions.at(partitions, timestamp_ms)
 
     def append(
         self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None

@@ -40,13 +40,13 @@ class Positions:
         """The last stable offsets: what an open transaction has written lies behind them."""
         return self._of(topics, LATEST)
 
-    def at(self, topic: str, partition: int, timestamp_ms: int) -> int:
-        """The first offset whose record is as late as that; the end where there is none."""
-        self._topics.recall(topic, partition)
-        place = TopicPartition(topic, partition)
-        found = self._ask({place: OffsetSpec.for_timestamp(max(0, timestamp_ms))})[topic, partition]
-        end = self._ask({place: LATEST()})[topic, partition]
-        return end if found == _NONE else min(found, end)
+    def at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
+        """The first offset of each partition whose record is as late as that; the end where there is none."""
+        for topic, partition in partitions:
+            self._topics.recall(topic, partition)
+        places = [TopicPartition(*place) for place in partitions]
+        found = self._ask({place: OffsetSpec.for_timestamp(max(0, timestamp_ms)) for place in places})
+        return found | self._ask({place: LATEST() for place in places if found[place.topic, place.partition] == _NONE})
 
     def wait_until_visible(self, last: Mapping[tuple[str, int], int]) -> None:
         """Return when these offsets can be read. A transaction is committed a little before its records are seen."""

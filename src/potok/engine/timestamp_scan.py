@@ -1,0 +1,82 @@
+"""Timestamps of unread records whose event time comes from a field or a function: the log's index does not know them,
+so they are read ahead, each once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from potok.engine.original import originals
+from potok.engine.plan import Plan
+from potok.engine.read import SourceReader
+from potok.kernels.chunk import Chunk, Ints
+from potok.kernels.dead_letters import DeadLetters, Lane
+from potok.kernels.expiry import NEVER
+from potok.kernels.operator import Task
+from potok.log.broker import Broker
+from potok.topology.nodes import StreamSource, TableSource
+
+AT_ONCE = 10_000
+
+
+@dataclass(slots=True)
+class TimestampScan:
+    """The stream times of one partition from some offset on, as far as somebody asked."""
+
+    broker: Broker
+    plan: Plan
+    node: StreamSource | TableSource
+    partition: int
+    start: int
+    end: int
+    """Up to where it has read."""
+    clock_ms: int = NEVER
+    _offsets: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    _times: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def first_ms(self, start: int, end: int) -> int:
+        """The stream time at the first offset that moves it; the one before it where none does."""
+        before = self.clock_ms
+        self._skip(start)
+        while self.end < end and not len(self._times):
+            self._read(min(self.end + AT_ONCE, end))
+        return int(self._times[0]) if len(self._times) else before
+
+    def first_at(self, time_ms: int, start: int, end: int) -> int:
+        """The first offset from `start` on at which the stream time has reached an instant; `end` where there is
+        none."""
+        self._skip(start)
+        while self.end < end and not (len(self._times) and self._times[-1] >= time_ms):
+            self._read(min(self.end + AT_ONCE, end))
+        reached = np.searchsorted(self._times, time_ms)
+        return min(int(self._offsets[reached]), end) if reached < len(self._times) else end
+
+    def _skip(self, start: int) -> None:
+        """Forget what has been processed."""
+        unread = np.searchsorted(self._offsets, start)
+        self._offsets, self._times, self.start = self._offsets[unread:], self._times[unread:], start
+
+    def _read(self, end: int) -> None:
+        """Records that cannot be decoded, or whose time cannot be read, do not move the stream time."""
+        lane = Lane(self.node.topic, self.partition)
+        task = Task(DeadLetters([lane], partial(originals, self.broker), 0))
+        columns = self.plan.columns[self.node.topic]
+        reader = SourceReader(self.node, task, self.plan.inferred[self.node], columns, self.broker)
+        seen: list[Chunk] = []
+        reader.downstream.append(_Collect(seen))
+        for batch in self.broker.read(self.node.topic, self.partition, self.end, end):
+            reader.take(batch, 0, self.clock_ms)
+        self._offsets = np.concatenate([self._offsets, *(chunk.offset for chunk in seen)])
+        self._times = np.concatenate([self._times, *(chunk.stream_time for chunk in seen)])
+        self.clock_ms = reader.stream_times.get(0, self.clock_ms)
+        self.end = end
+
+
+@dataclass(slots=True)
+class _Collect:
+    chunks: list[Chunk]
+
+    def push(self, chunk: Chunk) -> None:
+        self.chunks.append(chunk)

@@ -1,0 +1,77 @@
+"""Which topics are read in timestamp order across their partitions, because joins and merges depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from potok.topology.graph import Topology
+from potok.topology.nodes import (
+    Aggregate,
+    HistoryLookup,
+    Merge,
+    Node,
+    StreamJoin,
+    TableFilter,
+    TableLookup,
+    TableMapValues,
+    TableSource,
+    ToTable,
+)
+from potok.topology.nodes.sources import TimeNotion
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedTopics:
+    """Topics whose records are taken in the order of their timestamps, as Kafka Streams takes those of a task.
+
+    The order is that of the greatest timestamp so far in a record's partition. Of equal ones, `tables` come first: the
+    topics that only feed the table side of lookups. The rest is decided by topic, partition and offset.
+    """
+
+    topics: frozenset[str]
+    tables: frozenset[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"topics": sorted(self.topics), "tables": sorted(self.tables)}
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> AlignedTopics:
+        return cls(frozenset(data["topics"]), frozenset(data["tables"]))
+
+
+def aligned_topics(topology: Topology) -> tuple[AlignedTopics, ...]:
+    """The groups of topics that meet in a lookup, a stream-stream join or a merge; no topic is in two groups.
+
+    Topics without event time are left out: their records are in the order in which they arrive.
+    """
+    timeless = {source.topic for source in topology.sources if source.timestamps.notion is not TimeNotion.EVENT}
+    groups: list[frozenset[str]] = []
+    for node in topology:
+        if isinstance(node, TableLookup | HistoryLookup | StreamJoin | Merge):
+            group = frozenset(topology.upstream_topics(node)) - timeless
+            touching = [other for other in groups if other & group]
+            groups = [other for other in groups if not other & group] + [group.union(*touching)]
+    tables = lookup_only_topics(topology)
+    found = [AlignedTopics(group, group & tables) for group in groups if group]
+    return tuple(sorted(found, key=lambda aligned: sorted(aligned.topics)))
+
+
+def lookup_only_topics(topology: Topology) -> frozenset[str]:
+    """The topics that feed the table side of lookups, and the stream side of none."""
+    lookups = [node for node in topology if isinstance(node, TableLookup | HistoryLookup)]
+    tables = frozenset[str]().union(*(topology.upstream_topics(node.table) for node in lookups))
+    return tables.difference(*(topology.upstream_topics(node.stream) for node in lookups))
+
+
+def tables_looked_up(topology: Topology) -> frozenset[Node]:
+    """The tables that report each change by itself, because a lookup needs the row as of each record's turn."""
+    found: set[Node] = set()
+    for lookup in topology.of_type(TableLookup):
+        table = lookup.table
+        while isinstance(table, TableFilter | TableMapValues):
+            table = table.upstream
+        if isinstance(table, TableSource | ToTable | Aggregate):
+            found.add(table)
+    return frozenset(found)

@@ -1,0 +1,61 @@
+"""In which order records are read: one partition after the other, or the oldest first where a lookup depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from potok.topology.graph import Topology
+from potok.topology.nodes import HistoryLookup, StreamSource, TableLookup, TableSource
+from tests.oracle.decode import Undecodable, decode
+from tests.oracle.event_time import Unreadable, event_time, next_clock
+from tests.oracle.records import Input
+from tests.oracle.tables import topics_of
+
+Inputs = Mapping[str, Mapping[int, Sequence[Input]]]
+Fields = Mapping[str, Container[str] | None]
+Turn = tuple[str, int]
+
+
+def order_of(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]:
+    return time_order(topology, inputs, fields) if topology.of_type(TableLookup) else partition_order(inputs)
+
+
+def partition_order(inputs: Inputs) -> list[Turn]:
+    """One partition after the other."""
+    return [
+        (topic, partition)
+        for topic, partitions in inputs.items()
+        for partition, records in sorted(partitions.items())
+        for _ in records
+    ]
+
+
+def time_order(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]:
+    """Always the partition whose next record is the oldest, of equally old ones a topic that only feeds tables; all
+    input is there from the beginning."""
+    lookups = [node for node in topology if isinstance(node, TableLookup | HistoryLookup)]
+    on_the_left = set().union(*(topics_of(node.stream) for node in lookups))
+    on_the_right = set().union(*(topics_of(node.table) for node in lookups))
+    sources = {source.topic: source for source in topology.sources}
+    turns: list[tuple[int, bool, str, int, int]] = []
+    for topic, partitions in inputs.items():
+        follows = topic in on_the_left or topic not in on_the_right
+        for partition, records in partitions.items():
+            clock_ms: int | None = None
+            for offset, read in enumerate(records):
+                clock_ms = _clock_after(sources[topic], read, fields.get(topic), clock_ms)
+                turns.append((-(1 << 62) if clock_ms is None else clock_ms, follows, topic, partition, offset))
+    return [(topic, partition) for _, _, topic, partition, _ in sorted(turns)]
+
+
+def _clock_after(
+    source: StreamSource | TableSource, read: Input, fields: Container[str] | None, clock_ms: int | None
+) -> int | None:
+    """The log knows its own timestamps of all records; those that come from a value, of the readable ones alone."""
+    if source.timestamps.function is None:
+        return read.timestamp_ms if clock_ms is None else max(clock_ms, read.timestamp_ms)
+    try:
+        key, value = decode(read.key, source.key), decode(read.value, source.value, fields)
+        return next_clock(source.timestamps, clock_ms, event_time(source.timestamps, key, value, read))
+    except (Undecodable, Unreadable):
+        return clock_ms

@@ -1,4 +1,4 @@
-"""A stream joined with a table: the row at hand."""
+"""A stream joined with a table: the row as of the turn of each record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def values(driver: InProcess) -> list[Any]:
 
 @pytest.mark.parametrize("typed", [False, True])
 @pytest.mark.parametrize("spread", [False, True])
-def test_the_changes_of_a_batch_come_before_its_records(typed: bool, spread: bool) -> None:
+def test_changes_of_the_same_time_come_before_the_records(typed: bool, spread: bool) -> None:
     builder = StreamsBuilder("q")
     users = builder.table("users", **(USERS if typed else {}))
     orders = builder.stream("orders", **(ORDERS if typed else {}))

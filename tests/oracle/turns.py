@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from potok.topology.graph import Topology
-from potok.topology.nodes import HistoryLookup, StreamSource, TableLookup, TableSource
+from potok.topology.nodes import HistoryLookup, Node, StreamSource, TableLookup, TableSource
 from tests.oracle.decode import Undecodable, decode
 from tests.oracle.event_time import Unreadable, event_time, next_clock
 from tests.oracle.records import Input
@@ -34,7 +34,7 @@ def time_order(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]
     """Always the partition whose next record is the oldest, of equally old ones a topic that only feeds tables; all
     input is there from the beginning."""
     lookups = [node for node in topology if isinstance(node, TableLookup | HistoryLookup)]
-    on_the_left = set().union(*(topics_of(node.stream) for node in lookups))
+    on_the_left = set().union(*(_own_topics(node.stream) for node in lookups))
     on_the_right = set().union(*(topics_of(node.table) for node in lookups))
     sources = {source.topic: source for source in topology.sources}
     turns: list[tuple[int, bool, str, int, int]] = []
@@ -46,6 +46,13 @@ def time_order(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]
                 clock_ms = _clock_after(sources[topic], read, fields.get(topic), clock_ms)
                 turns.append((-(1 << 62) if clock_ms is None else clock_ms, follows, topic, partition, offset))
     return [(topic, partition) for _, _, topic, partition, _ in sorted(turns)]
+
+
+def _own_topics(node: Node) -> set[str]:
+    """The topics of the records that come out of a step, without those of rows that they met."""
+    if isinstance(node, TableLookup | HistoryLookup):
+        return _own_topics(node.stream)
+    return topics_of(node) if not node.upstreams else set().union(*map(_own_topics, node.upstreams))
 
 
 def _clock_after(

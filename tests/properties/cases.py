@@ -105,7 +105,7 @@ def cases(draw: st.DrawFn) -> Case:
     program = draw(programs())
     filled = draw(inputs(program))
     partitions = {topic.name: topic.partitions for topic in program.topics.values()}
-    count = draw(st.sampled_from([1, 1, 2, 3]))
+    count = 1 if program.all_at_once else draw(st.sampled_from([1, 1, 2, 3]))
     cuts = sorted(draw(st.lists(st.integers(0, 100), min_size=count - 1, max_size=count - 1)))
     runs = []
     for low, high in zip([-1, *cuts], [*cuts, 100], strict=True):

@@ -27,7 +27,7 @@ def write_join(writer: Writer) -> None:
 
 
 def write_lookup(writer: Writer) -> None:
-    """Each record waits, so that what it meets does not depend on what came first."""
+    """Each record waits, so that what it meets does not depend on what came first; or all input is there."""
     stream = writer.pick(writer.streams[-3:])
     if len(writer.program.topics) > 2 or not _by_text(writer, stream):
         write_join(writer)
@@ -39,10 +39,15 @@ def write_lookup(writer: Writer) -> None:
         return
     verb, joiner = writer.pick(["join", "left_join"]), writer.pick(["", "lambda k, a, b: [k, b is None], "])
     made = writer.new("s")
-    options = f'grace={writer.pick(GRACE)}, name="{writer.new("looked")}"'
-    writer.line(f"{made} = {stream.name}.{verb}({table}, {joiner}{options})")
+    waits = stream.waited or writer.chance(50)
+    grace = f"grace={writer.pick(GRACE)}, " if waits else ""
+    writer.line(f'{made} = {stream.name}.{verb}({table}, {joiner}{grace}name="{writer.new("looked")}")')
     writer.used.add(stream.name)
     writer.program.windowed = True
+    if not waits:
+        writer.program.all_at_once = True
+        writer.streams.append(Var(made, "any", False, stream.topics, ties=stream.ties))
+        return
     writer.streams.append(Var(made, "any", False, stream.topics | {topic}, rekeyed=True, ties=True))
 
 

@@ -13,7 +13,7 @@ def write_ordered(writer: Writer, upstream: Var) -> None:
         writer.add("peek(lambda k, v: None)", upstream)
         return
     writer.program.windowed = True
-    writer.add(f'ordered({writer.pick(GRACE)}, name="{writer.new("ordered")}")', upstream)
+    writer.add(f'ordered({writer.pick(GRACE)}, name="{writer.new("ordered")}")', upstream, waited=True)
 
 
 def write_process(writer: Writer, upstream: Var) -> None:
@@ -25,7 +25,7 @@ def write_process(writer: Writer, upstream: Var) -> None:
     kind = "Counting" if upstream.rekeyed else writer.pick(["Counting", "Alarming"])
     writer.program.windowed |= kind == "Alarming"
     call = f'process_values({kind}, name="{writer.new("own")}")'
-    writer.add(call, upstream, shape="any", typed=False, ties=kind == "Alarming")
+    writer.add(call, upstream, shape="any", typed=False, ties=kind == "Alarming", waited=True)
 
 
 def write_cogroup(writer: Writer, upstream: Var) -> None:

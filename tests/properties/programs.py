@@ -98,7 +98,8 @@ class Topic:
 class Var:
     """A stream in the program: what its values look like and where they come from.
 
-    `rekeyed` says that a step changed the key, `ties` that two records may have been made of one at the same place.
+    `rekeyed` says that a step changed the key, `ties` that two records may have been made of one at the same place,
+    `waited` that records may have been held back by a step.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Var:
     topics: frozenset[str]
     rekeyed: bool = False
     ties: bool = False
+    waited: bool = False
 
 
 @dataclass
@@ -114,6 +116,8 @@ class Program:
     lines: list[str] = field(default_factory=list)
     topics: dict[str, Topic] = field(default_factory=dict)
     windowed: bool = False
+    all_at_once: bool = False
+    """Whether what it makes is promised only if all input is there from the beginning."""
 
     @property
     def text(self) -> str:

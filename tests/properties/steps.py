@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.properties import functions as fn
 from tests.properties.own_steps import write_cogroup, write_ordered, write_process
 from tests.properties.programs import Var, Writer
@@ -63,9 +65,7 @@ def _branch(writer: Writer, upstream: Var) -> None:
         names = [writer.new("s"), writer.new("s")]
         writer.line(f"{', '.join(names)} = {upstream.name}.branch({', '.join(predicates)})")
     writer.used.add(upstream.name)
-    writer.streams.extend(
-        Var(name, upstream.shape, upstream.typed, upstream.topics, upstream.rekeyed, upstream.ties) for name in names
-    )
+    writer.streams.extend(replace(upstream, name=name) for name in names)
 
 
 def _merge(writer: Writer, upstream: Var) -> None:
@@ -80,6 +80,7 @@ def _merge(writer: Writer, upstream: Var) -> None:
         topics=both,
         rekeyed=upstream.rekeyed or other.rekeyed,
         ties=upstream.ties or other.ties or bool(upstream.topics & other.topics),
+        waited=upstream.waited or other.waited,
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from potok.topology.nodes import TableLookup
 from tests.oracle import recompute
 from tests.oracle.turns import partition_order
 from tests.properties.cases import Case, cases
@@ -19,6 +20,8 @@ from tests.properties.compare import differences
 def test_a_case_means_the_same_however_its_partitions_interleave(case: Case, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         topology = case.load(Path(folder, "program.py")).build()
+    # The records of a stream-table join that does not wait have one order.
+    assume(not topology.of_type(TableLookup))
     one_after_the_other = recompute(topology, case.inputs)
     turns = data.draw(st.permutations(partition_order(case.inputs)))
 

@@ -13,6 +13,7 @@ from potok.topology.nodes import (
     Merge,
     Node,
     StreamJoin,
+    StreamSource,
     TableFilter,
     TableLookup,
     TableMapValues,
@@ -62,7 +63,15 @@ def lookup_only_topics(topology: Topology) -> frozenset[str]:
     """The topics that feed the table side of lookups, and the stream side of none."""
     lookups = [node for node in topology if isinstance(node, TableLookup | HistoryLookup)]
     tables = frozenset[str]().union(*(topology.upstream_topics(node.table) for node in lookups))
-    return tables.difference(*(topology.upstream_topics(node.stream) for node in lookups))
+    return tables.difference(*(_topics_of_records(node.stream) for node in lookups))
+
+
+def _topics_of_records(node: Node) -> frozenset[str]:
+    """The topics whose records become those of a step; the rows that they meet on their way are not among them."""
+    if isinstance(node, StreamSource | TableSource):
+        return frozenset({node.topic})
+    ways = (node.stream,) if isinstance(node, TableLookup | HistoryLookup) else node.upstreams
+    return frozenset[str]().union(*map(_topics_of_records, ways))
 
 
 def tables_looked_up(topology: Topology) -> frozenset[Node]:

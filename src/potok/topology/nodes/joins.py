@@ -111,7 +111,7 @@ class LookupKey(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableLookup(Node):
-    """Each record of a stream with the row of its key, as the table is when the record comes."""
+    """Each record of a stream with the row of its key, as of the record's turn among the inputs of the query."""
 
     stream: Node
     table: Node
@@ -130,7 +130,7 @@ class TableLookup(Node):
 
     @property
     def detail(self) -> str:
-        return f"{self.how}, the row at hand, whichever came first{_gate(self.wait_for_table)}"
+        return f"{self.how}, the row as of the record's turn in timestamp order{_gate(self.wait_for_table)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

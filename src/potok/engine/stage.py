@@ -91,8 +91,9 @@ class Stage:
         self._readers[node.topic] = reader
         last = self._place(reader)
         if node.about:
-            assert step.value is not None
-            about = self._place(Annotate(node.name, self._task, node.about, step.value, self._spec.lanes))
+            value = self._plan.inferred[node].value
+            assert value is not None
+            about = self._place(Annotate(node.name, self._task, node.about, value, self._spec.lanes))
             about.counted = False
             last.downstream.append(about)
             last = about

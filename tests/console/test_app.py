@@ -33,6 +33,12 @@ def client() -> Iterator[httpx.Client]:
         yield client
 
 
+def test_the_page_answers_to_the_address_of_this_machine_alone(client: httpx.Client) -> None:
+    for path in ("/", "/api/snapshot", "/static/page.css"):
+        assert client.get(path, headers={"Host": "evil.example"}).status_code == 400
+    assert client.get("/api/snapshot", headers={"Host": "localhost:1234"}).status_code == 200
+
+
 def test_the_page_is_served_with_all_that_it_names(client: httpx.Client) -> None:
     page = client.get("/")
 

@@ -86,6 +86,29 @@ def test_a_page_of_another_site_is_not_answered(shop: Play) -> None:
     assert "TOTALS" in shop.database.catalog.sources
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        ({"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, 200),
+        ({"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200),
+        ({}, 200),
+    ],
+)
+def test_a_browser_that_says_that_another_site_asks_is_not_answered(
+    shop: Play, headers: dict[str, str], status: int
+) -> None:
+    assert app(shop).get("/tables", headers=headers).status_code == status
+
+
+def test_a_form_of_another_site_cannot_be_sent(shop: Play) -> None:
+    form = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert app(shop).post("/sql", json={"sql": "SHOW STREAMS;"}, headers=form).status_code == 403
+
+
 def test_a_name_that_was_bent_to_this_machine_is_not_answered(shop: Play) -> None:
     assert app(shop).get("/tables", headers={"Host": "evil.example:8088"}).status_code == 403
     assert app(shop).get("/tables", headers={"Host": "127.0.0.1:8088"}).status_code == 200

@@ -259,8 +259,12 @@ def test_what_is_cut_off_on_a_phone_can_be_seen_to_scroll(page: Page, serve: Ser
         expect(found).to_have_attribute("data-cut", "left right")
         found.evaluate("(node) => node.scrollTo(node.scrollWidth, 0)")
         expect(found).to_have_attribute("data-cut", "left")
+    for width in (1436, 1437, 1438, 1439, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(page.locator(".flow")).to_have_attribute("data-cut", "")
     page.set_viewport_size({"width": 1920, "height": 900})
-    expect(page.locator(".letters .scroll")).to_have_attribute("data-cut", "")
+    for region in (".letters .scroll", ".flow"):
+        expect(page.locator(region)).to_have_attribute("data-cut", "")
 
 
 def test_dark_and_light_follow_the_system_and_the_button(page: Page, serve: Serve) -> None:

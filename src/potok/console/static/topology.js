@@ -35,7 +35,7 @@ export class Topology {
   draw() {
     const layers = 1 + Math.max(...layerNumbers(this.nodes));
     const room = this.parent.clientWidth - 2 * MARGIN - layers * WIDTH;
-    const gapX = Math.round(Math.min(130, Math.max(44, room / Math.max(1, layers - 1))));
+    const gapX = Math.floor(Math.min(130, Math.max(44, room / Math.max(1, layers - 1))));
     if (gapX === this.drawnGap) return;
     this.drawnGap = gapX;
     const plan = layout(this.nodes, { width: WIDTH, height: HEIGHT, gapX, gapY: 24 });

@@ -78,7 +78,7 @@ class KeepByPosition(FoldRecords):
     def _emit_changes(self, causes: Chunk, old: Column) -> None:
         keys, positions = key_column(causes.key, self._key_type), positions_of(causes)
         made = change(keys, causes.value, old, causes.timestamp, causes.stream_time, positions)
-        made.alignment_time = causes.alignment_time
+        made.alignment_time, made.headers = causes.alignment_time, causes.headers
         self.emit(made)
 
 

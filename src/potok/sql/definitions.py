@@ -105,6 +105,9 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
         raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=place)
+    if text and column.type != VARCHAR:
+        hint = f"leave it out: {quoted(column.name)} is {type_name(column.type)}"
+        raise Refused("TIMESTAMP_FORMAT is for columns of text", hint=hint, place=options.at("TIMESTAMP_FORMAT"))
     if text:
         _check_pattern(text, options)
     return column.name

@@ -46,13 +46,13 @@ _KINDS = {
 _KAFKA = "kafka"
 
 
-def check_formats(sources: Sequence[Source], place: Place | None) -> None:
+def check_formats(sources: Sequence[Source], clause: str, place: Place | None) -> None:
     """Refuse sources whose value is a bare KAFKA value, as ksqlDB does."""
     bare = [source for source in sources if source.value_format.partition(";")[0] == _KAFKA]
     if bare:
         names = ", ".join(quoted(source.name) for source in bare)
         hint = "declare the value in another format, such as JSON or DELIMITED"
-        raise Refused(f"the value format KAFKA of {names} does not support JOIN", hint=hint, place=place)
+        raise Refused(f"the value format KAFKA of {names} does not support {clause}", hint=hint, place=place)
 
 
 def join(graph: Graph, catalog: Catalog, left: Rows, right: Rows, clause: ast.Join) -> Rows:

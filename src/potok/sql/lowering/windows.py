@@ -19,6 +19,10 @@ def shape_of(clause: ast.WindowClause) -> WindowShape:
 
 
 def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
+    least = clause.size_ms + (clause.grace_ms or 0)
+    if clause.retention_ms is not None and clause.retention_ms < least:
+        hint = f"write RETENTION {least} MILLISECONDS or more: the size of the window, and its grace"
+        raise Refused("RETENTION is shorter than the window is open", hint=hint, place=clause.at)
     grace = _ms(clause.grace_ms or 0) if final or clause.grace_ms is not None else DEFAULT_GRACE
     retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
     try:

@@ -121,8 +121,8 @@ class Lowering:
             raise Refused(f"two sources are called {quoted(twice)}", hint=hint, place=relations[-1].at)
         sources = [self._rows_of(relation, alias) for relation, alias in zip(relations, aliases, strict=True)]
         if query.joins or query.group_by:
-            clause, place = ("JOIN", query.joins[0].at) if query.joins else ("GROUP BY", query.group_by[0].at)
-            check_formats([self._catalog.source(r.name, r.at) for r in relations], clause, place)
+            verb, place = ("JOIN", query.joins[0].at) if query.joins else ("GROUP BY", query.group_by[0].at)
+            check_formats([self._catalog.source(r.name, r.at) for r in relations], verb, place)
         rows = sources[0]
         for right, clause in zip(sources[1:], query.joins, strict=True):
             rows = join(self._graph, self._catalog, rows, right, clause)

@@ -172,6 +172,11 @@ class TableLookup(Joining):
         """For each record the number of the last change of its key that comes before it or, behind all of these, that
         of the first change of the key, before which the row was the one to meet."""
         count = len(changes)
+        if aligned_by(changes).max() < aligned_by(chunk).min():
+            last = np.zeros(int(which.max()) + 1, np.intp)
+            shown = found < len(last)
+            last[found[shown]] = np.flatnonzero(shown)
+            return last[which]
         (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(chunk).T
         columns = (
             np.append(np.arange(count), np.full(len(chunk), count)),

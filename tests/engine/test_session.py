@@ -41,7 +41,8 @@ def test_failed_tasks_are_logged_only_to_who_asks_for_more_than_errors(level: st
 
 def test_only_a_local_driver_is_bound_to_this_machine() -> None:
     assert "spark.driver.host" in spark_conf(Settings())
-    assert "spark.driver.host" not in spark_conf(Settings(master="spark://cluster:7077"))
+    elsewhere = Settings(master="spark://cluster:7077", spark={"spark.authenticate.secret": "s3cr3t"})
+    assert "spark.driver.host" not in spark_conf(elsewhere)
 
 
 def test_the_session_is_made_once(spark: SparkSession) -> None:
@@ -82,7 +83,7 @@ def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
 
     assert "TieredStopAtLevel=1" in options(Settings())
     assert "Tiered" not in options(Settings(spark={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}))
-    assert "Tiered" not in options(Settings(master="spark://cluster:7077"))
+    assert "Tiered" not in options(Settings(master="yarn"))
 
 
 def test_kafka_is_not_read_by_the_older_reader() -> None:

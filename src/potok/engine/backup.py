@@ -13,6 +13,7 @@ from potok.engine.ledger import Ledger
 from potok.engine.repair import stopped
 from potok.errors import QueryError
 from potok.log.broker import Broker
+from potok.private import private_directory
 from potok.state.backup import Manifest, check_file, read_shard, write_shard
 from potok.state.entry import Entry, mark_of
 from potok.state.fence import Attempt
@@ -60,7 +61,7 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
 
     def work(cut: Cut) -> Manifest:
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        private_directory(partial)
         files = tuple(write_shard(partial, shard, snapshot) for shard, snapshot in enumerate(cut.snapshots))
         marks = {what: broker.mark(mark_of(query, what)) for what in _KEPT}
         told = {what: data for what, data in marks.items() if data is not None}

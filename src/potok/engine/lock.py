@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from potok.errors import QueryError
+from potok.private import private_directory, private_opener
 
 _LOOKS = 3
 _LOOK_S = 0.02
@@ -33,8 +34,8 @@ class QueryLock:
     """Held as long as the process lives, so that a crash leaves nothing to clean up."""
 
     def __init__(self, directory: Path, query: str) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = (directory / "lock").open("a+")
+        private_directory(directory)
+        self._file: TextIO = open(directory / "lock", "a+", opener=private_opener)  # noqa: SIM115 - held until the end
         if not self._taken():
             self._file.seek(0)
             holder = self._file.read().strip()

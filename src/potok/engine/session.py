@@ -8,18 +8,19 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from potok.engine.authentication import as_submitted, authentication
 from potok.engine.hang_up import hush_driver
 from potok.engine.logs import told_to_tasks
 from potok.engine.signals import held_signals
 from potok.errors import SetupError
 from potok.java import find_java, java_home_for_spark
+from potok.redact import is_secret
 from potok.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ _PROCESS_CONF = {
     # Parcels are columns, written to this machine's memory and read at once: to pack them takes longer.
     "spark.shuffle.compress": "false",
     "spark.sql.catalogImplementation": "in-memory",
+    # Checkpoints, like all that a query keeps, are for their owner alone.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
+    # Spark's own pattern does not know the login of Kafka's Java client.
+    "spark.redaction.regex": "(?i)secret|passw|passphrase|token|credential|jaas|access[.]?key|ssl[.].*key",
 }
 """Fixed when the JVM starts."""
 
@@ -107,7 +112,7 @@ def startup_ms() -> int:
 
 def spark_conf(settings: Settings) -> dict[str, str]:
     """Everything that Spark is told when it starts; `settings.spark` has the last word."""
-    warehouse = Path(tempfile.gettempdir()) / f"potok-warehouse-{os.getuid()}"
+    warehouse = settings.cache_path / "warehouse"
     conf = {
         **_PROCESS_CONF,
         **_QUERY_CONF,
@@ -121,6 +126,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
         conf |= _LOCAL_CONF
     if settings.broker.startswith("kafka:") and settings.reader == "connector":
         conf |= _connector_conf(settings)
+    conf |= authentication(settings.master, settings.spark)
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
     options = [*_logging_options(settings.log_level), *_lean_options(settings.master, given), given]
@@ -164,9 +170,12 @@ def _start(settings: Settings) -> SparkSession:
     conf = _submitted_conf()
     if conf is None:
         conf = _conf_of(spark_conf(settings))
+        launched_with = _conf_of({name: value for name, value in conf.getAll() if not is_secret(name)})
     else:
         # `spark-submit` has started the JVM, and what it was told there stands.
-        settings = replace(settings, master=conf.get("spark.master", settings.master))
+        launched_with = conf
+        master = conf.get("spark.master", settings.master)
+        settings = replace(settings, master=master, spark={**as_submitted(master, conf), **settings.spark})
         for name, value in spark_conf(settings).items():
             conf.setIfMissing(name, value)
         _refuse_speculation(conf)
@@ -177,7 +186,8 @@ def _start(settings: Settings) -> SparkSession:
         # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
         options = {"start_new_session": True}
         with held_signals():
-            gateway = SparkContext._gateway or launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+            # What is launched can be seen by all users of the machine; secrets reach the JVM with the context.
+            gateway = SparkContext._gateway or launch_gateway(launched_with, options)  # type: ignore[no-untyped-call]
         with held_signals():
             context = SparkContext(conf=conf, gateway=gateway)
         with held_signals():

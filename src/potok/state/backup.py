@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,11 +19,14 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import StateError
+from potok.private import private_opener
 from potok.state.entry import Entry
 from potok.state.store import Row, Snapshot
 
 MANIFEST = "backup.json"
 FORMAT = 1
+
+_FILE_NAME = re.compile(r"shard-\d+\.arrow")
 
 PAGE = 20_000
 """Cells in one part of a file."""
@@ -91,17 +95,24 @@ class Manifest:
             data["query"],
             Entry.of_bytes(json.dumps(data["entry"]).encode()),
             {name: base64.b64decode(text) for name, text in data["marks"].items()},
-            tuple(ShardFile(**file) for file in data["files"]),
+            tuple(_listed(directory, file) for file in data["files"]),
             data["created_at_ms"],
             data["place"],
         )
+
+
+def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
+    """A file that a manifest names. It lies beside the manifest, whatever somebody wrote there."""
+    if not _FILE_NAME.fullmatch(str(file["name"])):
+        raise NoBackup(directory, f"it names a file {file['name']!r}")
+    return ShardFile(**file)
 
 
 def write_shard(directory: Path, shard: int, snapshot: Snapshot) -> ShardFile:
     """The cells of a shard as a file that is durable when this returns."""
     name, count = f"shard-{shard}.arrow", 0
     options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
-    with (directory / name).open("wb") as file:
+    with open(directory / name, "wb", opener=private_opener) as file:
         with pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
             tables = snapshot.tables()
             for number, table in enumerate(tables):
@@ -159,7 +170,7 @@ def _digest(path: Path) -> str:
 
 
 def _durable(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
+    with open(path, "wb", opener=private_opener) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from potok.private import FILE_MODE
 from potok.storage.page_format import Array, Meta
 from potok.storage.page_walk import Change
 
@@ -161,7 +162,7 @@ class Journal:
         data = _encode(sums, Change(pages, sums.sums[pages], np.empty(0, np.uint32)), base=True)
         temporary = f"{self.path}.new"
         with suppress(OSError):
-            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
             try:
                 if os.pwrite(descriptor, data, 0) != len(data):
                     os.close(descriptor)

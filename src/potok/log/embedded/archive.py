@@ -22,6 +22,7 @@ from potok.log.embedded.segment import delete_files, segment_path, sync_data, sy
 from potok.log.errors import CorruptSegment, DiskFull
 from potok.log.failpoint import failpoint
 from potok.log.upkeep import ArchivedFile
+from potok.private import private_directory, private_opener
 
 _UNFINISHED = ".writing"
 _NAME = re.compile(r"(\d{20})\.parquet")
@@ -71,7 +72,7 @@ class Archiver:
         A file counts as left over only if the log still holds its records: the directory is not ours alone.
         """
         try:
-            self._archive.mkdir(parents=True, exist_ok=True)
+            private_directory(self._archive)
         except OSError as error:
             raise LogError(
                 f"cannot archive to {self._archive}: {error.strerror}", hint="name a directory that can be written"
@@ -104,14 +105,17 @@ class Archiver:
 
     def _write_parquet(self, segment: Segment, path: Path) -> None:
         assembler = Assembler(segment.base_offset, segment.end_offset)
-        with pq.ParquetWriter(
-            path,
-            ARCHIVE_SCHEMA,
-            compression="zstd",
-            use_dictionary=["key", "partition"],
-            write_statistics=["offset", "timestamp", "ingested"],
-            write_page_checksum=True,
-        ) as writer:
+        with (
+            open(path, "wb", opener=private_opener) as file,
+            pq.ParquetWriter(
+                file,
+                ARCHIVE_SCHEMA,
+                compression="zstd",
+                use_dictionary=["key", "partition"],
+                write_statistics=["offset", "timestamp", "ingested"],
+                write_page_checksum=True,
+            ) as writer,
+        ):
             for batch in read_segment(self._directory, segment, assembler):
                 partition = pa.array(np.full(len(batch), self._partition, np.int32))
                 writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, partition], schema=ARCHIVE_SCHEMA))

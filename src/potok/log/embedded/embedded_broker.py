@@ -42,6 +42,7 @@ from potok.log.membership import (
 )
 from potok.log.partition import partition_of, split
 from potok.log.upkeep import DAY_MS, DELETE, ArchivedFile, Compaction, InvalidTopicConfig, policy_of
+from potok.private import private_directory
 from potok.records.log_record import LogRecord
 
 DEFAULT_MAX_RECORD_BYTES = 64 << 20
@@ -66,7 +67,7 @@ class EmbeddedBroker(Broker):
         self.url = f"file:{self.directory}"
         self.max_record_bytes = max_record_bytes
         self._topics = self.directory / "log" / "topics"
-        self._topics.mkdir(parents=True, exist_ok=True)
+        private_directory(self._topics)
         self._metadata = Metadata.open(self.directory / "log" / "meta", map_bytes)
         self._check_format()
         self._committer = Committer(self._metadata, self._topics)
@@ -138,7 +139,7 @@ class EmbeddedBroker(Broker):
                 return
             raise TopicExists(name)
         for partition in range(partitions):
-            partition_directory(self._topics, topic.directory, partition).mkdir(parents=True)
+            private_directory(partition_directory(self._topics, topic.directory, partition))
         sync_directory(self._topics / topic.directory)
         sync_directory(self._topics)
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from potok.private import FILE_MODE
+
 
 @contextmanager
 def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
@@ -39,7 +41,7 @@ def upkeep_lock(directory: Path, *, wait: bool) -> Iterator[bool]:
 
 @contextmanager
 def _lock(path: str, *, wait: bool = True) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -14,6 +14,7 @@ import lmdb
 
 from potok.errors import LogError
 from potok.log.errors import BrokerClosed, DiskFull, MetadataDamaged
+from potok.private import FILE_MODE, private_directory
 from potok.storage.checked_file import CheckedFile
 from potok.storage.page_format import DATA_FILE, PageDamage
 
@@ -54,7 +55,7 @@ class Metadata:
         self._checked: CheckedFile | None = None
         self._users = 0
         self._file: tuple[int, int] | None = None
-        path.mkdir(parents=True, exist_ok=True)
+        private_directory(path)
         with self._gate:
             self._connect()
 
@@ -165,7 +166,9 @@ class Metadata:
         checked = CheckedFile(self._path, named=False)
         try:
             with checked.opening():
-                self._environment = lmdb.Environment(str(self._path), map_size=self._map_bytes, max_readers=1024)
+                self._environment = lmdb.Environment(
+                    str(self._path), map_size=self._map_bytes, max_readers=1024, mode=FILE_MODE
+                )
         except (lmdb.Error, PageDamage) as error:
             checked.close()
             raise self._translated(error) from error

@@ -14,6 +14,7 @@ import pyarrow as pa
 from potok.errors import LogError
 from potok.log.embedded.metadata import NO_ROOM
 from potok.log.errors import CorruptSegment, DiskFull
+from potok.private import FILE_MODE
 
 sync_data = getattr(os, "fdatasync", os.fsync)
 """macOS has no fdatasync."""
@@ -128,7 +129,7 @@ def _create(path: Path) -> int:
     # What may lie there is from a commit that never was. It may share its bytes with a staged file, so it is
     # unlinked, not truncated.
     path.unlink(missing_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
 
 def _open_at(path: Path, base_offset: int, position: int) -> int:

@@ -17,6 +17,7 @@ from potok.log.embedded.frame import HEADER_SIZE, Frame
 from potok.log.embedded.metadata import NO_ROOM
 from potok.log.embedded.segment import sync_data, sync_directory
 from potok.log.errors import DiskFull
+from potok.private import private_directory, private_opener
 
 INLINE_BYTES = 256 << 10
 
@@ -84,9 +85,9 @@ def stage_frames(directory: Path | None, topic: str, partition: int, encoded: It
 
 
 def _write(path: Path, frames: list[EncodedFrame]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_directory(path.parent)
     gap = bytes(HEADER_SIZE)
-    with open(path, "xb") as file:
+    with open(path, "xb", opener=private_opener) as file:
         for _, body in frames:
             file.write(gap)
             file.write(memoryview(body) if isinstance(body, pa.Buffer) else body)

@@ -24,6 +24,7 @@ from potok.log.kafka.ivy import Progress
 from potok.log.kafka.jars import KAFKA_VERSION, server_jars
 from potok.log.kafka.ports import check_port, free_ports, is_listening
 from potok.log.kafka.server_files import HOST, ServerFiles
+from potok.private import private_directory
 
 DEFAULT_PORT = 9092
 
@@ -141,7 +142,7 @@ class KafkaServer:
         return ServerStatus(self.files.directory, pid, known["port"], known["version"])
 
     def _taken_lock(self) -> TextIO:
-        self.files.directory.mkdir(parents=True, exist_ok=True)
+        private_directory(self.files.directory)
         lock = self.files.lock.open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,7 +160,9 @@ class KafkaServer:
             *(f"--cluster-id={cluster}", "--config", str(self.files.properties)),
         ]
         # It keeps the lock until it is done, even if this process ends before.
-        done = subprocess.run(command, capture_output=True, text=True, check=False, pass_fds=(lock.fileno(),))
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, pass_fds=(lock.fileno(),), umask=0o077
+        )
         if done.returncode != 0:
             self.files.log.write_text(done.stdout + done.stderr)
             raise ServerNotStarted("its directory could not be formatted", self.files.log)
@@ -178,6 +181,7 @@ class KafkaServer:
                 pass_fds=(lock.fileno(),),
                 # Ctrl-C in the terminal that started it is not meant for it.
                 start_new_session=True,
+                umask=0o077,
             )
         try:
             self._wait_until_ready(port, began, timeout_s, lambda: process.poll() is not None)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from potok.private import private_directory
+
 HOST = "127.0.0.1"
 """For this machine alone: anybody who reaches the server may do anything with it."""
 
@@ -56,7 +58,7 @@ class ServerFiles:
         return (self.records / "meta.properties").exists()
 
     def write(self, port: int, controller_port: int, advertised_port: int = 0) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        private_directory(self.directory)
         self.properties.write_text(_properties(self.records, port, controller_port, advertised_port or port))
         self.logging.write_text(_LOGGING)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from potok.log.broker import Staged
 from potok.log.embedded.metadata import NO_ROOM
 from potok.log.errors import DiskFull
+from potok.private import private_directory, write_private
 
 INLINE_BYTES = 256 << 10
 
@@ -44,8 +45,8 @@ def stage_rows(directory: Path | None, topic: str, partition: int, batch: pa.Rec
         return StagedRows(topic, partition, len(batch), data.size, data.to_pybytes())
     path = directory / f"{uuid.uuid4().hex}.staged"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        private_directory(directory)
+        write_private(path, data)
     except OSError as error:
         path.unlink(missing_ok=True)
         if error.errno in NO_ROOM:

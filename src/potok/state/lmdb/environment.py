@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from potok.errors import StateError
+from potok.private import FILE_MODE, private_directory
 from potok.state.cell import REPAIR
 from potok.storage.checked_file import CheckedFile
 from potok.storage.checksum_journal import JOURNAL_FILE
@@ -64,7 +65,7 @@ class Environment:
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         if create:
-            path.mkdir(parents=True, exist_ok=True)
+            private_directory(path)
         self._checked = CheckedFile(path)
         try:
             self._env = self._opened(create=create)
@@ -103,6 +104,7 @@ class Environment:
             create=create,
             readahead=False,
             meminit=False,
+            mode=FILE_MODE,
         )
 
     def table(self, name: str) -> Any | None:

@@ -20,7 +20,7 @@ from potok.sql.properties import COLLECT_LIST_LIMIT, COLLECT_SET_LIMIT, NO_PROPE
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of, rewritten
-from potok.sql.types import BIGINT, quoted, type_name
+from potok.sql.types import BIGINT, NULL, quoted, type_name
 
 LIMITED = {"COLLECT_LIST": (COLLECT_LIST_LIMIT, collect_list), "COLLECT_SET": (COLLECT_SET_LIMIT, collect_set)}
 """Aggregates that a property limits, and how they are computed with a limit."""
@@ -83,14 +83,21 @@ def group(
     properties: Properties = NO_PROPERTIES,
 ) -> Grouping:
     scope = RowScope(rows, types)
-    keys = []
+    keys: list[tuple[str, Typed]] = []
     for index, expression in enumerate(query.group_by):
         _no_aggregate_in(
             expression,
             "cannot be grouped by",
             "group by columns; aggregate in the SELECT, or filter groups with HAVING",
         )
-        keys.append((_key_name(expression, items, rows, index), check(expression, scope)))
+        typed = check(expression, scope)
+        if typed.type == NULL:
+            hint = "group by a column, or by a value such as 1 to have one group"
+            raise Refused("NULL is no group", hint=hint, place=expression.at)
+        if any(typed == known for _, known in keys):
+            hint = "leave one of them out"
+            raise Refused(f"{show(expression)} is grouped by twice", hint=hint, place=expression.at)
+        keys.append((_key_name(expression, items, rows, index), typed))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
 from potok.sql.expressions.check import check
+from potok.sql.expressions.typed import Typed
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_fields, resolve
 from potok.sql.syntax import ast
-from potok.sql.types import quoted, type_name
+from potok.sql.types import NULL, quoted, type_name
 
 GENERATED = "KSQL_COL"
 _NUMBERED = re.compile(r"(?P<name>.*?)(?:_(?P<number>[0-9]+))?", re.DOTALL)
@@ -121,3 +122,12 @@ def _check_twice(query: ast.Select, items: Sequence[Item]) -> None:
     if twice is not None:
         hint = "give one of them another name: AS something_else"
         raise Refused(f"two columns of the result are called {quoted(twice)}", hint=hint, place=query.at)
+
+
+def with_types(checked: list[tuple[Item, Typed]]) -> list[tuple[Item, Typed]]:
+    """The columns of a result, if each has a type: a bare NULL has none."""
+    bare = next((item for item, typed in checked if typed.type == NULL), None)
+    if bare is not None:
+        hint = f"write the type that it has: CAST(NULL AS VARCHAR) AS {quoted(bare.name)}"
+        raise Refused(f"the column {quoted(bare.name)} is NULL and has no type", hint=hint, place=bare.expression.at)
+    return checked

@@ -20,7 +20,7 @@ from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
 from potok.sql.lowering.instants import with_instants
-from potok.sql.lowering.items import Item, Names, items_of
+from potok.sql.lowering.items import Item, Names, items_of, with_types
 from potok.sql.lowering.joins import check_formats, join
 from potok.sql.lowering.scope import NOW, PSEUDO, WINDOW_BOUNDS, Rows, RowScope
 from potok.sql.lowering.sources import source_rows
@@ -91,7 +91,7 @@ class Lowering:
             raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
         exploded, replaced = explode(self._graph, rows, items, self._catalog.types)
         scope = RowScope(exploded, self._catalog.types, replaced)
-        checked = [(item, check(item.expression, scope)) for item in items]
+        checked = with_types([(item, check(item.expression, scope)) for item in items])
         if query.partition_by:
             return self._partitioned(exploded, checked, scope)
         return self._selected(exploded, checked)
@@ -194,7 +194,8 @@ class Lowering:
         scope = GroupScope(rows, grouping, self._catalog.types, shape is not None, query.group_by)
         if query.having is not None:
             grouped = self._having(grouped, scope, query.having)
-        checked = [(item, _placed(check(scope.prepared(item.expression), scope), grouped)) for item in items]
+        found = [(item, _placed(check(scope.prepared(item.expression), scope), grouped)) for item in items]
+        checked = with_types(found)
         return self._final(self._selected(grouped, checked, [name for name, _ in grouping.keys]))
 
     def _plain_names(
@@ -329,6 +330,10 @@ class Lowering:
             raise Refused("a table cannot have another key", hint=hint, place=self._query.partition_by[0].at)
         parts = self._query.partition_by
         wanted = [check(part, scope) for part in parts]
+        twice = next((at for at, typed in enumerate(wanted) if typed in wanted[:at]), None)
+        if twice is not None:
+            place = parts[twice].at
+            raise Refused(f"{show(parts[twice])} is partitioned by twice", hint="leave one of them out", place=place)
         name = self._graph.name_of(rows.node, "map")
         if any(typed.type == pa.null() for typed in wanted):
             if len(wanted) > 1:

@@ -171,6 +171,9 @@ def test_windows_are_found_by_key_and_bounds(orders: Play) -> None:
         "WINDOWSTART >= 5000 AND WINDOWEND <= 10000",
     ):
         assert orders.rows(f"SELECT * FROM windowed WHERE user_id = 'u1' AND {where};") == every[1:]
+    for where in ("WINDOWSTART >= -9223372036854775807", "WINDOWEND <= 9223372036854775807"):
+        assert orders.rows(f"SELECT * FROM windowed WHERE user_id = 'u1' AND {where};") == every
+    assert orders.rows("SELECT * FROM windowed WHERE user_id = 'u1' AND WINDOWEND <= -9223372036854775807;") == []
     counts = orders.rows("SELECT WINDOWSTART, SUM(n) FROM windowed GROUP BY WINDOWSTART ORDER BY 1;")
     assert counts == [(0, 5), (5_000, 5), (10_000, 2)]
 

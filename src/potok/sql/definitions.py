@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.errors import Refused, TypeMistake, closest
-from potok.sql.formats import declared_formats
+from potok.sql.formats import SQL_NAMES, check_columns, declared_formats
 from potok.sql.functions.java_dates.patterns import BadPattern, pattern_of
 from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.lowering.sources import HEADER_ROWS
@@ -20,6 +21,11 @@ from potok.sql.with_clause import Options
 def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceColumn, ...]:
     """The columns of a statement, checked: names once, keys as the kind of source wants them."""
     found: list[SourceColumn] = []
+    if not statement.columns:
+        hint = (
+            f"declare them: CREATE {'TABLE' if statement.is_table else 'STREAM'} {quoted(statement.name)} (id INT ...)"
+        )
+        raise Refused(f"{quoted(statement.name)} has no columns", hint=hint, place=statement.at)
     for column in statement.columns:
         type_ = resolve(column.type, catalog.types)
         _check_name(column, found)
@@ -32,6 +38,7 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
                 role = f"HEADER('{header}')" if header else column.role
                 hint = f"write {quoted(column.name)} {type_name(wanted)} {role}"
                 raise TypeMistake(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, place=column.at)
+            _check_header(column, header, found)
         found.append(SourceColumn(column.name, type_, "KEY" in column.role, header))
     if statement.is_table and not any(column.is_key for column in found):
         hint = "say which: id INT PRIMARY KEY"
@@ -46,6 +53,16 @@ def _check_name(column: ast.ColumnDefinition, found: Sequence[SourceColumn]) -> 
     if any(other.name == column.name for other in found):
         hint = "give each column a name of its own"
         raise Refused(f"column {quoted(column.name)} is there twice", hint=hint, place=column.at)
+
+
+def _check_header(column: ast.ColumnDefinition, header: str, found: Sequence[SourceColumn]) -> None:
+    others = [other for other in found if other.header is not None]
+    if any("" in (header, other.header) for other in others):
+        hint = "declare HEADERS alone, or each header by its name: HEADER('name')"
+        raise Refused("HEADERS holds all headers, and stands alone", hint=hint, place=column.at)
+    if any(other.header == header for other in others):
+        hint = "leave one of the columns out"
+        raise Refused(f"the header '{header}' is there twice", hint=hint, place=column.at)
 
 
 def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> None:
@@ -67,6 +84,9 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
     keys = tuple(column for column in columns if column.is_key)
     values = tuple(column for column in columns if not column.is_key and column.header is None)
     formats, window = declared_formats(options, properties, keys, values), options.window()
+    if window is not None and not keys:
+        hint = "windows are part of the key: declare a column with KEY"
+        raise Refused(f"{quoted(statement.name)} has windows, but no key", hint=hint, place=options.at("WINDOW_TYPE"))
     options.count("REPLICAS")
     return Source(
         statement.name,
@@ -85,6 +105,23 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
         history_ms=options.history(statement),
         statement=text,
     )
+
+
+def altered(source: Source, statement: ast.AlterSource, catalog: Catalog) -> Source:
+    """A source with the columns that ALTER adds to its value."""
+    columns = list(source.columns)
+    for column in statement.columns:
+        if source.column(column.name) is not None:
+            hint = "choose another name"
+            raise Refused(f"there is a column {quoted(column.name)} already", hint=hint, place=column.at)
+        _check_name(column, columns)
+        columns.append(SourceColumn(column.name, resolve(column.type, catalog.types)))
+    made = replace(source, columns=tuple(columns))
+    check_columns(SQL_NAMES.get(source.value_format.partition(";")[0], ""), made.values, statement.at, "VALUE")
+    if len(made.values) > 1 and source.value_format.endswith(";wrap=false"):
+        hint = "declare it again, with a value that is wrapped"
+        raise Refused(f"the value of {quoted(source.name)} is one column alone", hint=hint, place=statement.at)
+    return made
 
 
 def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:

@@ -108,7 +108,8 @@ def _named(options: Options, side: str, default: str) -> str:
         hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
         place = options.given[f"{side}_FORMAT"].at
         raise Refused(f"FORMAT and {side}_FORMAT exclude each other", hint=hint, place=place)
-    chosen = (options.text(f"{side}_FORMAT") or options.text("FORMAT") or default).upper()
+    given = next((key for key in (f"{side}_FORMAT", "FORMAT") if options.has(key)), "")
+    chosen = (options.text(given) if given else default).upper()
     place = format_at(options, side)
     if chosen in _WITH_REGISTRY:
         hint = f"write {_WITH_REGISTRY[chosen]}: the columns of the statement are the schema"

@@ -170,9 +170,12 @@ class Options:
 
     def _duration(self, name: str, text: str) -> int:
         try:
-            return to_ms(text.lower())
+            found = to_ms(text.lower())
         except NotADuration as error:
             raise Refused(f"{name} is a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)) from error
+        if found <= 0:
+            raise Refused(f"{name} is longer than nothing, not {text!r}", hint="write '1 HOUR'", place=self.at(name))
+        return found
 
 
 def _unknown(found: ast.Property, allowed: Sequence[str]) -> Refused:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from potok.errors import PotokError
 from potok.log.broker import Broker
-from potok.sql.catalog import AlreadyThere, Catalog, Source, SourceColumn
-from potok.sql.definitions import defined
+from potok.sql.catalog import AlreadyThere, Catalog, Source
+from potok.sql.definitions import altered, defined
 from potok.sql.errors import Place, Refused, UnknownName, closest
 from potok.sql.lowering.persist import lower_create, lower_insert, lower_source_table
 from potok.sql.properties import OFFSET_RESET, Properties
@@ -242,14 +242,7 @@ class _Writing:
         if source.query:
             hint = "CREATE OR REPLACE it with the query that has the column"
             raise Refused(f"{quoted(source.name)} has the columns of its query", hint=hint, place=statement.at)
-        columns = list(source.columns)
-        for column in statement.columns:
-            if source.column(column.name) is not None:
-                hint = "choose another name"
-                raise Refused(f"there is a column {quoted(column.name)} already", hint=hint, place=column.at)
-            columns.append(SourceColumn(column.name, resolve(column.type, self._catalog.types)))
-        altered = replace(source, columns=tuple(columns))
-        return replace(self._before, catalog=self._catalog.with_source(altered))
+        return replace(self._before, catalog=self._catalog.with_source(altered(source, statement, self._catalog)))
 
     def _check_own(self, source: Source, place: Place) -> None:
         if source.name not in self._catalog.sources:

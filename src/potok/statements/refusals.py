@@ -33,6 +33,10 @@ def check_change(
         known = before.catalog.sources.get(statement.name)
         if known is not None and known.query:
             _check_rows_go_on(known, after.catalog.sources[statement.name], before, statement.at)
+    if isinstance(statement, ast.CreateSource):
+        known = before.catalog.sources.get(statement.name)
+        if known is not None and not known.query:
+            _check_declared_again(known, after.catalog.sources[statement.name], statement.at)
     new = after.queries.get(query_id)
     if new is not None:
         check_picklable(new.topology)
@@ -106,6 +110,24 @@ def _check_rows_go_on(known: Source, source: Source, books: Books, place: Place)
             raise _cannot_be_replaced(known, change, place)
         if (now is None or now.is_key) and readers:
             raise _cannot_be_replaced(known, f"no {quoted(column.name)}, which {', '.join(readers)} may read", place)
+
+
+def _check_declared_again(known: Source, source: Source, place: Place) -> None:
+    """A declaration in the place of another may add columns behind those that are there, and change nothing else, since
+    queries and tables read the topic by what was declared."""
+    kept = source.values[: len(known.values)]
+    changes = {
+        "another topic": known.topic != source.topic,
+        "another key, or another key format": known.key_format != source.key_format
+        or not _same(known.keys, source.keys),
+        "another value format": known.value_format != source.value_format,
+        "other windows": known.window != source.window,
+        "columns that are changed, missing or in another order": not _same(known.values, kept),
+    }
+    found = [change for change, there in changes.items() if there]
+    if found:
+        hint = f"add columns at the end, or DROP {known.kind} {quoted(known.name)}; and create it again"
+        raise Refused(f"{quoted(known.name)} cannot be replaced by one with {found[0]}", hint=hint, place=place)
 
 
 def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool:

@@ -30,7 +30,8 @@ def window_kind(window: Window | None) -> str:
 
 
 def time_key(time_ms: int) -> bytes:
-    return (time_ms + _BIAS).to_bytes(8, "big")
+    """The bytes of an instant, which sort as instants do; one that 64 bits cannot hold is the nearest that they can."""
+    return min(max(time_ms + _BIAS, 0), 2 * _BIAS - 1).to_bytes(8, "big")
 
 
 def key_time(data: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ from potok.expressions.expr import Column, TupleExpr
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.definitions import timestamp_of
 from potok.sql.errors import Place, Refused
+from potok.sql.expressions.casts import cast_column
 from potok.sql.formats import result_formats
-from potok.sql.lowering.computing import Pick, function_for, struct_of
+from potok.sql.functions.function import Context, widens
+from potok.sql.lowering.computing import function_for, struct_of
 from potok.sql.lowering.graph import Graph
 from potok.sql.lowering.query import Lowering, Selected
 from potok.sql.lowering.sources import key_serde, source_rows, time_of
@@ -83,20 +86,39 @@ def _check_endless(query: ast.Select) -> None:
 
 
 def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.InsertSelect) -> Selected:
-    """The columns in the order of the stream, in which formats without names write them."""
-    keys = [column.name for column in selected.columns if column.is_key]
+    """The columns in the order of the stream, in which formats without names write them, and with its types."""
+    keys = [column for column in selected.columns if column.is_key]
     wanted = [column.name for column in target.keys]
-    if keys != wanted:
+    if [column.name for column in keys] != wanted:
         hint = f"the order is {', '.join(map(quoted, wanted))}: PARTITION BY gives it"
         raise Refused("the columns of the key have another order", hint=hint, place=statement.query.at)
-    values = [column.name for column in selected.columns if not column.is_key]
-    if values == [column.name for column in target.values]:
-        return selected
-    places = [(c, Column(c.type, "value", (c.name,))) for c in target.values]
-    value = struct_of([(c.name, Computed(c.type, (at,), Pick(), quoted(c.name))) for c, at in places])
-    name = graph.name_of(selected.node, "reorder")
-    node = graph.add(MapValues(name, None, selected.node, function_for(value), null_stays=True))
-    return replace(selected, node=node)
+    types = {column.name: column.type for column in selected.columns}
+    values = [(column.name, column.type) for column in selected.columns if not column.is_key]
+    if values != [(column.name, column.type) for column in target.values]:
+        places = [(c, Column(types[c.name], "value", (c.name,))) for c in target.values]
+        value = struct_of([(c.name, Computed(c.type, (at,), Widen(c.type), quoted(c.name))) for c, at in places])
+        name = graph.name_of(selected.node, "reorder")
+        node = graph.add(MapValues(name, None, selected.node, function_for(value), null_stays=True))
+        selected = replace(selected, node=node)
+    if [column.type for column in keys] != [column.type for column in target.keys]:
+        several = len(keys) > 1
+        at_keys = [Column(column.type, "key", (column.name,) if several else ()) for column in keys]
+        made = [
+            Computed(c.type, (at,), Widen(c.type), quoted(c.name)) for c, at in zip(target.keys, at_keys, strict=True)
+        ]
+        key = struct_of(list(zip(wanted, made, strict=True))) if several else made[0]
+        selected = replace(selected, key=key)
+    return selected
+
+
+@dataclass(frozen=True, slots=True)
+class Widen:
+    """A column as a type that holds all of its values."""
+
+    type: pa.DataType
+
+    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        return cast_column(columns[0], self.type, Context())
 
 
 def lower_source_table(source: Source, query_id: str) -> Topology:
@@ -152,7 +174,9 @@ def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
 def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement: ast.InsertSelect) -> None:
     wanted = [c for c in target.columns if c.header is None]
     found = [(column.name, column.type, column.is_key) for column in columns]
-    if sorted(found, key=lambda c: c[0]) != sorted(((c.name, c.type, c.is_key) for c in wanted), key=lambda c: c[0]):
+    known = {(name, is_key): type_ for name, type_, is_key in found}
+    fits = all((c.name, c.is_key) in known and widens(known[c.name, c.is_key], c.type) for c in wanted)
+    if not fits or len(found) != len(wanted):
         shown = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
         got = ", ".join(f"{quoted(name)} {type_name(type_)}{' KEY' if key else ''}" for name, type_, key in found)
         raise Refused(

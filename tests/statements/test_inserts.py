@@ -53,6 +53,13 @@ def test_columns_may_be_left_out_and_all_may_be_meant(sources: Play) -> None:
     assert all(at > 1_600_000_000_000 for _, _, at in found)
 
 
+def test_values_without_names_stand_for_the_key_first(play: Play) -> None:
+    play.do("CREATE STREAM late (v INT, k VARCHAR KEY) WITH (KAFKA_TOPIC = 'late', VALUE_FORMAT = 'JSON');")
+    play.do("INSERT INTO late (ROWTIME, v, k) VALUES (5, 1, 'a');")
+    play.do("INSERT INTO late VALUES ('b', 2);")
+    assert [record[:2] for record in records(play, "late")] == [(b"a", {"V": 1}), (b"b", {"V": 2})]
+
+
 def test_several_key_columns_make_one_key(sources: Play) -> None:
     sources.do("INSERT INTO two VALUES (1, 'l', 'x');")
     sources.do("INSERT INTO two (a) VALUES ('y');")

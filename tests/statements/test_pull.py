@@ -45,6 +45,20 @@ def orders(play: Play) -> Play:
     return play
 
 
+def test_only_tables_have_key_columns_and_windows_are_among_them(orders: Play) -> None:
+    window = "WINDOW TUMBLING (SIZE 5 SECONDS)"
+    orders.do(f"CREATE TABLE windowed AS SELECT user_id, COUNT(*) AS n FROM orders {window} GROUP BY user_id;")
+
+    def keys(text: str) -> list[str]:
+        result = orders.do(text)
+        assert isinstance(result, Rows)
+        return [column.name for column in result.columns if column.is_key]
+
+    assert keys("SELECT * FROM windowed;") == ["USER_ID", "WINDOWSTART", "WINDOWEND"]
+    assert keys("SELECT n, WINDOWEND FROM windowed;") == ["WINDOWEND"]
+    assert keys("SELECT * FROM orders;") == []
+
+
 def test_a_row_is_found_by_its_key(orders: Play) -> None:
     result = orders.do("SELECT * FROM totals WHERE user_id = 'u1';")
     assert isinstance(result, Rows)

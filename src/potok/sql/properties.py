@@ -63,6 +63,7 @@ KNOWN = {
 }
 
 ALWAYS = {
+    "default.timestamp.extractor": ("org.apache.kafka.streams.processor.logandskiponinvalidtimestamp",),
     "processing.guarantee": ("exactly_once_v2", "exactly_once", "exactly_once_beta"),
     "ksql.any.key.name.enabled": ("true",),
     "ksql.cast.strings.preserve.nulls": ("true",),

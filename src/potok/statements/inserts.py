@@ -123,7 +123,8 @@ def writable(database: Database, name: str, place: Place | None) -> Source:
 
 
 def _insertable(source: Source) -> list[SourceColumn]:
-    return [column for column in source.columns if column.header is None]
+    """The columns that can be inserted, those of the key first, as `*` has them."""
+    return [*source.keys, *source.values]
 
 
 def _named(source: Source, statement: ast.InsertValues) -> list[SourceColumn]:

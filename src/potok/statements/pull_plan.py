@@ -97,7 +97,8 @@ class _Planning:
             raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
         lists, replaced = self._exploded(items, scope)
         shown = [check(item.expression, RowScope(rows, self._types, replaced)) for item in items]
-        keys = {field.slot for field in rows.fields if field.is_key}
+        # The rows of a stream are records, of which many may have one key.
+        keys = {field.slot for field in rows.fields if field.is_key and rows.is_table}
         columns = [
             ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
             for item, typed in zip(items, shown, strict=True)

@@ -80,3 +80,8 @@ def test_a_program_that_only_sends_or_reads_or_tests_an_agent_says_nothing(tmp_p
 def test_it_is_said_once_whatever_was_used_before(tmp_path: Path) -> None:
     used = PROGRAM.replace('"orders"', '"used"') + "builder.build()\n"
     assert run(tmp_path, used + PROGRAM).stderr.count("nothing ran it") == 1
+
+
+def test_a_faust_program_ends_with_main(tmp_path: Path) -> None:
+    told = run(tmp_path, 'import potok.app as faust\napp = faust.App("shop")\n').stderr
+    assert "hint: potok run orders.py, or end the program with app.main()" in told

@@ -29,7 +29,7 @@ from potok.app.topic import Topic
 from potok.app.urls import broker_url, state_url
 from potok.app.worker_log import AppLog
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.forgotten import used
+from potok.dsl.forgotten import ends_with, used
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table as DslTable
 from potok.errors import Location
@@ -81,6 +81,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self._channels = 0
         self._handles: dict[str, DslTable] = {}
         self._builder = StreamsBuilder(self.id)
+        ends_with(self._builder, "app.main()")
         self._lock = threading.Lock()
         self._producer: Producer | None = None
 

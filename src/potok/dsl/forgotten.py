@@ -8,8 +8,8 @@ import sys
 
 from potok.errors import Location
 
-_waiting: dict[int, tuple[str, Location]] = {}
-"""The builders that the main program made and has not built: name and place, by identity."""
+_waiting: dict[int, tuple[str, Location, str]] = {}
+"""The builders that the main program made and has not built: name, place and what would run them, by identity."""
 
 
 def expect_use(builder: object, name: str, at: Location | None) -> None:
@@ -18,7 +18,14 @@ def expect_use(builder: object, name: str, at: Location | None) -> None:
     if at is not None and main is not None and os.path.abspath(at.file) == os.path.abspath(main):
         atexit.unregister(_say)
         atexit.register(_say)
-        _waiting[id(builder)] = name, at
+        _waiting[id(builder)] = name, at, "potok.run(builder)"
+
+
+def ends_with(builder: object, call: str) -> None:
+    """Say with which call a program ends that makes its builder in another way."""
+    if id(builder) in _waiting:
+        name, at, _ = _waiting[id(builder)]
+        _waiting[id(builder)] = name, at, call
 
 
 def used(builder: object) -> None:
@@ -29,10 +36,10 @@ def _say() -> None:
     failed = hasattr(sys, "last_value") or hasattr(sys, "last_exc")
     if failed or sys.flags.interactive:
         return
-    for name, at in _waiting.values():
+    for name, at, call in _waiting.values():
         print(
             f'the topology "{name}" was built, and nothing ran it\n'
             f"  at {at}\n"
-            f"  hint: potok run {os.path.relpath(at.file)}, or end the program with potok.run(builder)",
+            f"  hint: potok run {os.path.relpath(at.file)}, or end the program with {call}",
             file=sys.stderr,
         )

@@ -125,6 +125,7 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
         for amount in (1, -1, 2, -2):
             driver.send("transfers", amount)
         driver.run()
+        caplog.clear()
         outcry = Outcry(app.build())
         for report in reports:
             outcry.tell(report.piles)

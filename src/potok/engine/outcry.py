@@ -23,11 +23,14 @@ MOST_S = 600.0
 class Outcry:
     """Logs what a query sets aside. Late records are no mistake of the program, and are told as a warning."""
 
-    def __init__(self, topology: Topology, broker: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        """`broker` is the URL of a log that commands do not find by themselves."""
+    def __init__(
+        self, topology: Topology, broker: str = "", clock: Callable[[], float] = time.monotonic, *, see: str = ""
+    ) -> None:
+        """`broker` is the URL of a log that commands do not find by themselves; `see` says how to see dead letters
+        where no command does."""
         self._clock = clock
         words = ["potok", "dead-letters", "list", "--query", topology.name, *(["--broker", broker] if broker else [])]
-        self._see = shlex.join(words)
+        self._see = see or shlex.join(words)
         self._agents = {agent.name for node in topology.of_type(Agents) for agent in node.crew.agents}
         self._known: set[tuple[str, str]] = set()
         self._more: Counter[tuple[str, str]] = Counter()

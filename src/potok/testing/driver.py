@@ -14,13 +14,16 @@ from potok.duration import Duration, to_ms
 from potok.engine.batch import BatchRunner
 from potok.engine.beginning import Begin, places_of
 from potok.engine.clock import windowed_steps
+from potok.engine.outcry import Outcry
 from potok.engine.planner import Planner
 from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.engine.session import spark_session
 from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.errors import TopicNotFound
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.settings import Settings
+from potok.sql.errors import closest
 from potok.testing.app_statements import AppStatements, Query, app_of
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
@@ -107,6 +110,7 @@ class TestDriver:
         )
         if self._spread:
             self._runner.small_batch = -1
+        self._outcry = Outcry(self._topology, see="driver.dead_letters()")
 
     def _beside(self, program: Buildable | Topology) -> AppStatements | None:
         app = app_of(program)
@@ -143,7 +147,14 @@ class TestDriver:
             NO_TIMESTAMP if timestamp is None else timestamp,
             tuple(headers.items() if isinstance(headers, Mapping) else headers or ()),
         )
+        self._check_topic(topic)
         self.broker.append(topic, [record], partition)
+
+    def _check_topic(self, topic: str) -> None:
+        if not self.broker.has_topic(topic):
+            error, known = TopicNotFound(topic), sorted(self.broker.topics())
+            error.hint = closest(topic, known) or f"the topics are: {', '.join(known)}"
+            raise error
 
     def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
         """Process all that was sent, in batches of at most `batch_records`, what comes of it and is read again, and
@@ -179,7 +190,9 @@ class TestDriver:
         planner = Planner(self.broker, self._topology.name, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
         batches = 0
         while (end := planner.next(batch_records)) != self._runner.ledger.entry.offsets:
-            self._runner.run(end)
+            report = self._runner.run(end)
+            if report is not None:
+                self._outcry.tell(report.piles)  # pytest shows it with a test that fails
             batches += 1
         return batches
 
@@ -233,6 +246,7 @@ class TestDriver:
 
     def read(self, topic: str) -> list[OutputRecord]:
         """All records of a topic, partition after partition."""
+        self._check_topic(topic)
         return read_outputs(self.broker, topic)
 
     def dead_letters(self) -> list[DeadLetter]:

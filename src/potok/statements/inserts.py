@@ -163,8 +163,10 @@ def _append(
     errors = {**failed, **errors}
     value_type = source.value_type
     made = [columns.get(c.name, pa.nulls(rows, c.type)) for c in source.values]
-    deleted = pa.array(bare) if source.is_table else None
-    struct = pa.StructArray.from_arrays(made, fields=list(value_type), mask=deleted)
+    deleted = pa.array(bare) if source.is_table and made else None
+    # Arrow does not tell the length of a struct of no fields from its columns.
+    fields = pa.StructArray.from_arrays(made, fields=list(value_type), mask=deleted) if made else None
+    struct = pa.array([{}] * rows, value_type) if fields is None else fields
     encoded = format_named(source.value_format).encode(struct, source.value_schema)
     errors = {**encoded.errors, **errors}
     times = columns.get(ROWTIME, pa.nulls(rows, BIGINT))

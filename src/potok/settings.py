@@ -151,8 +151,10 @@ def _from_file(path: Path) -> dict[str, object]:
             return tomllib.load(file)
     except FileNotFoundError:
         return {}
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} is not valid TOML: {error}", hint="mend the line that it names") from error
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}", hint="check its owner and its disk") from error
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,19 @@ def test_a_damaged_backup_changes_nothing(name: str, tmp_path: Path) -> None:
             restore(driver.broker, copy, force=True)
         assert driver.tables.snapshot() == before
         driver._begin()
+
+
+def test_a_manifest_with_any_bit_changed_is_refused(name: str, tmp_path: Path) -> None:
+    with InProcess(program(name)) as driver:
+        feed(driver, 0, 5)
+        backup(driver.broker, name, tmp_path / "copy")
+    path = tmp_path / "copy" / MANIFEST
+    whole, right = path.read_bytes(), Manifest.read(tmp_path / "copy")
+    for position in range(0, len(whole), 7):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        # A space between two words of JSON may be another.
+        with suppress(NoBackup, DamagedBackup):
+            assert Manifest.read(tmp_path / "copy") == right
 
 
 def test_a_backup_of_another_format_is_refused(name: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import random
 import shutil
@@ -20,7 +21,7 @@ from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.storage import checked_file
 from potok.storage.checksum_journal import Journal
-from potok.storage.page_format import PageFile
+from potok.storage.page_format import PageDamage, PageFile, bounded
 from potok.storage.page_inspection import inspect
 from tests.storage.shard import build, cells, contents, write_more
 
@@ -215,3 +216,14 @@ def test_an_open_log_whose_metadata_were_cut_raises_no_signal(tmp_path: Path) ->
     with pytest.raises(PotokError, match="ends before page"):
         metadata.read(lambda txn: txn.get(b"50"))
     metadata.close()
+
+
+def test_a_tree_without_an_end_is_left() -> None:
+    class Transaction:
+        def stat(self, tree: object = None) -> dict[str, int]:
+            return {"entries": 3}
+
+    endless = itertools.cycle([(b"a", b"1"), (b"b", b"2")])
+    with pytest.raises(PageDamage, match="goes on behind the last"):
+        list(bounded(Transaction(), endless))
+    assert len(list(bounded(Transaction(), iter([(b"a", b"1")] * 3)))) == 3

@@ -24,7 +24,7 @@ from potok.state.entry import Entry
 from potok.state.store import Row, Snapshot
 
 MANIFEST = "backup.json"
-FORMAT = 1
+FORMAT = 2
 
 _FILE_NAME = re.compile(r"shard-\d+\.arrow")
 
@@ -81,16 +81,19 @@ class Manifest:
             "marks": {name: base64.b64encode(value).decode() for name, value in self.marks.items()},
             "files": [asdict(file) for file in self.files],
         }
-        _durable(directory / MANIFEST, json.dumps(data, indent=2).encode())
+        _durable(directory / MANIFEST, json.dumps(data | {"sha256": _sum(data)}, indent=2).encode())
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
         try:
-            data: dict[str, Any] = json.loads((directory / MANIFEST).read_bytes())
+            data: Any = json.loads((directory / MANIFEST).read_bytes())
         except (OSError, ValueError) as error:
             raise NoBackup(directory, str(error)) from error
-        if data.get("format") != FORMAT:
-            raise NoBackup(directory, f"its format is {data.get('format')}, not {FORMAT}")
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            found = data.get("format") if isinstance(data, dict) else None
+            raise NoBackup(directory, f"its format is {found}, not {FORMAT}")
+        if data.pop("sha256", None) != _sum(data):
+            raise DamagedBackup(directory / MANIFEST, "its checksum is another")
         return cls(
             data["query"],
             Entry.of_bytes(json.dumps(data["entry"]).encode()),
@@ -162,6 +165,11 @@ def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row
                 yield table, list(zip(batch.column("key").to_pylist(), batch.column("cell").to_pylist(), strict=True))
     except (OSError, pa.ArrowException) as error:
         raise DamagedBackup(path, str(error)) from error
+
+
+def _sum(data: Mapping[str, Any]) -> str:
+    """The checksum of a manifest, however it is laid out."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -37,6 +39,7 @@ _PAGE_SIZES = tuple(1 << power for power in range(9, 17))
 
 Array = npt.NDArray[Any]
 Page = bytes | memoryview
+Entry = tuple[bytes, bytes]
 
 
 class PageDamage(Exception):
@@ -184,3 +187,15 @@ def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
 def overflow_count(page: Page) -> int:
     """How many pages a large value has, by the first of them."""
     return int.from_bytes(page[12:16], "little")
+
+
+def bounded(txn: Any, cursor: Iterator[Entry], tree: Any = None) -> Iterator[Entry]:
+    """What a cursor gives, and no more than its tree has entries: a tree whose pages lead in a circle has no end."""
+    most = txn.stat(tree)["entries"] if tree is not None else txn.stat()["entries"]
+    return chain(islice(cursor, most), _must_be_over(cursor))
+
+
+def _must_be_over(cursor: Iterator[Entry]) -> Iterator[Entry]:
+    for _ in cursor:
+        raise PageDamage("a tree goes on behind the last of its entries")
+    yield from ()

@@ -187,6 +187,22 @@ def test_a_file_that_is_missing_or_damaged_is_named(broker: EmbeddedBroker, tmp_
     assert values(broker, "t") == [b"last"]
 
 
+def test_any_changed_byte_of_a_file_is_found(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    broker.create_topic("t", segment_bytes=1)
+    broker.append("t", batch_of([b"value %d" % n for n in range(50)]))
+    broker.append("t", batch_of([b"last"]))
+    (file,) = broker.archive_topic("t", tmp_path)
+    path = Path(file.path)
+    content = path.read_bytes()
+    for position in range(0, len(content), 3):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        with pytest.raises(ArchiveDamaged, match=f"{path}"):
+            read_range(broker, "t", 0, 0, 51)
+    path.write_bytes(content + b"x")
+    with pytest.raises(ArchiveDamaged, match="bytes, not"):
+        read_range(broker, "t", 0, 0, 51)
+
+
 def test_only_the_part_of_a_file_that_is_asked_for_is_read(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("t")
     for n in range(3):

@@ -57,14 +57,15 @@ class Archiver:
                 raise
             return None  # retention was faster
         size, portable = path.stat().st_size, archived.portable(self._topics, path)
-        entry = ArchivedSegment(segment.base_offset, segment.end_offset, segment.held, size, portable)
+        bounds = segment.base_offset, segment.end_offset
+        entry = ArchivedSegment(*bounds, segment.held, size, portable, archived.part_sums(path))
         if not self._metadata.write(lambda txn: self._record(txn, segment, entry)):
             path.unlink(missing_ok=True)
             return None
         failpoint("log.archive.committed")
         delete_files([segment_path(self._directory, segment.base_offset, segment.generation)])
         failpoint("log.archive.deleted")
-        return ArchivedFile(self._partition, *entry[:-1], path=str(path))
+        return ArchivedFile(self._partition, *entry[:4], path=str(path))
 
     def _prepare(self) -> None:
         """Make the directory; remove what an archiving that was cut short left there.

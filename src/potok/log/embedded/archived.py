@@ -7,9 +7,10 @@ READ_SCHEMA and `partition`. Any tool that reads Parquet can read it; the names 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 import orjson
@@ -29,13 +30,18 @@ _BASE = struct.Struct(">Q")
 
 
 class ArchivedSegment(NamedTuple):
-    """`path` is relative to the log's own directory where the archive lies inside it, so that both can be moved."""
+    """`path` is relative to the log's own directory where the archive lies inside it, so that both can be moved.
+
+    `sums` are where each part of the file ends, and its checksum: each row group, and last what Parquet says of them.
+    Parquet itself has checksums for nothing but values. An archive of version 0.1 has none.
+    """
 
     base_offset: int
     end_offset: int
     records: int
     size: int
     path: str
+    sums: Sequence[tuple[int, int]] = ()
 
 
 def root_of(topic: str, directory: str | Path) -> Path:
@@ -98,14 +104,51 @@ def read_archived(topics: Path, segment: ArchivedSegment, topic: str, start: int
     """The records of a file between two offsets; `topics` is the log's directory of topics."""
     path = resolve(topics, segment.path)
     try:
+        _check_part(path, segment, -1)
         with pq.ParquetFile(path, memory_map=True, page_checksum_verification=True) as file:
             for group in range(file.num_row_groups):
                 if _overlaps(file, group, start, end):
+                    _check_part(path, segment, group)
                     yield from _between(file.read_row_group(group, columns=READ_SCHEMA.names), start, end)
     except FileNotFoundError as error:
         raise ArchiveDamaged(path, topic, segment.base_offset, segment.end_offset, "the file is missing") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise ArchiveDamaged(path, topic, segment.base_offset, segment.end_offset, str(error)) from error
+
+
+def _check_part(path: Path, segment: ArchivedSegment, part: int) -> None:
+    size = path.stat().st_size
+    if size != segment.size:
+        raise ValueError(f"it has {size} bytes, not {segment.size}")
+    if segment.sums:
+        part = part % len(segment.sums)
+        start = segment.sums[part - 1][0] if part else 0
+        end, right = segment.sums[part]
+        if _sum(path, start, end) != right:
+            raise ValueError(f"the checksum of bytes {start} to {end} is another")
+
+
+def part_sums(path: Path) -> list[tuple[int, int]]:
+    """The checksums of a file that was written just now."""
+    described = pq.read_metadata(path)
+    size = path.stat().st_size
+    groups = [described.row_group(number).column(0) for number in range(described.num_row_groups)]
+    starts = [column.dictionary_page_offset or column.data_page_offset for column in groups]
+    with path.open("rb") as file:
+        file.seek(size - 8)
+        footer = size - 8 - int.from_bytes(file.read(4), "little")
+    ends = [*starts[1:], footer, size] if groups else [size]
+    begins = [0, *ends]
+    return [(end, _sum(path, begin, end)) for begin, end in zip(begins, ends, strict=False)]
+
+
+def _sum(path: Path, start: int, end: int) -> int:
+    found = 0
+    with path.open("rb") as file:
+        file.seek(start)
+        while start < end and (part := file.read(min(1 << 20, end - start))):
+            found, start = crc32(part, found), start + len(part)
+    return found
 
 
 def resolve(topics: Path, path: str) -> Path:

@@ -34,6 +34,7 @@ from potok.errors import LogError
 from potok.log.broker import TopicConfig
 from potok.log.embedded.metadata import Transaction
 from potok.log.errors import InvalidName, TopicNotFound
+from potok.storage.page_format import bounded
 
 _PARTITION = struct.Struct(">I")
 _OFFSET = struct.Struct(">Q")
@@ -264,7 +265,7 @@ def scan(txn: Transaction, prefix: bytes, start: bytes | None = None) -> Iterato
     cursor = txn.cursor()
     if not cursor.set_range(start or prefix):
         return
-    for key, value in cursor:
+    for key, value in bounded(txn, iter(cursor)):
         if not key.startswith(prefix):
             return
         yield key, value

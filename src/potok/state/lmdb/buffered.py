@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from potok.storage.page_format import bounded
+
 FULL = 250_000
 """So many cells in the small tree are poured into the large one."""
 
@@ -39,7 +41,7 @@ class BufferedTable:
             return [get(key, None, small) or get(key, None, large) for key in keys]
         # Most keys are in the large tree alone: to read all of the small one takes less than to look for each in it.
         with txn.cursor(db=self._small) as small_cursor, txn.cursor(db=self._large) as cursor:
-            lately = dict(small_cursor.iternext())
+            lately = dict(bounded(txn, small_cursor.iternext(), self._small))
             get = cursor.get
             return [lately.get(key) or get(key) for key in keys]
 
@@ -51,7 +53,7 @@ class BufferedTable:
 
     def _pour(self, txn: Any) -> None:
         with txn.cursor(db=self._small) as lately, txn.cursor(db=self._large) as cursor:
-            cursor.putmulti(list(lately.iternext()))
+            cursor.putmulti(list(bounded(txn, lately.iternext(), self._small)))
         txn.drop(self._small, delete=False)
 
     def delete(self, txn: Any, key: bytes) -> None:
@@ -92,7 +94,7 @@ def _walk(txn: Any, tree: Any, start: bytes, stop: bytes | None) -> Iterator[tup
     with txn.cursor(db=tree) as cursor:
         if not cursor.set_range(start):
             return
-        for key, data in cursor.iternext():
+        for key, data in bounded(txn, cursor.iternext(), tree):
             if stop is not None and key >= stop:
                 return
             yield key, data

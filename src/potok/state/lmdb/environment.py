@@ -18,7 +18,7 @@ from potok.private import FILE_MODE, private_directory
 from potok.state.cell import REPAIR
 from potok.storage.checked_file import CheckedFile
 from potok.storage.checksum_journal import JOURNAL_FILE
-from potok.storage.page_format import DATA_FILE, PageDamage
+from potok.storage.page_format import DATA_FILE, PageDamage, bounded
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class Environment:
         return handle
 
     def table_names(self) -> list[str]:
-        return self.read(lambda txn: [key.decode() for key, _ in txn.cursor()])
+        return self.read(lambda txn: [key.decode() for key, _ in bounded(txn, iter(txn.cursor()))])
 
     def read(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a short read transaction."""

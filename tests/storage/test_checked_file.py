@@ -227,3 +227,12 @@ def test_a_tree_without_an_end_is_left() -> None:
     with pytest.raises(PageDamage, match="goes on behind the last"):
         list(bounded(Transaction(), endless))
     assert len(list(bounded(Transaction(), iter([(b"a", b"1")] * 3)))) == 3
+
+
+def test_a_directory_that_was_deleted_disturbs_nobody_who_has_it_open(tmp_path: Path) -> None:
+    metadata = Metadata.open(tmp_path / "meta")
+    metadata.write(lambda txn: txn.put(b"a", b"1"))
+    shutil.rmtree(tmp_path / "meta")
+    assert metadata.read(lambda txn: txn.get(b"a")) == b"1"
+    metadata.write(lambda txn: txn.put(b"a", b"2"))
+    metadata.close()

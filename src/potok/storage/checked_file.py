@@ -73,6 +73,10 @@ class CheckedFile:
             yield
             return
         with self._locked():
+            if not self._pages().stat().st_nlink:
+                # The directory was deleted: what is written there is for nobody.
+                yield
+                return
             self._catch_up()
             try:
                 yield
@@ -136,16 +140,19 @@ class CheckedFile:
     def look(self) -> None:
         """Look whether somebody has changed the file other than by a commit; cheap enough for every read."""
         try:
-            status = os.stat(self._path)
-        except FileNotFoundError:
+            status = os.fstat(self._file.descriptor) if self._file is not None else None
+        except OSError:
+            # Another thread has closed the environment, which says so itself.
             return
-        if (status.st_ctime_ns, status.st_size) != self._seen and self._lock >= 0:
+        if status is None or ((status.st_ctime_ns, status.st_size) != self._seen and status.st_nlink):
             self._look_closer()
 
     def _look_closer(self) -> None:
         if not self._mutex.acquire(blocking=False):
             return
         try:
+            if self._lock < 0:
+                return
             with _shared_lock(self.directory, wait=False) as quiet:
                 if not quiet:
                     return
@@ -203,7 +210,7 @@ class CheckedFile:
 
     def _catch_up(self) -> None:
         """Others may have committed, or changed the file past LMDB."""
-        status = os.stat(self._path)
+        status = self._pages().stat()
         if (status.st_ctime_ns, status.st_size) == self._seen and self._sums.txnid == self._seen_txnid >= 0:
             return
         self._journal.read(self._sums)
@@ -227,9 +234,8 @@ class CheckedFile:
             self._sums, self._seen_txnid = PageSums(), -1
 
     def _remember(self, txnid: int) -> None:
-        with suppress(FileNotFoundError):
-            status = os.stat(self._path)
-            self._seen, self._seen_txnid = (status.st_ctime_ns, status.st_size), txnid
+        status = self._pages().stat()
+        self._seen, self._seen_txnid = (status.st_ctime_ns, status.st_size), txnid
 
     def _stamp(self) -> Stamp:
         status = self._pages().stat()

@@ -17,7 +17,12 @@ Turn = tuple[str, int]
 
 
 def order_of(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]:
-    return time_order(topology, inputs, fields) if topology.of_type(TableLookup) else partition_order(inputs)
+    return time_order(topology, inputs, fields) if any(map(does_not_wait, topology)) else partition_order(inputs)
+
+
+def does_not_wait(node: Node) -> bool:
+    """Whether a record meets the row as of its turn."""
+    return isinstance(node, TableLookup) or (isinstance(node, HistoryLookup) and node.grace_ms is None)
 
 
 def partition_order(inputs: Inputs) -> list[Turn]:

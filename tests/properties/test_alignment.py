@@ -18,6 +18,8 @@ TABLES = [
     "table = builder.table('t'{table}).filter(lambda v: v['a'] > 2)",
     "table = builder.table('t'{table}).map_values(lambda v: [v['a']])",
     "table = builder.table('t'{table}).map_values(lambda v: [v['a']], name='mapped')",
+    "table = builder.table('t'{table}, history=milliseconds(4))",
+    "table = builder.table('t'{table}, history=seconds(9)).filter(lambda v: v['a'] > 2)",
     "table = builder.stream('t'{table}).group_by_key().count(name='counts')",
     "table = builder.stream('t'{table}).group_by_key().sum('a', name='sums')",
     "table = builder.stream('t'{table}).group_by_key().aggregate(0, lambda v, n: n * 2 + v['a'], name='folded')",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import blank, present
-from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints
+from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, aligned_by
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
 from potok.kernels.history import History, Version
@@ -24,6 +24,7 @@ from potok.kernels.runs import Runs
 from potok.kernels.shards import key_column
 from potok.kernels.table_lookup import Joining
 from potok.kernels.tables import TableFilter, TableMapValues
+from potok.kernels.turns import Turns
 from potok.log.broker import HEADERS
 from potok.records.keys import encode_each_key
 from potok.state.session import StateSession
@@ -51,13 +52,14 @@ class HistoryLookup(Joining):
         session: StateSession,
         clock_ms: int,
         lanes: Sequence[Lane],
+        turns: Turns,
     ) -> None:
         super().__init__(name, task, how, joiner, key_type, sides)
         self._home, self._value_type, self._row_type = home, value_type, projected(row_type, fields)
         grace_ms, self._history_ms = times
         self._waits, self._grace_ms = grace_ms is not None, grace_ms or 0
         self._kept_ms = self._grace_ms if self._waits else self._history_ms or 0
-        self._clock_ms, self._lanes, self._origins = clock_ms, lanes, Origins(lanes)
+        self._clock_ms, self._lanes, self._origins, self._turns = clock_ms, lanes, Origins(lanes), turns
         self._waiting = Runs(f"{name}/waiting", session, self._grace_ms + 1, marked=True)
         self._history = History(f"{name}/versions", session)
 
@@ -72,6 +74,8 @@ class HistoryLookup(Joining):
 
     def finish(self) -> None:
         changes, chunk = self.taken(1), self.taken(0)
+        if changes is not None and chunk is not None and not self._waits:
+            changes, chunk = self._in_turn(changes, chunk)
         if changes is not None:
             self._remember(changes)
         due = self._waiting.close(self._clock_ms)
@@ -82,6 +86,21 @@ class HistoryLookup(Joining):
         if due:
             self._release(concat_rows(due))
         self._history.finish(self._clock_ms - self._kept_ms - 1 if self._clock_ms > NEVER else NEVER)
+
+    def _in_turn(self, changes: Chunk, chunk: Chunk) -> tuple[Chunk, Chunk]:
+        """Let records that do not wait meet no version that follows them; return what is behind the last such version.
+        Only a version that is older than its turn could be taken for an earlier one."""
+        older = changes.timestamp < aligned_by(changes)
+        if not older.any():
+            return changes, chunk
+        self._remember(changes.where(~older))
+        *earlier, (late, rest) = self._turns.one_after_the_other(changes.where(older), chunk)
+        for versions, records in earlier:
+            if len(versions):
+                self._remember(versions)
+            if len(records):
+                self._release(self._wait(records))
+        return late, rest
 
     def _instants(self, chunk: Chunk) -> Ints:
         """The time of each record or, of a late one, the least that is not late."""

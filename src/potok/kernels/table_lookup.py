@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import pick, present
-from potok.kernels.chunk import NO_LANE, Chunk, Column, aligned_by, causes_of, concat, concat_columns
+from potok.kernels.chunk import Chunk, Column, aligned_by, concat, concat_columns
 from potok.kernels.dead_letters import Reason
 from potok.kernels.join_side import JoinSide, Port, project
 from potok.kernels.not_data import data_changes
@@ -23,6 +23,7 @@ from potok.kernels.operator import Operator, Receiver, Task
 from potok.kernels.pairing import Joiner
 from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
+from potok.kernels.turns import Rows, Turns
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
@@ -30,7 +31,6 @@ from potok.topology.infer_joins import projected
 from potok.topology.nodes.joins import JoinKind
 
 Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
 
 
 def own_rows(name: str) -> str:
@@ -93,8 +93,7 @@ class TableLookup(Joining):
     """Each record with the row as of its turn.
 
     Inputs are read in the order of time (`engine/alignment.py`), so a record meets the changes of earlier batches, and
-    of this batch those whose cause comes before it in that order. `first` says of each partition whether its records
-    come before those of the others at the same time.
+    of this batch those whose cause comes before it in that order.
 
     The rows of a table that keeps them as they are shown are read where they lie, under `table`; of any other table
     the join keeps a copy. `fields` are those that the joiner reads of a row.
@@ -112,11 +111,11 @@ class TableLookup(Joining):
         sides: list[JoinSide],
         session: StateSession,
         table: str | None,
-        first: Sequence[bool],
+        turns: Turns,
     ) -> None:
         super().__init__(name, task, how, joiner, key_type, sides)
         self._row_type, self._fields = projected(row_type, fields), fields
-        self._session, self._table, self._first = session, table, np.array([*first, False])
+        self._session, self._table, self._turns = session, table, turns
 
     @property
     def state_tables(self) -> list[str]:
@@ -177,22 +176,9 @@ class TableLookup(Joining):
             shown = found < len(last)
             last[found[shown]] = np.flatnonzero(shown)
             return last[which]
-        (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(chunk).T
-        columns = (
-            np.append(np.arange(count), np.full(len(chunk), count)),
-            np.append(offsets, own_offsets),
-            np.append(lanes, own_lanes),
-            # A change or a record that nothing stands for alone comes first, or last, at its time.
-            np.append(
-                np.where(self._first[lanes] | (lanes == NO_LANE), 0, 1),
-                np.where(own_lanes == NO_LANE, 2, np.where(self._first[own_lanes], 0, 1)),
-            ),
-            np.append(aligned_by(changes), aligned_by(chunk)),
-            np.append(found, which),
-        )
-        order = np.lexsort(columns)
-        is_change = order < count
-        ids = columns[-1][order]
+        ids = np.append(found, which)
+        order = np.lexsort((*self._turns.sort_keys(changes, chunk), ids))
+        is_change, ids = order < count, ids[order]
         at = np.maximum.accumulate(np.where(is_change, np.arange(len(order)), -1))
         sees = (at >= 0) & (ids[at] == ids)
         first = np.full(int(ids.max()) + 1, -1, np.intp)

@@ -8,6 +8,7 @@ from potok.kernels import history_lookup, stream_join, table_lookup
 from potok.kernels.join_side import JoinSide, Reach, SendSide
 from potok.kernels.operator import Operator
 from potok.kernels.pairing import Joiner
+from potok.kernels.turns import Turns
 from potok.topology.infer_joins import fields_of_side, projected, readable_rows
 from potok.topology.nodes import Node
 from potok.topology.nodes.joins import (
@@ -72,10 +73,9 @@ def _row_fields(node: Node, shop: Workshop) -> tuple[str, ...] | None:
     return fields_of_side(shop.step(node), 1) or None
 
 
-def _ties(shop: Workshop) -> list[bool]:
-    """Which partitions of the batch come before the others at the same time."""
+def _turns(shop: Workshop) -> Turns:
     tables = frozenset[str]().union(*(group.tables for group in shop.plan.aligned))
-    return [lane.topic in tables for lane in shop.spec.lanes]
+    return Turns([lane.topic in tables for lane in shop.spec.lanes])
 
 
 @body_of(TableLookup)
@@ -91,7 +91,7 @@ def look_up(node: TableLookup, shop: Workshop) -> Operator:
         [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
         shop.state,
         readable_rows(node, shop.plan.inferred.steps),
-        _ties(shop),
+        _turns(shop),
     )
 
 
@@ -113,6 +113,7 @@ def look_back(node: HistoryLookup, shop: Workshop) -> Operator:
         shop.state,
         shop.clock(node),
         shop.spec.lanes,
+        _turns(shop),
     )
 
 

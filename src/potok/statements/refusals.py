@@ -33,10 +33,12 @@ def check_change(
         known = before.catalog.sources.get(statement.name)
         if known is not None and known.query:
             _check_rows_go_on(known, after.catalog.sources[statement.name], before, statement.at)
-    if isinstance(statement, ast.CreateSource):
+    if isinstance(statement, ast.CreateSource | ast.CreateAs):
         known = before.catalog.sources.get(statement.name)
         if known is not None and not known.query:
             _check_declared_again(known, after.catalog.sources[statement.name], statement.at)
+    if isinstance(statement, ast.Steer) and statement.action == "TERMINATE":
+        _check_no_source_table(statement, before)
     new = after.queries.get(query_id)
     if new is not None:
         check_picklable(new.topology)
@@ -78,6 +80,16 @@ def _check_read_only(statement: ast.Statement, books: Books) -> None:
     if isinstance(statement, ast.Drop) and statement.delete_topic and read_only:
         hint = "leave DELETE TOPIC out"
         raise Refused(f"{named} is read-only, and its topic cannot be deleted", hint=hint, place=statement.at)
+
+
+def _check_no_source_table(statement: ast.Steer, books: Books) -> None:
+    """A source table is what its query keeps: without it, there would be a table that nobody fills."""
+    query = books.queries.get(statement.query_id)
+    if query is not None and query.kind == "SOURCE TABLE":
+        hint = f"DROP TABLE {quoted(query.source)}; or PAUSE {query.query_id};"
+        raise Refused(
+            f"query {query.query_id} keeps source table {quoted(query.source)}", hint=hint, place=statement.at
+        )
 
 
 def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from potok.kernels.folders import folder_of
 from potok.kernels.folding import UNTOUCHED, Folding
 from potok.kernels.operator import Task
 from potok.records.keys import encode_key
+from potok.state.codec import UnreadableCell
 from potok.topology.nodes import Aggregation
 from potok.topology.nodes.windows import tumbling_ms
 
@@ -236,3 +238,22 @@ def test_a_change_carries_the_stream_time_of_its_own_key(kind: str, batch_record
         driver.run(batch_records)
         assert driver.reasons() == []
         assert len(driver.table("w").all()) == 2
+
+
+class Attack:
+    ran: ClassVar[list[str]] = []
+
+    def __reduce__(self) -> Any:
+        return Attack.ran.append, ("code of a stranger",)
+
+
+def test_a_cell_that_a_stranger_wrote_stops_the_query_and_runs_nothing(tmp_path: Path) -> None:
+    folder = folder_of(Aggregation("fold", Function.of(spoil, (3,)), []))
+    first = session_of(tmp_path)
+    first.write("f", [(b"k", pickle.dumps((0, Attack())), None)])
+    first.commit()
+    operator = FoldRecords("f", task_of(), folder, None, pa.string(), None, session_of(tmp_path, batch=2), NEVER, LANES)
+    operator.receive(to_wire(chunk_of(pa.array([b"k"]), [2])))
+    with pytest.raises(UnreadableCell, match="cannot be read"):
+        operator.finish()
+    assert Attack.ran == []

@@ -251,10 +251,23 @@ def test_a_cell_with_a_changed_byte_makes_data_or_an_error(value: Any, place: in
     assert _classes(found) <= KNOWN
 
 
-def test_the_error_says_what_to_return_instead() -> None:
+@pytest.mark.parametrize(
+    ("value", "instead"),
+    [
+        (object(), "{**vars(x)}"),
+        (Basket(), "dataclasses.asdict(x)"),
+        (Colour.RED, "x.value instead of x, and read it as Colour(value)"),
+        (Pair(1, 2), "tuple(x)"),
+        (defaultdict(int), "dict(x)"),
+        (np.float64(1.5), "x.tolist()"),
+        (datetime(2024, 1, 1, tzinfo=ZoneInfo("Europe/Riga")), "x.astimezone(timezone.utc)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_error_says_what_to_return_instead(value: Any, instead: str) -> None:
     with pytest.raises(StateNotData) as caught:
-        dump_state(Basket())
-    assert "vars(x)" in caught.value.hint
+        dump_state((1, {"deep": value}))
+    assert f"return {instead}" in caught.value.hint
 
 
 def test_a_check_raises_what_the_bytes_would_raise() -> None:

@@ -12,6 +12,9 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import is_dataclass
+from datetime import tzinfo
+from enum import Enum
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -42,8 +45,24 @@ class StateNotData(StateError):
     def __init__(self, kind: type) -> None:
         super().__init__(
             f"a {kind.__module__}.{kind.__qualname__} is no data and cannot be kept",
-            hint="keep dicts, lists, numbers, text or dates: return {**vars(x)} instead of x",
+            hint=f"keep dicts, lists, numbers, text or dates: {_instead(kind)}",
         )
+
+
+def _instead(kind: type) -> str:
+    """What to return instead of an object of a class."""
+    if issubclass(kind, Enum):
+        return f"return x.value instead of x, and read it as {kind.__name__}(value)"
+    if is_dataclass(kind):
+        return "return dataclasses.asdict(x) instead of x"
+    if issubclass(kind, tzinfo):
+        return "return x.astimezone(timezone.utc) instead of x"
+    if kind.__module__ == "numpy":
+        return "return x.tolist() instead of x"
+    for plain in (dict, list, tuple, set, str, int, float):
+        if issubclass(kind, plain):
+            return f"return {plain.__name__}(x) instead of x"
+    return "return {**vars(x)} instead of x"
 
 
 class NestedTooDeeply(StateError):

@@ -72,6 +72,11 @@ def test_the_key_may_be_all_that_is_asked_for(orders: Play, tmp_path: Any) -> No
     assert shown(orders, text, tmp_path) == ([("USER_ID", True)], [("u0",)])
 
 
+def test_the_key_of_a_join_may_be_all_that_is_asked_for(orders: Play, tmp_path: Any) -> None:
+    text = "SELECT o.user_id FROM orders o JOIN users u ON o.user_id = u.id EMIT CHANGES"
+    assert shown(orders, text, tmp_path, None) == ([("USER_ID", True)], [("u0",), ("u0",)])
+
+
 def test_a_part_of_the_key_is_shown_alone(orders: Play, tmp_path: Any) -> None:
     text = "SELECT id, COUNT(*) AS n FROM orders GROUP BY user_id, id EMIT CHANGES"
     assert shown(orders, text, tmp_path)[1] == [("a", 1), ("b", 1), ("c", 1)]

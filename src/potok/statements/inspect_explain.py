@@ -14,6 +14,7 @@ from potok.statements.inspect_pull import plan_of
 from potok.statements.inspect_queries import lag_of
 from potok.statements.listing import listed, texts
 from potok.statements.processing_log import failures_told
+from potok.statements.push_plan import filled
 from potok.statements.results import Rows
 from potok.statements.wording import counted
 from potok.topology.describe import as_text, description_of
@@ -92,7 +93,7 @@ def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect |
 
 def _pushed(database: Database, query: ast.Select) -> Topology:
     graph = Graph("push")
-    Lowering(graph, database.catalog, query, "rows", kept=False).lower()
+    Lowering(graph, database.catalog, filled(query), "rows", kept=False).lower()
     return graph.topology()
 
 

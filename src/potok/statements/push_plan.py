@@ -113,8 +113,7 @@ def plan_transient(
 ) -> TransientPlan:
     """A query that groups or joins: a topology of this name that writes to a topic of the same name."""
     graph = Graph(name)
-    filled = _filled(query)
-    selected = Lowering(graph, catalog, filled, "RESULT", kept=False, properties=properties).lower()
+    selected = Lowering(graph, catalog, filled(query), "RESULT", kept=False, properties=properties).lower()
     key_type = infer(graph.topology())[selected.node].key
     keys = _key_columns(selected.columns, key_type, windowed=selected.window is not None)
     values = tuple(column for column in selected.columns if not column.is_key)
@@ -130,10 +129,9 @@ def plan_transient(
     return TransientPlan(topology, _reading(catalog, query, source))
 
 
-def _filled(query: ast.Select) -> ast.Select:
-    """A record has a value: where all that is asked for is the key, something else goes along."""
-    plain = all(isinstance(item, ast.SelectItem) and isinstance(item.expression, ast.Name) for item in query.items)
-    if not plain or not query.group_by:
+def filled(query: ast.Select) -> ast.Select:
+    """A record has a value: where all that is asked for may be the key, something else goes along."""
+    if any(isinstance(item, ast.SelectItem) and not isinstance(item.expression, ast.Name) for item in query.items):
         return query
     filler = ast.SelectItem(ast.Literal(True, at=query.at), _FILLER, at=query.at)
     return replace(query, items=(*query.items, filler))

@@ -173,6 +173,7 @@ class Job:
         with collector_paused():
             stage.read(spec.tasks[index] if spec.tasks else [])
             stage.finish()
+        stage.report.arrange()
         return stage.outbox.parcels, stage.report
 
     def _take(self, index: int, batches: Iterator[pa.RecordBatch]) -> tuple[list[Parcel], Report]:
@@ -182,6 +183,7 @@ class Job:
             for lane, batch in Pieces(spec).of(batches):
                 stage.take(lane, batch)
             stage.finish()
+        stage.report.arrange()
         return stage.outbox.parcels, stage.report
 
     def _shards(self, level: int, index: int, parcels: list[Parcel]) -> tuple[list[Parcel], Report]:
@@ -199,6 +201,7 @@ class Job:
                 stage.finish()
             sent += stage.outbox.parcels
             total.add(stage.report)
+        total.arrange()
         return sent, total
 
     def _send(self, parcels: list[Parcel], report: Report, index: int) -> Iterator[Item]:

@@ -36,16 +36,29 @@ class Report:
     state_keys: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[int, int] = field(default_factory=dict)
     written: int = 0
+    places: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The place of the first record of staged output, by its id, until it is arranged."""
 
-    def stage(self, guarantee: Guarantee, staged: Sequence[Staged]) -> None:
+    def stage(self, guarantee: Guarantee, staged: Sequence[Staged], place: tuple[int, ...] = ()) -> None:
         """Keep output for the commit, or for before or after it."""
+        if place:
+            self.places |= dict.fromkeys(map(id, staged), place)
         if guarantee is Guarantee.EXACTLY_ONCE:
             self.staged += staged
         else:
             self.unfenced.setdefault(guarantee, []).extend(staged)
 
+    def arrange(self) -> None:
+        """Put what several shards have staged in the order of the first records; a partition gets it in this order."""
+        rows = [row for row, staged in enumerate(self.staged) if id(staged) in self.places]
+        ordered = sorted((self.staged[row] for row in rows), key=lambda staged: self.places[id(staged)])
+        for row, staged in zip(rows, ordered, strict=True):
+            self.staged[row] = staged
+        self.places.clear()
+
     def add(self, other: Report) -> None:
         self.staged += other.staged
+        self.places |= other.places
         for guarantee, staged in other.unfenced.items():
             self.stage(guarantee, staged)
         self.outgoing += other.outgoing

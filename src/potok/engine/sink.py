@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +110,8 @@ class SinkWriter(Operator):
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
         homes = np.concatenate(self._homes)
-        order = self._order()
+        places = _Places.of(self._places)
+        order = places.order()
         if np.any(order[1:] < order[:-1]):
             # Records of several branches: in a partition they stand in the order of what they came from.
             table, homes = table.take(pa.array(order)), homes[order]
@@ -118,17 +119,37 @@ class SinkWriter(Operator):
         for partition in np.unique(homes):
             rows = np.flatnonzero(homes == partition)
             part = table if len(rows) == len(homes) else table.take(pa.array(rows))
+            begin = 0
             for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
                 staged = self._broker.stage(self._staging, self._topic, int(partition), batch)
-                self._report.stage(self._guarantee, [staged])
+                self._report.stage(self._guarantee, [staged], places.at(int(order[rows[begin]])))
+                begin += batch.num_rows
         self._rows, self._homes, self._places = [], [], []
 
-    def _order(self) -> npt.NDArray[np.intp]:
-        lanes, offsets = (np.concatenate([place[part] for place in self._places]) for part in (1, 2))
-        if all(order is None for order, _, _ in self._places):
-            return sorted_rows(None, lanes, offsets)
-        places = [by_position(lane, offset) if order is None else order for order, lane, offset in self._places]
-        return sorted_rows(np.concatenate(places), lanes, offsets)
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where records stand: by their places, or without any by their positions."""
+
+    places: Ints | None
+    lanes: Ints
+    offsets: Ints
+
+    @classmethod
+    def of(cls, parts: list[tuple[Ints | None, Ints, Ints]]) -> _Places:
+        lanes, offsets = (np.concatenate([part[index] for part in parts]) for index in (1, 2))
+        if all(order is None for order, _, _ in parts):
+            return cls(None, lanes, offsets)
+        known = [by_position(lane, offset) if order is None else order for order, lane, offset in parts]
+        return cls(np.concatenate(known), lanes, offsets)
+
+    def order(self) -> npt.NDArray[np.intp]:
+        return sorted_rows(self.places, self.lanes, self.offsets)
+
+    def at(self, row: int) -> tuple[int, ...]:
+        rows = slice(row, row + 1)
+        places = by_position(self.lanes[rows], self.offsets[rows]) if self.places is None else self.places[rows]
+        return tuple(places[0].tolist())
 
 
 def encode(column: Column, format_name: str) -> Encoded:

@@ -140,6 +140,7 @@ def change(
     timestamps: Array,
     stream_times: Array,
     cause: Ints | None = None,
+    headers: pa.Array | None = None,
 ) -> Chunk:
     """Changes of a table: no input record stands for them, so they are numbered in the order of their keys."""
     count = len(timestamps)
@@ -151,6 +152,7 @@ def change(
         np.full(count, NO_LANE, np.int64),
         np.arange(count, dtype=np.int64),
         before,
+        headers,
         cause=cause,
     )
 

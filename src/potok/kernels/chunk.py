@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.kernels.places import WIDTH, by_position, sorted_rows
+from potok.log.broker import HEADERS
 from potok.records.rows import rows_of
 
 Column: TypeAlias = pa.Array | list[Any]
@@ -171,6 +172,11 @@ def cause_of(chunk: Chunk) -> Ints:
 def aligned_by(chunk: Chunk) -> Ints:
     """The time by which the inputs of a query are aligned, of each record."""
     return chunk.stream_time if chunk.alignment_time is None else chunk.alignment_time
+
+
+def headers_of(rows: list[Any]) -> pa.Array | None:
+    """A column of headers; none where no record has any."""
+    return pa.array(rows, HEADERS) if any(row is not None for row in rows) else None
 
 
 def positions_of(chunk: Chunk) -> Ints:

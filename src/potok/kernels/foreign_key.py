@@ -14,7 +14,7 @@ from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import same, settle
-from potok.kernels.chunk import Chunk, cause_of, concat
+from potok.kernels.chunk import Chunk, cause_of, concat, headers_of
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.not_data import data_changes, only_data
@@ -26,6 +26,7 @@ from potok.kernels.table_joiner import TableJoiner, with_rows
 from potok.records.schema import Schema
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
+from potok.topology.nodes.joins import JoinKind
 
 
 class ForeignKeys(GroupChanges):
@@ -73,6 +74,14 @@ class Reference:
     new_right: Row
     stream_time: int
     cause: Cause
+    headers: Any = None
+
+    def is_update(self, how: JoinKind) -> bool:
+        """Whether Kafka Streams emits it, also where it leaves the joined row as it was: not where there is no row, nor
+        a row that an inner join sees for the first time and that finds nothing."""
+        if self.left.value is None and self.new_left.value is None:
+            return False
+        return self.left.value is not None or how is JoinKind.LEFT or self.new_right.value is not None
 
 
 class Touched(NamedTuple):
@@ -82,6 +91,7 @@ class Touched(NamedTuple):
     home: bytes
     stream_time: int
     cause: Cause
+    headers: Any
 
 
 @dataclass(slots=True)
@@ -113,10 +123,18 @@ class MatchRows(Operator):
     row refers to, so that a change of that one finds all its rows by one scan."""
 
     def __init__(
-        self, name: str, task: Task, joiner: TableJoiner, home_type: pa.DataType | None, session: StateSession
+        self,
+        name: str,
+        task: Task,
+        joiner: TableJoiner,
+        home_type: pa.DataType | None,
+        session: StateSession,
+        *,
+        every_update: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._home_type, self._session = joiner, home_type, session
+        self._every_update = every_update
         self._inputs = (SideInput(self), SideInput(self))
         self._by_key, self._rights = f"{name}/by_key", f"{name}/rights"
 
@@ -149,7 +167,7 @@ class MatchRows(Operator):
         return Held(dict(zip(keys, self._session.read(self._rights, keys), strict=True)))
 
     def _references(
-        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause]]
+        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause, Any]]
     ) -> Iterable[Reference]:
         """All that this batch may have changed: rows that changed themselves, and those that refer to one that did."""
         index = Held()
@@ -165,7 +183,7 @@ class MatchRows(Operator):
         for cell_key, touched in sorted(found.items()):
             key = touched.key
             sides = index.old(cell_key), rights.old(key), index.new(cell_key), rights.new(key)
-            yield Reference(touched.home, *sides, touched.stream_time, touched.cause)
+            yield Reference(touched.home, *sides, touched.stream_time, touched.cause, touched.headers)
         self._session.write(self._by_key, index.writes())
 
     def _changed(
@@ -177,17 +195,17 @@ class MatchRows(Operator):
         homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
         olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
         places: list[bytes] = []
-        for key, home, new, was, (stream_time, cause) in zip(
+        for key, home, new, was, (stream_time, cause, headers) in zip(
             foreign, homes, _rows(chunk), olds, _told(chunk), strict=True
         ):
             if key is None:
                 old = NOTHING if was is None else Row(new.time, was)
-                yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause)
+                yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause, headers)
                 continue
             place = _prefix(key) + home
             index.after[place] = new
             earlier = found[place].stream_time if place in found else NEVER
-            found[place] = Touched(key, home, max(stream_time, earlier), cause)
+            found[place] = Touched(key, home, max(stream_time, earlier), cause, headers)
             places.append(place)
         missing = [place for place in places if place not in index.before]
         index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
@@ -208,10 +226,13 @@ class MatchRows(Operator):
             pairs = [{"left": r.new_left.value, "right": r.new_right.value} for r in references]
             failed = change(homes, pairs, None, times, reached, cause)
             self.task.dead_letters.add(failed, with_rows(errors, pairs), self.step, Reason.ERROR)
-        rows = np.array([row for row in range(len(references)) if not same(before[row], after[row])], np.intp)
-        if len(rows):
-            told = change(homes, self._joiner.column(after), self._joiner.column(before), times, reached, cause)
-            self.emit(told.take(rows))
+        every = [self._every_update and reference.is_update(self._joiner.how) for reference in references]
+        wanted = [row for row in range(len(references)) if every[row] or not same(before[row], after[row])]
+        if wanted:
+            columns = self._joiner.column(after), self._joiner.column(before)
+            headers = headers_of([reference.headers for reference in references])
+            told = change(homes, *columns, times, reached, cause, headers)
+            self.emit(told.take(np.array(wanted, np.intp)))
 
 
 def _prefix(key: bytes) -> bytes:
@@ -224,7 +245,11 @@ def _rows(chunk: Chunk) -> list[Row]:
     return [Row(time, value) for time, value in zip(chunk.timestamp.tolist(), values, strict=True)]
 
 
-def _told(chunk: Chunk) -> list[tuple[int, Cause]]:
-    """The stream time of each change, and the record that made it."""
+def _told(chunk: Chunk) -> list[tuple[int, Cause, Any]]:
+    """The stream time of each change, the record that made it, and its headers."""
     causes: list[list[int]] = cause_of(chunk).tolist()
-    return [(time, (lane, offset)) for time, (lane, offset) in zip(chunk.stream_time.tolist(), causes, strict=True)]
+    headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
+    return [
+        (time, (lane, offset), given)
+        for time, (lane, offset), given in zip(chunk.stream_time.tolist(), causes, headers, strict=True)
+    ]

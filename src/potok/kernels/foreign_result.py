@@ -10,6 +10,7 @@ from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import same
 from potok.kernels.chunk import Chunk, Column, concat
 from potok.kernels.operator import Operator, Task
+from potok.kernels.places import by_position
 from potok.kernels.shards import key_column
 from potok.records.keys import encode_keys
 
@@ -21,9 +22,17 @@ class SettleRows(Operator):
     most one a value after. In whichever order they come, these two are the change.
     """
 
-    def __init__(self, name: str, task: Task, key_type: pa.DataType | None, value_type: pa.DataType | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        key_type: pa.DataType | None,
+        value_type: pa.DataType | None,
+        *,
+        every_update: bool = False,
+    ) -> None:
         super().__init__(name, task)
-        self._key_type, self._value_type = key_type, value_type
+        self._key_type, self._value_type, self._every_update = key_type, value_type, every_update
         self._chunks: list[Chunk] = []
 
     def process(self, chunk: Chunk) -> None:
@@ -44,15 +53,18 @@ class SettleRows(Operator):
         for key, rows in sorted(tales.items()):
             came = next((row for row in rows if values[row] is not None), rows[-1])
             left = next((row for row in rows if olds[row] is not None), rows[0])
-            if not same(olds[left], values[came]):
+            if self._every_update or not same(olds[left], values[came]):
                 settled.append((key, came, left, int(chunk.stream_time[rows].max())))
         if settled:
             shown = key_column(pa.array([key for key, *_ in settled], pa.binary()), self._key_type)
             after, before = [values[came] for _, came, *_ in settled], [olds[left] for _, _, left, _ in settled]
-            times = chunk.timestamp[[came for _, came, *_ in settled]]
+            came_in = np.array([came for _, came, *_ in settled], np.intp)
+            times, told = chunk.timestamp[came_in], chunk.take(came_in)
             reached = np.array([stream_time for *_, stream_time in settled], np.int64)
-            cause = None if chunk.cause is None else chunk.cause[[came for _, came, *_ in settled]]
-            self.emit(change(shown, self._column(after), self._column(before), times, reached, cause))
+            columns = self._column(after), self._column(before)
+            made = change(shown, *columns, times, reached, told.cause, told.headers)
+            made.order = by_position(told.lane, told.offset)
+            self.emit(made)
 
     def _column(self, values: list[object]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)

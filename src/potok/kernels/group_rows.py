@@ -16,11 +16,12 @@ from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import Errors, call_python, call_traced, describe_error, must_fit, plain, plain_all, python_rows
 from potok.kernels.changes import present, same
-from potok.kernels.chunk import Chunk, Column, concat
+from potok.kernels.chunk import Chunk, Column, concat, in_order
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.group_folders import GroupFolder, identity
 from potok.kernels.operator import Operator, Task
+from potok.kernels.places import by_position
 from potok.kernels.shards import key_column
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
@@ -46,9 +47,9 @@ class Group:
     def of(cls, data: bytes | None) -> Group:
         return cls() if data is None else cls(*load_state(data))
 
-    def to_bytes(self, kept: Any) -> bytes | None:
-        """The group with its aggregate as data; nothing if it holds nothing."""
-        if not self.members and not self.refused:
+    def to_bytes(self, kept: Any, *, keeps_empty: bool) -> bytes | None:
+        """The group with its aggregate as data; nothing if it holds nothing, unless that is kept, too."""
+        if not self.members and not self.refused and not keeps_empty:
             return None
         return dump_state((self.time, self.members, kept, self.refused))
 
@@ -81,8 +82,15 @@ class FoldGroups(Operator):
         session: StateSession,
         *,
         checked: bool,
+        keeps_empty: bool = False,
+        every_update: bool = False,
     ) -> None:
+        """Args:
+        keeps_empty: A group whose last row left stays, with the aggregate of no rows.
+        every_update: Emit a change for every row that comes or leaves, also where the aggregate stays as it was.
+        """
         super().__init__(name, task)
+        self._keeps_empty, self._every_update = keeps_empty, every_update
         self._folder, self._selector, self._session, self._checked = folder, selector, session, checked
         self._key_type, self._result_type = types
         self._table = f"{name}/groups"
@@ -110,13 +118,13 @@ class FoldGroups(Operator):
         rows_of: dict[bytes, list[int]] = {}
         keys, homes = chunk.key.to_pylist(), chunk.home.to_pylist()  # type: ignore[union-attr]
         for row in sorted(range(len(keys)), key=lambda row: (keys[row], homes[row])):
-            if row in leaving or row in coming:
+            if row in leaving or row in coming or self._keeps_empty:
                 rows_of.setdefault(keys[row], []).append(row)
         cell_keys = list(rows_of)
         before = self._session.read(self._table, cell_keys)
         shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
-        turn = _Turn(self._folder, self._kept)
-        old, new = [Group.of(data) for data in before], []
+        turn = _Turn(self._folder, self._kept, keeps_empty=self._keeps_empty)
+        old, new = [self._shown(Group.of(data), there=data is not None) for data in before], []
         cells: list[bytes | None] = []
         for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
             leave, come = ([(row, side[row]) for row in rows if row in side] for side in (leaving, coming))
@@ -129,7 +137,9 @@ class FoldGroups(Operator):
         writes = [(key, cell, data) for key, cell, data in zip(cell_keys, cells, before, strict=True)]
         self._session.write(self._table, [write for write in writes if write[1] != write[2]])
         reached = np.array([chunk.stream_time[rows].max() for rows in rows_of.values()], np.int64)
-        self._emit_changes(cell_keys, old, new, reached)
+        headers = None if chunk.headers is None else chunk.headers.take(pa.array([max(r) for r in rows_of.values()]))
+        loses = np.array([not any(row in coming for row in rows) for rows in rows_of.values()], np.bool_)
+        self._emit_changes(cell_keys, old, new, reached, loses, headers)
 
     def _moves(self, chunk: Chunk, *, report: bool) -> dict[int, Any]:
         """What each row of one side brings to its group or takes from it, by the number of the row."""
@@ -160,18 +170,31 @@ class FoldGroups(Operator):
         return self._folder.kept(group.state)
 
     def _emit_changes(
-        self, cell_keys: list[bytes], old: list[Group], new: list[Group], reached: npt.NDArray[np.int64]
+        self,
+        cell_keys: list[bytes],
+        previous: list[Any],
+        new: list[Group],
+        reached: npt.NDArray[np.int64],
+        loses: npt.NDArray[np.bool_],
+        headers: pa.Array | None,
     ) -> None:
-        previous, after = ([self._shown(group) for group in groups] for groups in (old, new))
-        changed = [row for row in range(len(new)) if not same(after[row], previous[row])]
+        """Emit what became of the groups; with `every_update`, those that only lost rows first."""
+        after = [self._shown(group, there=True) for group in new]
+        changed = [row for row in range(len(new)) if self._every_update or not same(after[row], previous[row])]
         if changed:
             keys = key_column(pa.array([cell_keys[row] for row in changed], pa.binary()), self._key_type)
             times = np.array([new[row].time for row in changed], np.int64)
             new_column, old_column = (self._column([values[row] for row in changed]) for values in (after, previous))
-            self.emit(change(keys, new_column, old_column, times, reached[changed]))
+            told = None if headers is None else headers.take(pa.array(changed))
+            made = change(keys, new_column, old_column, times, reached[changed], headers=told)
+            if self._every_update:
+                made.order = by_position(made.lane, np.where(loses[changed], -1, made.offset))
+            self.emit(in_order(made))
 
-    def _shown(self, group: Group) -> Any:
-        return plain(self._folder.result(group.state)) if group.members else None
+    def _shown(self, group: Group, *, there: bool) -> Any:
+        if group.members:
+            return plain(self._folder.result(group.state))
+        return plain(self._folder.result(self._folder.start())) if there and self._keeps_empty else None
 
     def _column(self, values: list[Any]) -> Column:
         return values if self._result_type is None else pa.array(values, self._result_type)
@@ -180,8 +203,8 @@ class FoldGroups(Operator):
 class _Turn:
     """Applies moves to groups. A function that raises leaves its group as it was before that move."""
 
-    def __init__(self, folder: GroupFolder, kept: Callable[[Group], Any]) -> None:
-        self._folder, self._kept = folder, kept
+    def __init__(self, folder: GroupFolder, kept: Callable[[Group], Any], *, keeps_empty: bool) -> None:
+        self._folder, self._kept, self._keeps_empty = folder, kept, keeps_empty
         self.errors: Errors = {}
 
     def run(
@@ -194,7 +217,7 @@ class _Turn:
                 self._leave(group, key, value)
             for _, value in coming:
                 self._come(group, key, value)
-            return group, group.to_bytes(self._kept(group))
+            return group, group.to_bytes(self._kept(group), keeps_empty=self._keeps_empty)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; all is done again, move by move
             return self._carefully(key, data, time, leaving, coming)
 
@@ -217,7 +240,7 @@ class _Turn:
                     group.refuse(value)
             members = group.members
         group.state = load_state(saved)
-        return group, group.to_bytes(group.state if members else None)
+        return group, group.to_bytes(group.state if members else None, keeps_empty=self._keeps_empty)
 
     def _leave(self, group: Group, key: Any, value: Any) -> None:
         if group.was_refused(value) or not group.members:

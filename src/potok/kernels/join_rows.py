@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from potok.kernels.chunk import NO_LANE, Chunk, Ints, from_ipc, to_ipc
 from potok.kernels.dead_letters import Lane
+from potok.log.broker import HEADERS
 
 Numbers = npt.NDArray[np.intp]
 Hashes = npt.NDArray[np.uint32]
@@ -44,7 +45,8 @@ class Origins:
 
 @dataclass(slots=True)
 class Rows:
-    """Records that wait for others. Keys are canonical bytes; dynamic values are pickles."""
+    """Records that wait for others. Keys are canonical bytes; dynamic values are pickles; headers are there if some
+    record has any."""
 
     hashes: Hashes
     times: Ints
@@ -53,6 +55,7 @@ class Rows:
     offsets: Ints
     keys: pa.Array
     values: pa.Array
+    headers: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -67,6 +70,7 @@ class Rows:
             self.offsets[rows],
             self.keys.take(indices),
             self.values.take(indices),
+            None if self.headers is None else self.headers.take(indices),
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
@@ -82,6 +86,7 @@ class Rows:
             self.offsets[start:end],
             self.keys.slice(start, count),
             self.values.slice(start, count),
+            None if self.headers is None else self.headers.slice(start, count),
         )
 
     def payload(self) -> bytes:
@@ -93,21 +98,26 @@ class Rows:
             "origin": pa.array(self.origins),
             "offset": pa.array(self.offsets),
         }
+        if self.headers is not None and self.headers.null_count < len(self):
+            columns["headers"] = self.headers
         return to_ipc(pa.RecordBatch.from_pydict(columns))
 
 
 def rows_of_payload(hashes: Hashes, times: Ints, payload: bytes) -> Rows:
     batch = from_ipc(payload)
     stream_times, origins, offsets = (batch.column(name).to_numpy() for name in ("stream_time", "origin", "offset"))
-    return Rows(hashes, times, stream_times, origins, offsets, batch.column("key"), batch.column("value"))
+    headers = batch.column("headers") if "headers" in batch.schema.names else None
+    return Rows(hashes, times, stream_times, origins, offsets, batch.column("key"), batch.column("value"), headers)
 
 
-def rows_of_chunk(chunk: Chunk, values: pa.Array, origins: Origins) -> Rows:
-    """The records of a chunk, whose keys are bytes; those of one key stay in their order."""
+def rows_of_chunk(chunk: Chunk, values: pa.Array, origins: Origins, *, headers: bool = False) -> Rows:
+    """The records of a chunk, whose keys are bytes, with their headers if asked for; those of one key stay in their
+    order."""
     assert isinstance(chunk.key, pa.Array)
     hashes = hashes_of(chunk.key)
-    rows = Rows(hashes, chunk.timestamp, chunk.stream_time, origins.of(chunk.lane), chunk.offset, chunk.key, values)
-    return in_hash_order(rows)
+    positions = origins.of(chunk.lane), chunk.offset
+    given = chunk.headers if headers else None
+    return in_hash_order(Rows(hashes, chunk.timestamp, chunk.stream_time, *positions, chunk.key, values, given))
 
 
 def in_hash_order(rows: Rows) -> Rows:
@@ -129,7 +139,18 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.offsets for part in parts]),
         pa.concat_arrays([part.keys for part in parts]),
         pa.concat_arrays([part.values for part in parts]),
+        _concat_headers(parts),
     )
+
+
+def _concat_headers(parts: Sequence[Rows]) -> pa.Array | None:
+    if all(part.headers is None for part in parts):
+        return None
+    return pa.concat_arrays([headers_or_none(part) for part in parts])
+
+
+def headers_or_none(rows: Rows) -> pa.Array:
+    return pa.nulls(len(rows), HEADERS) if rows.headers is None else rows.headers
 
 
 AT_ONCE = 4_000_000

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.kernels.chunk import Chunk, Column, concat
 from potok.kernels.dead_letters import Lane, Reason
-from potok.kernels.join_rows import Origins, Probe, Rows, concat_rows, equal_keys, rows_of_chunk
+from potok.kernels.join_rows import Origins, Probe, Rows, concat_rows, equal_keys, headers_or_none, rows_of_chunk
 from potok.kernels.join_side import JoinSide, Port, kept_values, no_values, shown_values
 from potok.kernels.operator import Operator, Receiver, Task, all_but
 from potok.kernels.pairing import Joiner
@@ -42,9 +42,12 @@ class StreamJoin(Operator):
         session: StateSession,
         clock_ms: int,
         lanes: Sequence[Lane],
+        *,
+        keeps_headers: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._key_type, self._types = joiner, key_type, value_types
+        self._keeps_headers = keeps_headers
         self._window, self._clock_ms, self._origins = window, clock_ms, Origins(lanes)
         self._lets_wait = how is not JoinKind.INNER
         wanted = {JoinKind.INNER: (False, False), JoinKind.LEFT: (True, False), JoinKind.OUTER: (True, True)}[how]
@@ -83,7 +86,7 @@ class StreamJoin(Operator):
             chunk = self.set_aside(chunk, errors)
             values = values.filter(pa.array(all_but(errors, len(values))))
         if len(chunk):
-            side.rows = rows_of_chunk(chunk, values, self._origins)
+            side.rows = rows_of_chunk(chunk, values, self._origins, headers=self._keeps_headers)
             side.marks = np.zeros(len(chunk), np.bool_)
 
     def _meet(self) -> list[tuple[Rows, Rows]]:
@@ -146,12 +149,25 @@ class StreamJoin(Operator):
         keys = key_column(rows.keys, self._key_type)
         called = self._joiner(keys, self._values(0, left, len(rows)), self._values(1, right, len(rows)))
         lanes = self._origins.lanes(rows.origins)
-        chunk = Chunk(keys, called.column, times[order], stream_times[order], lanes, rows.offsets)
+        places = times[order], stream_times[order], lanes, rows.offsets
+        chunk = Chunk(keys, called.column, *places, headers=_headers(left, right))
         self.emit(self.set_aside(chunk, called.errors, Reason.ERROR))
 
     def _values(self, index: int, rows: Rows | None, count: int) -> Column:
         type_ = self._types[index]
         return no_values(count, type_) if rows is None else shown_values(rows.values, type_)
+
+
+def _headers(left: Rows | None, right: Rows | None) -> pa.Array | None:
+    """Those of the later record of each pair, by their times; so they do not depend on which of them came first."""
+    if left is None or right is None:
+        alone = left if left is not None else right
+        return None if alone is None else alone.headers
+    if left.headers is None and right.headers is None:
+        return None
+    both = pa.concat_arrays([headers_or_none(left), headers_or_none(right)])
+    rows = np.arange(len(left))
+    return both.take(pa.array(np.where(left.times > right.times, rows, rows + len(left))))
 
 
 class _Side:

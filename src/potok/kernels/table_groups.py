@@ -14,11 +14,11 @@ from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.call import Errors, call_python, call_traced, plain_all
 from potok.kernels.changes import blank, pick, place, present, settle
-from potok.kernels.chunk import Chunk, Column
+from potok.kernels.chunk import Chunk, Column, concat
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.stateless import pairs_of
-from potok.records.keys import encode_each_key
+from potok.records.keys import encode_each_key, encode_keys
 from potok.records.rows import column_of
 from potok.records.schema import Schema
 
@@ -35,7 +35,13 @@ class Side:
 
 
 class GroupChanges(Operator):
-    """Sends each row, as it was and as it is, to its group. A row whose function raises is in no group."""
+    """Sends each row, as it was and as it is, to its group. A row whose function raises is in no group.
+
+    With `every_update`, a group in which a row was only between two changes of one batch is told of it, by a change
+    from nothing to nothing.
+    """
+
+    every_update = False
 
     def __init__(
         self,
@@ -59,8 +65,10 @@ class GroupChanges(Operator):
     def finish(self) -> None:
         if not self._chunks:
             return
-        keys, chunk = settle(self._chunks)
-        self._chunks = []
+        chunks, self._chunks = self._chunks, []
+        keys, chunk = settle(chunks)
+        if self.every_update:
+            self._send_passed(concat(chunks))
         assert chunk.before is not None
         after = self._side(chunk, report=True)
         before = self._side(chunk.with_value(chunk.before), report=False)
@@ -80,6 +88,31 @@ class GroupChanges(Operator):
         moved = replace(chunk.take(rows), key=pa.array(keys, pa.binary()))
         moved.value, moved.before = blank(pick(after.values, rows), new), blank(pick(before.values, rows), old)
         self.emit(moved)
+
+    def _send_passed(self, chunk: Chunk) -> None:
+        """Tell the groups of all rows but the last of each key, at the time when the row left."""
+        keys: list[bytes] = encode_keys(chunk.key).to_pylist()
+        after: dict[bytes, int] = {}
+        left: dict[int, int] = {}
+        for row in reversed(range(len(keys))):
+            if keys[row] in after:
+                left[row] = after[keys[row]]
+            after[keys[row]] = row
+        if not left:
+            return
+        rows = np.array(sorted(left), np.intp)
+        passed = chunk.take(rows)
+        later = [left[row] for row in rows.tolist()]
+        passed.timestamp = np.maximum(passed.timestamp, chunk.timestamp[later])
+        passed.stream_time = np.maximum(passed.stream_time, chunk.stream_time[later])
+        passed.home = pa.array([keys[row] for row in rows.tolist()], pa.binary())
+        side = self._side(passed, report=False)
+        there = np.flatnonzero(side.there)
+        nowhere = np.zeros(len(there), np.bool_)
+        moved = replace(passed.take(there), key=pa.array([side.keys[row] for row in there.tolist()], pa.binary()))
+        moved.value = moved.before = blank(pick(side.values, there), nowhere)
+        if len(there):
+            self.emit(moved)
 
     def _side(self, chunk: Chunk, *, report: bool) -> Side:
         """Where the rows with a value belong. Errors of the row as it was have been reported when it came."""

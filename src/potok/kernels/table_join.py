@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
 from potok.kernels.changes import same, settle
-from potok.kernels.chunk import NO_LANE, Chunk, cause_of
+from potok.kernels.chunk import NO_LANE, Chunk, cause_of, headers_of
 from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.not_data import data_changes
@@ -23,6 +23,7 @@ from potok.records.keys import encode_keys
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Window
+from potok.topology.nodes.joins import JoinKind
 
 
 @dataclass(slots=True)
@@ -36,6 +37,9 @@ class Sides:
     right_time: int = NEVER
     stream_time: int = NEVER
     cause: tuple[int, int] = (NO_LANE, -1)
+    headers: Any = None
+    told: bool = False
+    """Whether an update of this batch is one of the joined row."""
 
     @classmethod
     def of(cls, data: bytes | None) -> Sides:
@@ -47,6 +51,14 @@ class Sides:
         else:
             self.right, self.right_time = value, time
         self.stream_time, self.cause = max(self.stream_time, stream_time), cause
+
+    def tell(self, side: int, value: Any, how: JoinKind, headers: Any) -> None:
+        """Note whether Kafka Streams would emit an update that is about to be put, also where it leaves the joined row
+        as it was: not where the other side is needed and missing, nor a tombstone where there is nothing at all."""
+        other, own = (self.right, self.left) if side == 0 else (self.left, self.right)
+        needs_other = how is JoinKind.INNER or (how is JoinKind.LEFT and side == 1)
+        self.told |= other is not None or (not needs_other and (own is not None or value is not None))
+        self.headers = headers
 
     def to_bytes(self) -> bytes | None:
         if self.left is None and self.right is None:
@@ -93,9 +105,12 @@ class JoinTables(Operator):
         session: StateSession,
         window: Window | None,
         clock_ms: int,
+        *,
+        every_update: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._key_type, self._session = joiner, key_type, session
+        self._every_update = every_update
         self._window, self._clock_ms = window, clock_ms
         self._sides = (SideInput(self), SideInput(self))
         self._table = f"{name}/sides"
@@ -152,10 +167,13 @@ class JoinTables(Operator):
             keys, chunk = settle(chunks)
             chunk = data_changes(self, chunk)
             times, causes = (chunk.timestamp.tolist(), chunk.stream_time.tolist()), map(tuple, cause_of(chunk).tolist())
-            for key, value, *rest in zip(keys, python_rows(chunk.value), *times, causes, strict=True):
+            headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
+            changed = zip(keys, python_rows(chunk.value), *times, causes, headers, strict=True)
+            for key, value, time, stream_time, cause, given in changed:
                 sides = held[key]
                 old.setdefault(key, (sides.left, sides.right))
-                sides.put(number, plain(value), *rest)
+                sides.tell(number, plain(value), self._joiner.how, given)
+                sides.put(number, plain(value), time, stream_time, cause)
         if old:
             touched = sorted(old)
             self._emit_changes(touched, [old[key] for key in touched], [held[key] for key in touched], expired=False)
@@ -172,9 +190,11 @@ class JoinTables(Operator):
             pairs = [{"left": sides.left, "right": sides.right} for sides in new]
             failed = change(column, pairs, None, times, reached, cause)
             self.task.dead_letters.add(failed, with_rows(errors, pairs), self.name, Reason.ERROR)
-        rows = np.array([row for row in range(len(keys)) if not same(before[row], after[row])], np.intp)
+        every = [self._every_update and sides.told for sides in new]
+        rows = np.array([row for row in range(len(keys)) if every[row] or not same(before[row], after[row])], np.intp)
         if len(rows):
             columns = self._joiner.column(after), self._joiner.column(before)
-            made = change(column, *columns, times, reached, cause).take(rows)
+            headers = headers_of([sides.headers for sides in new])
+            made = change(column, *columns, times, reached, cause, headers).take(rows)
             made.offset, made.expired = np.arange(len(rows), dtype=np.int64), expired
             self.emit(made)

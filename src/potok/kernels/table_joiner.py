@@ -26,7 +26,7 @@ class TableJoiner:
     def __init__(
         self, function: Function | None, how: JoinKind, schema: Schema | None, type_: pa.DataType | None
     ) -> None:
-        self._function, self._how, self._schema, self._type = function, how, schema, type_
+        self._function, self.how, self._schema, self._type = function, how, schema, type_
 
     def rows(self, keys: Sequence[Any], lefts: Sequence[Any], rights: Sequence[Any]) -> tuple[list[Any], Errors]:
         """The joined rows, None where there is none; and what was raised, by number."""
@@ -45,9 +45,9 @@ class TableJoiner:
         return joined, errors
 
     def _wanted(self, left: Any, right: Any) -> bool:
-        if self._how is JoinKind.INNER:
+        if self.how is JoinKind.INNER:
             return left is not None and right is not None
-        return left is not None or (self._how is JoinKind.OUTER and right is not None)
+        return left is not None or (self.how is JoinKind.OUTER and right is not None)
 
     def _join(self, key: Any, left: Any, right: Any) -> Any:
         if self._function is None:

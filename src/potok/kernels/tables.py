@@ -31,7 +31,12 @@ from potok.topology.nodes import Session, Window
 
 
 class KeepByPosition(FoldRecords):
-    """The last value of each key in the order of its partition; a null value deletes the row."""
+    """The last value of each key in the order of its partition; a null value deletes the row.
+
+    With `every_update`, each record is a change, also one that the next replaces and a null value for no row.
+    """
+
+    every_update = False
 
     def _fold(self, chunk: Chunk) -> None:
         if self._each_record:
@@ -53,7 +58,7 @@ class KeepByPosition(FoldRecords):
             return
         changed = [row for row, old in enumerate(before) if new[row] is not None or old is not None]
         self._session.write(self.name, [(keys[row], new[row], before[row]) for row in changed])
-        if self._each_record and len(last) < len(chunk):
+        if self.every_update or (self._each_record and len(last) < len(chunk)):
             self._emit_each_row(chunk, [_value(data) for data in before])
             return
         picked = latest.take(np.array(changed, np.intp))
@@ -72,13 +77,13 @@ class KeepByPosition(FoldRecords):
         earlier[by_key[same_key + 1]] = by_key[same_key]
         rows: Column = stored if self._result_type is None else pa.array(stored, self._result_type)
         old = pick(concat_columns([chunk.value, rows]), earlier)
-        real = present(chunk.value) | present(old)
+        real = present(chunk.value) | present(old) | self.every_update
         self._emit_changes(chunk.where(real), pick(old, np.flatnonzero(real)))
 
     def _emit_changes(self, causes: Chunk, old: Column) -> None:
         keys, positions = key_column(causes.key, self._key_type), positions_of(causes)
-        made = change(keys, causes.value, old, causes.timestamp, causes.stream_time, positions)
-        made.alignment_time, made.headers = causes.alignment_time, causes.headers
+        made = change(keys, causes.value, old, causes.timestamp, causes.stream_time, positions, causes.headers)
+        made.alignment_time = causes.alignment_time
         self.emit(made)
 
 
@@ -203,7 +208,8 @@ class TableMapValues(Transform):
         before = self._mapped(chunk.with_value(chunk.before), report=False)
         result = chunk.with_value(after)
         result.before = before
-        self.emit(result.where(present(after) | present(before)))
+        nothing = ~(present(chunk.value) | present(chunk.before))  # a tombstone for no row is passed on
+        self.emit(result.where(present(after) | present(before) | nothing))
 
     def _mapped(self, chunk: Chunk, *, report: bool) -> Column:
         rows = np.flatnonzero(present(chunk.value))

@@ -52,6 +52,7 @@ def join_streams(node: StreamJoin, shop: Workshop) -> Operator:
         shop.state,
         shop.clock(node),
         shop.spec.lanes,
+        keeps_headers=node.keeps_headers,
     )
 
 

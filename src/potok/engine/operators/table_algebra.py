@@ -20,7 +20,9 @@ from potok.topology.nodes.joins import JoinKind
 @body_of(TableGroup)
 def group(node: TableGroup, shop: Workshop) -> Operator:
     schemas = node.key_schema, node.schema
-    return GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
+    made = GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
+    made.every_update = node.every_update
+    return made
 
 
 @body_of(TableAggregate)
@@ -36,6 +38,8 @@ def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
         (step.key, step.value),
         shop.state,
         checked=aggregation.schema is not None or aggregation.kind == "sum",
+        keeps_empty=node.keeps_empty,
+        every_update=node.every_update,
     )
 
 
@@ -43,7 +47,8 @@ def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
 def join(node: TableJoin, shop: Workshop) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
-    return JoinTables(node.name, shop.task, joiner, step.key, shop.state, step.window, shop.clock(node))
+    windows = step.window, shop.clock(node)
+    return JoinTables(node.name, shop.task, joiner, step.key, shop.state, *windows, every_update=node.every_update)
 
 
 @body_of(ForeignKey)
@@ -62,7 +67,7 @@ def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
 def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
-    made = MatchRows(node.name, shop.task, joiner, step.key, shop.state)
+    made = MatchRows(node.name, shop.task, joiner, step.key, shop.state, every_update=node.every_update)
     made.step = node.step
     return made
 
@@ -70,4 +75,4 @@ def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
 @body_of(ForeignJoin)
 def foreign_join(node: ForeignJoin, shop: Workshop) -> Operator:
     step = shop.step(node)
-    return SettleRows(node.name, shop.task, step.key, step.value)
+    return SettleRows(node.name, shop.task, step.key, step.value, every_update=node.upstream.every_update)

@@ -54,7 +54,7 @@ def latest(node: TableSource | ToTable, shop: Workshop) -> Operator:
     if node.lifetime.history_ms is not None:
         history_ms = node.lifetime.history_ms
         return KeepVersions(node.name, shop.task, history_ms, types, shop.state, shop.clock(node), shop.spec.lanes)
-    return kind(
+    made = kind(
         node.name,
         shop.task,
         Latest(),
@@ -65,3 +65,6 @@ def latest(node: TableSource | ToTable, shop: Workshop) -> Operator:
         shop.spec.lanes,
         each_record=node in shop.plan.looked_up,
     )
+    if isinstance(made, tables.KeepByPosition):
+        made.every_update = isinstance(node, TableSource) and node.every_update
+    return made

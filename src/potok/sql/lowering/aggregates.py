@@ -268,10 +268,14 @@ def _table_groups(graph: Graph, rows: Rows, grouping: Grouping, name: str) -> No
     values = _arguments(rows, grouping)
     pair = TupleExpr(pa.struct([("0", key.type), ("1", values.type)]), (key, values))
     groups = graph.add(
-        TableGroup(graph.name_of(rows.node, "group_by"), None, rows.node, function_for(pair), pairs=True)
+        TableGroup(
+            graph.name_of(rows.node, "group_by"), None, rows.node, function_for(pair), pairs=True, every_update=True
+        )
     )
     subtractor = _fold_of(grouping, undo=True)
-    node = graph.add(TableAggregate(f"{name}.states", None, groups, _aggregation(grouping), subtractor))
+    aggregation, states = _aggregation(grouping), f"{name}.states"
+    node = TableAggregate(states, None, groups, aggregation, subtractor, keeps_empty=True, every_update=True)
+    graph.add(node)
     return _ended(graph, node, grouping, name)
 
 

@@ -165,8 +165,9 @@ def _streams(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
     grace = within.grace_ms
     if grace is None:
         grace = DEFAULT_GRACE_MS if how is JoinKind.INNER else 0
-    window = JoinWindow(before, after, grace)
-    node = StreamJoin(_name(graph, first, second), None, first.node, second.node, how, window, joiner_of(first, second))
+    window, function = JoinWindow(before, after, grace), joiner_of(first, second)
+    name = _name(graph, first, second)
+    node = StreamJoin(name, None, first.node, second.node, how, window, function, keeps_headers=True)
     return _joined(graph.add(node), one, other, packed, clause.kind, is_table=False)
 
 
@@ -187,7 +188,7 @@ def _tables(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
     name, function = _name(graph, first, second), joiner_of(first, second)
     if one.is_own_key:
         how, schema = _KINDS[clause.kind], _schema(function)
-        table = TableJoin(name, None, first.node, second.node, how, function, schema)
+        table = TableJoin(name, None, first.node, second.node, how, function, schema, every_update=True)
         return _joined(graph.add(table), one, other, packed, clause.kind, is_table=True)
     return _foreign(graph, one, packed, clause, name, function)
 
@@ -203,7 +204,7 @@ def _foreign(
     how, schema = _KINDS[clause.kind], _schema(function)
     foreign = function_for(expr_of(one.moved(one.key, left), left))
     key = graph.add(ForeignKey(f"{name}.foreign_key", None, left.node, foreign, how))
-    match = graph.add(ForeignMatch(f"{name}.match", None, key, right.node, how, function, schema))
+    match = graph.add(ForeignMatch(f"{name}.match", None, key, right.node, how, function, schema, every_update=True))
     node = graph.add(ForeignJoin(name, None, match))
     fields = (*left.fields, *right.fields)
     if one.rows.joined and not any(field.is_key for field in one.rows.fields):

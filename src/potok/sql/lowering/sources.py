@@ -95,7 +95,7 @@ def _source_node(
     node = kind(graph.name_of(source.topic, ""), None, source.topic, key, value, times)
     if isinstance(node, StreamSource):
         return graph.add(replace(node, skips_null=skips_null))
-    return graph.add(replace(node, about=about))
+    return graph.add(replace(node, about=about, every_update=True))
 
 
 def key_serde(source: Source) -> Serde:

@@ -77,6 +77,8 @@ class StreamJoin(Node):
     window: JoinWindow
     function: Function | None = None
     schema: Schema | None = None
+    keeps_headers: bool = False
+    """Whether a pair has the headers of its later record, and a row that met nobody its own."""
 
     @property
     def keeps(self) -> bool:

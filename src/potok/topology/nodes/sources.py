@@ -73,6 +73,8 @@ class TableSource(Node):
     timestamps: Timestamps
     lifetime: Lifetime = FOREVER
     about: tuple[tuple[str, About], ...] = ()
+    every_update: bool = False
+    """Whether a null value is emitted also for a key without a row, as in Kafka Streams."""
 
     @property
     def stateful(self) -> bool:

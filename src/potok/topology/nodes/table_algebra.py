@@ -22,16 +22,22 @@ class TableGroup(Node):
     pairs: bool = False
     key_schema: Schema | None = None
     schema: Schema | None = None
+    every_update: bool = False
+    """Whether a group is told of a row also if the row was there only between two changes of one batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableAggregate(Node):
     """A table of one aggregate per group. A row that leaves its group is taken out: by `subtractor` where the
-    aggregate is the user's. A group without rows has no aggregate."""
+    aggregate is the user's. A group without rows has no aggregate or, with `keeps_empty`, that of no rows, from its
+    first row on."""
 
     upstream: TableGroup
     aggregation: Aggregation
     subtractor: Function | None = None
+    keeps_empty: bool = False
+    every_update: bool = False
+    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
 
     @property
     def stateful(self) -> bool:

@@ -30,6 +30,8 @@ class TableJoin(Node):
     function: Function | None = None
     schema: Schema | None = None
     kept: bool = False
+    every_update: bool = False
+    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
 
     @property
     def stateful(self) -> bool:
@@ -79,6 +81,8 @@ class ForeignMatch(Node):
     how: JoinKind
     function: Function | None = None
     schema: Schema | None = None
+    every_update: bool = False
+    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
 
     @property
     def step(self) -> str:

@@ -334,6 +334,11 @@ class Lowering:
         if twice is not None:
             place = parts[twice].at
             raise Refused(f"{show(parts[twice])} is partitioned by twice", hint="leave one of them out", place=place)
+        if rows.window is not None:
+            if [typed.column for typed in wanted if isinstance(typed, ColumnRef)] == [f.slot for f in rows.keys]:
+                return self._selected(rows, checked)
+            hint = "leave PARTITION BY out: a windowed source keeps its key and its windows"
+            raise Refused("a windowed source cannot get another key", hint=hint, place=parts[0].at)
         name = self._graph.name_of(rows.node, "map")
         if any(typed.type == pa.null() for typed in wanted):
             if len(wanted) > 1:

@@ -18,6 +18,7 @@ from limited import run_limited
 from potok.serving import work as works
 from potok.serving.limits import Limits
 from potok.serving.one_write import HEAD_BYTES
+from potok.serving.row_formats import KsqlRows
 from potok.serving.server import Server
 from statements.playing import Play
 
@@ -183,13 +184,46 @@ def test_no_answer_is_taken_for_another_kind_of_content(client: httpx.Client) ->
         (f"SELECT 1{' + 1' * 5_000} FROM orders;", 400),
         (f"SELECT id{'->a' * 5_000} FROM orders;", 400),
         (f"SELECT ARRAY[1]{'[1]' * 5_000} FROM orders;", 400),
+        (f"SELECT id{', id' * 5_000} FROM orders;", 400),
+        (f"SELECT id FROM orders ORDER BY id{', id' * 5_000};", 400),
+        (f"SELECT COUNT(*) FROM orders GROUP BY id{', id' * 5_000};", 400),
+        (f"SELECT STRUCT(a := 1{', a := 1' * 5_000}) FROM orders;", 400),
+        (f"SELECT CAST(NULL AS STRUCT<a INT{', a INT' * 5_000}>) FROM orders;", 400),
+        (f"CREATE STREAM wide (a INT{', a INT' * 5_000}) WITH (KAFKA_TOPIC = 'wide', PARTITIONS = 1);", 400),
+        (f"CREATE STREAM wide (a INT) WITH (KAFKA_TOPIC = 'wide'{', PARTITIONS = 1' * 5_000});", 400),
+        (f"INSERT INTO orders (id{', id' * 5_000}) VALUES (1);", 400),
+        ("SELECT id FROM orders WHERE id IN ('x'" + ", 'x'" * 5_000 + ");", 200),
     ],
-    ids=range(14),
+    ids=range(23),
 )
 def test_statements_of_absurd_size_are_refused(client: httpx.Client, shop: Play, statement: str, status: int) -> None:
     shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
     found = client.post("/sql", json={"sql": statement})
     assert found.status_code == status, found.text[:500]
+
+
+def test_variables_and_properties_are_few_and_plain(client: httpx.Client) -> None:
+    many = {f"n{number}": "v" for number in range(1_001)}
+    for name in ("variables", "properties"):
+        for given in (many, {"a": [[]] * 10}, {"a": {"b": "c"}}):
+            assert client.post("/sql", json={"sql": "SHOW STREAMS;", name: given}).status_code == 400
+
+
+def test_many_rows_are_written_in_a_thread(shop: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    whole = KsqlRows.whole
+
+    def watched(*given: Any) -> bytes:
+        threads.append(threading.current_thread().name)
+        return whole(*given)
+
+    monkeypatch.setattr(KsqlRows, "whole", watched)
+    shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
+    with served(shop) as client:
+        for last in (5, 5_000):
+            sql = f"SELECT EXPLODE(GENERATE_SERIES(1, {last})) FROM orders;"
+            assert client.post("/query", json={"ksql": sql}).status_code == 200
+    assert [name.startswith("potok-answer") for name in threads] == [False, True]
 
 
 FEED = """

@@ -24,8 +24,11 @@ from potok.serving.site import Site, json_body, json_object, object_of, site_of,
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.tokens import READ
 from potok.serving.work import allow, properties_of
+from potok.sql.budget import in_time
 from potok.sql.syntax import ast
 from potok.statements.results import Push, Rows
+
+FEW_ROWS = 100
 
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 
@@ -50,8 +53,14 @@ async def _answer(request: Request, form: RowFormat) -> ASGIApp:
         writer = RowWriter(opened.columns)
         # ksqlDB names pull queries as well, in the form of /query.
         query_id = f"query_{secrets.token_hex(8)}" if isinstance(form, KsqlRows) else None
-        whole = form.whole(query_id, opened.columns, map(writer.array, opened.rows))
-        return Response(whole, media_type=form.media_type)
+        rows = opened.rows
+
+        def whole() -> bytes:
+            return form.whole(query_id, opened.columns, map(writer.array, in_time(rows)))
+
+        # To write many rows takes long, and the event loop is for all.
+        written = whole() if len(rows) <= FEW_ROWS else await site.work.answer(whole)
+        return Response(written, media_type=form.media_type)
     stall_seconds = site.limits.stall_seconds
     dropped = form.failed(TooSlow(stall_seconds))
     end = partial(site.pushes.end, opened)

@@ -12,7 +12,7 @@ class Limits:
     body_bytes: int = 16 << 20
     """Of one request; of one line where rows are streamed in."""
 
-    bodies_bytes: int = 256 << 20
+    bodies_bytes: int = 128 << 20
     """Of all requests whose bodies are held at one time; whoever comes then is told that the server is busy."""
 
     rows: int = 100_000

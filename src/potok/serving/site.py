@@ -51,10 +51,14 @@ def site_of(connection: HTTPConnection) -> Site:
     return site
 
 
+_ASKED_FOR = ("sql", "ksql", "properties", "streamsProperties", "variables", "sessionVariables", "queryId")
+
+
 async def json_body(request: Request) -> dict[str, Any]:
     """The JSON object that a request carries, whatever it calls itself."""
-    body = await request.body()
-    return json_object(body)
+    found = json_object(await request.body())
+    # What nobody asks for is not kept while the request is answered.
+    return {name: found[name] for name in _ASKED_FOR if name in found}
 
 
 def json_object(text: bytes | str) -> dict[str, Any]:

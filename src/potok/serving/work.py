@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from potok.serving.errors import BadRequest, OutOfMemory, TooLong, TooManyRows
 from potok.serving.limits import Limits
 from potok.serving.tokens import ADMIN, READ, WRITE, Caller
-from potok.sql.budget import TimeIsOver, until
+from potok.sql.budget import TimeIsOver, check_time, until
 from potok.sql.errors import Refused
 from potok.sql.properties import canonical
 from potok.sql.syntax import ast
@@ -86,6 +86,8 @@ class Work:
         statements: so their plans are found again."""
         if len(variables or {}) > MOST_NAMES:
             raise BadRequest(f"there are more than {MOST_NAMES:,} variables", hint="send those that the text names")
+        if any(isinstance(value, list | dict) for value in (variables or {}).values()):
+            raise BadRequest("a variable is a text or a number", hint='write {"name": "value"}')
         given = (variables or {}) if "${" in text else {}
         key = text, tuple(sorted((str(name), str(value)) for name, value in given.items()))
         found = self._scripts.get(key)
@@ -118,6 +120,7 @@ class Work:
 
     def run(self, session: SqlSession, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
         """Carry out one statement, in the thread of the caller. Whoever waits does so no longer than others work."""
+        check_time()
         given = {**session.properties, **properties}
         if isinstance(parsed.statement, WAITS):
             return until(time.monotonic() + self.limits.seconds, lambda: session.run(parsed, given))
@@ -170,6 +173,8 @@ def properties_of(given: Any) -> dict[str, str]:
         raise BadRequest(f"there are more than {MOST_NAMES:,} properties", hint="send those that the statements need")
     texts: dict[str, str] = {}
     for name, value in given.items():
+        if isinstance(value, list | dict):
+            raise BadRequest(f'the property "{name[:200]}" is no text and no number', hint="write it as text")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         texts[canonical(str(name))] = text
     return texts

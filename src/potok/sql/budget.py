@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -37,6 +36,8 @@ PER_OBJECT: Final = 48
 """What a value is counted as where rows become Python objects."""
 
 _SMALL: Final = 1 << 16
+_SLICED: Final = 1 << 20
+"""From this size on it matters that a column may be a part of its buffers."""
 
 
 class TimeIsOver(QueryError):
@@ -83,9 +84,9 @@ def check_time() -> None:
         raise TimeIsOver
 
 
-def time_left() -> float | None:
-    """Seconds until the time of this thread's work is over; None if it has no end."""
-    return None if _work.end is None else max(_work.end - time.monotonic(), 0.0)
+def end_of_work() -> float | None:
+    """The instant of the monotonic clock at which the time of this thread's work is over; None if it has no end."""
+    return _work.end
 
 
 def in_time(items: Iterable[T]) -> Iterator[T]:
@@ -108,28 +109,38 @@ def held(cells: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         yield cell
 
 
-@contextmanager
-def allowance(given: Callable[[], int] = lambda: 0) -> Iterator[None]:
+class allowance:  # noqa: N801 - used as `with allowance():`, once for every column
     """Work that counts its bytes from zero, unless it is a part of work that already does."""
-    if _work.given is not None:
-        yield
-        return
-    _work.given, _work.spent = given, 0
-    try:
-        yield
-    finally:
-        _work.given, _work.spent = None, 0
+
+    __slots__ = ("_given", "_outermost")
+
+    def __init__(self, given: Callable[[], int] = lambda: 0) -> None:
+        self._given = given
+
+    def __enter__(self) -> None:
+        self._outermost = _work.given is None
+        if self._outermost:
+            _work.given, _work.spent = self._given, 0
+
+    def __exit__(self, *_: object) -> None:
+        if self._outermost:
+            _work.given, _work.spent = None, 0
 
 
 def spent() -> int:
-    return _work.spent
+    """How many bytes are counted, after a look at the clock."""
+    work = _work
+    if work.end is not None and time.monotonic() > work.end:
+        raise TimeIsOver
+    return work.spent
 
 
 def settle(before: int, size: int = 0) -> None:
     """Forget what was spent since `before`, except for a result of this size."""
-    _work.spent = before
-    if size:
-        reserve(size)
+    total = before + size
+    _work.spent = total
+    if total > MOST_BYTES:
+        reserve(0)
 
 
 def reserve(size: int) -> None:
@@ -147,10 +158,13 @@ def reserve(size: int) -> None:
 
 def size_of(column: Any) -> int:
     """About how many bytes a column holds; cheap where they are few."""
-    buffers = column.get_total_buffer_size()
+    buffers: int = column.get_total_buffer_size()
     if buffers < _SMALL:
-        return int(buffers)
-    return int(column.nbytes) + (PER_ITEM * _items_of(column) if pa.types.is_nested(column.type) else 0)
+        return buffers
+    nested = pa.types.is_nested(column.type)
+    if buffers < _SLICED and not nested:
+        return buffers
+    return int(column.nbytes) + (PER_ITEM * _items_of(column) if nested else 0)
 
 
 def _items_of(column: Any) -> int:

@@ -13,7 +13,6 @@ from potok.sql.budget import (
     LARGEST_VALUE,
     Ints,
     allowance,
-    check_time,
     reserve,
     row_sizes,
     settle,
@@ -46,13 +45,16 @@ def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, conte
 
 def evaluate(expression: Typed, frame: Frame) -> Values:
     """The values for a frame; a scalar stands for the same value in every row."""
-    check_time()
+    kind = type(expression)
+    rule = _RULES[kind]
+    if kind in _GIVEN:
+        return rule(expression, frame)
     before = spent()
-    found = _RULES[type(expression)](expression, frame)
-    if type(expression) in _GIVEN or isinstance(found, pa.Scalar):
+    found = rule(expression, frame)
+    if isinstance(found, pa.Scalar):
         return found
     size = size_of(found)
-    if size > LARGEST_VALUE and type(expression) in _BUILT and not _makes_rows(expression):
+    if size > LARGEST_VALUE and kind in _BUILT and not _makes_rows(expression):
         found = _without_large(found, frame.context)
         size = size_of(found)
     settle(before, size)

@@ -109,11 +109,15 @@ def spread(values: Values, rows: int) -> pa.Array:
 
 def reserve_spread(values: Values, rows: int) -> None:
     """Count what a value will hold in each of so many rows; a column is there already."""
-    if isinstance(values, pa.Scalar) and (pa.types.is_nested(values.type) or not _is_fixed(values.type)):
-        one = size_of(pa.repeat(values, 1))
-        if one * rows > LARGEST_VALUE:
-            reserve(one * rows)
+    if isinstance(values, _TEXTS):
+        size = len(values.as_buffer() or b"") * rows
+    elif isinstance(values, _NESTED):
+        size = size_of(pa.repeat(values, 1)) * rows
+    else:
+        return
+    if size > LARGEST_VALUE:
+        reserve(size)
 
 
-def _is_fixed(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(type_) or pa.types.is_null(type_) or pa.types.is_decimal(type_))
+_TEXTS = (pa.StringScalar, pa.BinaryScalar)
+_NESTED = (pa.ListScalar, pa.MapScalar, pa.StructScalar)

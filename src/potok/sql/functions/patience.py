@@ -3,6 +3,7 @@ one record must not stop a query."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql import budget
+from potok.sql.budget import TimeIsOver, end_of_work
 from potok.sql.functions.function import Compute, Context, each_row
 
 ROW_S = 1.0
@@ -29,22 +30,21 @@ _running = _Running()
 
 def time_left() -> float:
     """How long the record at hand may still take, in seconds; more than none."""
-    row = ROW_S if _running.end is None else _running.end - time.monotonic()
-    work = budget.time_left()
-    return max(row if work is None else min(row, work), 1e-6)
+    return ROW_S if _running.end is None else max(_running.end - time.monotonic(), 1e-6)
 
 
 def each_text(function: Callable[..., Any]) -> Compute:
     """A computation by a function that asks for `time_left`, row by row."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
-        left = COLUMN_S
+        left, over = COLUMN_S, end_of_work() or math.inf
 
         def timed(*given: Any) -> Any:
             nonlocal left
-            budget.check_time()
             began = time.monotonic()
-            _running.end = began + min(ROW_S, max(left, LEAST_S))
+            _running.end = min(began + min(ROW_S, max(left, LEAST_S)), over)
+            if began > over:
+                raise TimeIsOver
             try:
                 return function(*given)
             finally:

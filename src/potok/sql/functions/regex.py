@@ -86,7 +86,7 @@ def _read_replacement(text: str, expression: JavaPattern) -> tuple[str | int, ..
     return (*parts, text[at:])
 
 
-_short_replacement = lru_cache(maxsize=1024)(_read_replacement)
+_short_replacement = lru_cache(maxsize=256)(_read_replacement)
 
 
 def _group_number(text: str, start: int, groups: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.budget import PER_ITEM, Ints, row_sizes, size_of
+from potok.sql.budget import LARGEST_VALUE, PER_ITEM, Ints, row_sizes, size_of
 from potok.sql.functions.constants import constant
 from potok.sql.functions.function import Context, large_value
 from potok.sql.types import BYTES
@@ -58,9 +58,9 @@ def padded(most: int) -> Any:
     """LPAD and RPAD, which refuse a length beyond `most` by themselves."""
 
     def sizes(arguments: Sequence[pa.Array]) -> Ints | None:
-        lengths = arguments[1].fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        if 4 * int(lengths.max(initial=0)) * len(lengths) <= _SMALL:
+        if 4 * (pc.max(arguments[1]).as_py() or 0) * len(arguments[1]) <= _SMALL:
             return None
+        lengths = arguments[1].fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         wide = arguments[2].type != BYTES and not pc.all(pc.string_is_ascii(arguments[2])).as_py()
         found: Ints = np.where(lengths > most, 0, np.maximum(lengths, 0)) * (4 if wide else 1)
         return found
@@ -71,7 +71,10 @@ def padded(most: int) -> Any:
 def replaced(arguments: Sequence[pa.Array]) -> Ints | None:
     """REPLACE."""
     texts, old, new = arguments
-    if len(texts) * (1 + size_of(texts)) * (1 + size_of(new)) <= _SMALL:
+    places = size_of(texts) + len(texts)
+    if places * (1 + size_of(new)) <= LARGEST_VALUE:
+        return None
+    if places * (1 + (pc.max(pc.binary_length(new)).as_py() or 0)) <= LARGEST_VALUE:
         return None
     return row_sizes(texts) + _occurrences(texts, old) * row_sizes(new)
 

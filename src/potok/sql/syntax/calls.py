@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import TypeVar
@@ -119,10 +120,10 @@ def constructor(cursor: Cursor, expression: Grammar) -> ast.Expression:
     if first.value == "MAP":
         pairs = _listed(cursor, opening, ")", lambda c: _pair(c, expression(c), expression))
         return ast.MapOf(tuple(pairs), at=cursor.since(first))
-    fields = _listed(cursor, opening, ")", lambda c: _pair(c, c.name("the name of a field"), expression))
+    fields = _listed(cursor, opening, ")", lambda c: _pair(c, c.name("the name of a field"), expression), bounded=True)
     names = [name for name, _ in fields]
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise cursor.mistake(f'the struct has two fields "{name}"', first)
     return ast.StructOf(tuple(fields), at=cursor.since(first))
 
@@ -132,11 +133,13 @@ def _pair(cursor: Cursor, key: T, expression: Grammar) -> tuple[T, ast.Expressio
     return key, expression(cursor)
 
 
-def _listed(cursor: Cursor, opening: Token, closing: str, item: Callable[[Cursor], T]) -> list[T]:
+def _listed(
+    cursor: Cursor, opening: Token, closing: str, item: Callable[[Cursor], T], *, bounded: bool = False
+) -> list[T]:
     items: list[T] = []
     if not cursor.at_symbol(closing):
         items.append(item(cursor))
-        while cursor.accept_symbol(","):
+        while cursor.another(items) if bounded else cursor.accept_symbol(","):
             items.append(item(cursor))
     cursor.close(opening, closing)
     return items

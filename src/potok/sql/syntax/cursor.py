@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from potok.sql.errors import Place, SyntaxMistake, similar
 from potok.sql.syntax.tokens import Kind, Source, Token
 from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
+
+MOST_COLUMNS = 4_096
+"""Of a source, a SELECT, a struct or a WITH."""
 
 MAX_DEPTH = 40
 """How deep parentheses, calls and types may nest: the computation goes as deep as the text."""
@@ -82,6 +85,14 @@ class Cursor:
         if not self.at_symbol(symbol):
             return False
         self._at += 1
+        return True
+
+    def another(self, items: Sequence[object]) -> bool:
+        """Take a comma, if one stands here: another column comes. There may be so many, as names are compared."""
+        if not self.accept_symbol(","):
+            return False
+        if len(items) >= MOST_COLUMNS:
+            raise self.mistake(f"there are more than {MOST_COLUMNS:,} here", hint="split them over several statements")
         return True
 
     def expect_symbol(self, symbol: str, *, hint: str = "") -> Token:

@@ -79,7 +79,7 @@ def _create_type(cursor: Cursor, first: Token) -> ast.CreateType:
 def _columns(cursor: Cursor) -> tuple[ast.ColumnDefinition, ...]:
     cursor.expect_symbol("(")
     columns = [_column(cursor)]
-    while cursor.accept_symbol(","):
+    while cursor.another(columns):
         if cursor.at_symbol(")"):
             raise cursor.mistake("a column is missing after the comma", hint="remove the comma")
         columns.append(_column(cursor))
@@ -124,7 +124,7 @@ def properties(cursor: Cursor) -> ast.Properties:
         value = _constant(cursor)
         place = cursor.source.place(token.start, token.end)
         found.append(ast.Property(name.upper(), value, at=place, value_at=cursor.since(first)))
-        if not cursor.accept_symbol(","):
+        if not cursor.another(found):
             break
     cursor.expect_symbol(")")
     return tuple(found)
@@ -148,7 +148,7 @@ def alter(cursor: Cursor) -> ast.Statement:
     is_table = cursor.one_of("STREAM", "TABLE") == "TABLE"
     name = cursor.name("the name of a stream or table")
     columns = [_added(cursor)]
-    while cursor.accept_symbol(","):
+    while cursor.another(columns):
         columns.append(_added(cursor))
     return ast.AlterSource(is_table, name, tuple(columns), at=cursor.since(first))
 
@@ -193,7 +193,7 @@ def insert(cursor: Cursor) -> ast.Statement:
     if cursor.at_symbol("("):
         opening = cursor.take()
         columns.append(cursor.name("the name of a column"))
-        while cursor.accept_symbol(","):
+        while cursor.another(columns):
             columns.append(cursor.name("the name of a column"))
         cursor.close(opening, ")")
     if not cursor.accept("VALUES"):
@@ -211,7 +211,7 @@ def _count(number: int, what: str) -> str:
 def _values(cursor: Cursor, columns: list[str]) -> tuple[ast.Expression, ...]:
     opening = cursor.expect_symbol("(")
     values = [expression(cursor)]
-    while cursor.accept_symbol(","):
+    while cursor.another(values):
         values.append(expression(cursor))
     cursor.close(opening, ")")
     if columns and len(columns) != len(values):

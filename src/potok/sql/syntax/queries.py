@@ -53,7 +53,7 @@ def _items(cursor: Cursor) -> tuple[ast.SelectItem | ast.Everything | ast.EveryF
         raise cursor.mistake("SELECT DISTINCT is not in the language", hint="group by the columns: GROUP BY a, b")
     fields = cursor.holds("->", "*")
     items = [_item(cursor, fields)]
-    while cursor.accept_symbol(","):
+    while cursor.another(items):
         if cursor.at("FROM"):
             raise cursor.mistake("a column is missing between the comma and FROM", hint="remove the comma")
         items.append(_item(cursor, fields))
@@ -204,7 +204,7 @@ def _several(cursor: Cursor) -> tuple[ast.Expression, ...]:
     if enclosed:
         cursor.take()
     found = [expression(cursor)]
-    while cursor.accept_symbol(","):
+    while cursor.another(found):
         found.append(expression(cursor))
     if enclosed:
         cursor.expect_symbol(")")
@@ -229,7 +229,7 @@ def _at_enclosed_list(cursor: Cursor) -> bool:
 def _order(cursor: Cursor) -> tuple[ast.OrderItem, ...]:
     cursor.expect("BY")
     items = [_order_item(cursor)]
-    while cursor.accept_symbol(","):
+    while cursor.another(items):
         items.append(_order_item(cursor))
     return tuple(items)
 

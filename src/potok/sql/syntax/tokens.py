@@ -15,7 +15,7 @@ from enum import Enum
 
 from potok.sql.errors import Place, SyntaxMistake
 
-MOST_TOKENS = 200_000
+MOST_TOKENS = 100_000
 """Of one script: each becomes several objects of some hundred bytes."""
 
 MOST_TEXT = 16 << 20

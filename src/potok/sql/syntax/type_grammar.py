@@ -32,7 +32,7 @@ def _nested(cursor: Cursor) -> ast.TypeName:
     cursor.expect_symbol("<", hint=f"write {_example(first.value)}")
     if first.value == "STRUCT":
         fields = [] if cursor.at_symbol(">") else [_field(cursor)]
-        while cursor.accept_symbol(","):
+        while cursor.another(fields):
             fields.append(_field(cursor))
         _close(cursor)
         return ast.TypeName("STRUCT", fields=tuple(fields), at=cursor.since(first))

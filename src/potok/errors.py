@@ -47,7 +47,12 @@ class Location:
 
 
 class PotokError(Exception):
-    """What is wrong, where, and what to type instead."""
+    """What is wrong, where, and what to type instead.
+
+    A command that ends with it exits with `exit_code` (docs/exit-codes.md).
+    """
+
+    exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "", at: Location | None = None) -> None:
         self.message, self.hint = redact(message), redact(hint)

@@ -43,7 +43,7 @@ def main(app: App, arguments: Sequence[str] | None = None) -> None:
             parsed.command(app, parsed)
     except PotokError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

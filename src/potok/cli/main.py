@@ -58,7 +58,7 @@ class Commands(TyperGroup):
             from potok.cli.output import print_error
 
             print_error(error)
-            raise typer.Exit(1) from error
+            raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(130) from error
         except BrokenPipeError as error:

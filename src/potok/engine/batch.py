@@ -18,11 +18,13 @@ from potok.engine.connector import Connector
 from potok.engine.deliver import Deliveries
 from potok.engine.job import run_job
 from potok.engine.ledger import Ledger
+from potok.engine.lock import QueryTakenOver
 from potok.engine.pace import Pace
 from potok.engine.plan import Plan
 from potok.engine.processing_log import tell_failures
 from potok.engine.progress import Pulse
 from potok.engine.report import Report
+from potok.errors import PotokError
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
 from potok.kernels.pre_aggregate import AggregateOverflow
@@ -78,10 +80,31 @@ class BatchRunner:
         self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
 
     def run(self, end: Offsets) -> Report | None:
-        """Run the batch that ends at `end`, unless it has been committed before."""
+        """Run the batch that ends at `end`, unless it has been committed before.
+
+        Whatever goes wrong after another process has taken the query over, that is the reason: what this one reads of
+        the state may be half of its own and half of the other's.
+        """
         ahead = self.ahead(end)
         if ahead is None:
             return None
+        try:
+            return self._run(ahead)
+        except Exception as error:
+            self.blame_owner(error)
+            raise
+
+    def blame_owner(self, error: BaseException) -> None:
+        """Raise `QueryTakenOver` from an error, if another process runs the query by now."""
+        try:
+            self.ledger.check_owner()
+        except QueryTakenOver as taken:
+            raise taken from error
+        except PotokError:
+            # Nobody can say: what went wrong first is told.
+            return
+
+    def _run(self, ahead: Offsets) -> Report:
         began = time.monotonic()
         self.check()
         spec, report = self._attempt(ahead)

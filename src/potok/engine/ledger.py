@@ -7,7 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from potok.engine.lock import QueryTakenOver, this_process
 from potok.log.broker import Broker, PublishedBatch, Staged
+from potok.log.errors import MarkChanged
 from potok.log.failpoint import failpoint
 from potok.state.entry import Entry, mark_of
 
@@ -30,7 +32,14 @@ class Ledger:
         last = self.entry
         ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
-        self._set(entry, marks)
+        self._set(entry, {**marks, mark_of(self._query, "holder"): this_process().encode()})
+
+    def check_owner(self) -> None:
+        """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
+        data = self._broker.mark(self._mark)
+        if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
+            holder = self._broker.mark(mark_of(self._query, "holder")) or b""
+            raise QueryTakenOver(self._query, holder.decode())
 
     def move_clock(self, stream_time_ms: int) -> None:
         """Set the stream time of every partition that lies behind it to an instant: for tests."""
@@ -55,7 +64,13 @@ class Ledger:
         """The commit point of a batch: its output, its marks and the ledger in one transaction."""
         failpoint("ledger.before")
         batch = PublishedBatch(self._query, entry.batch, entry.offsets.topics)
-        self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
+        try:
+            self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
+        except MarkChanged:
+            self.check_owner()
+            if self._broker.mark(self._mark) != entry.to_bytes():
+                raise
+            # An earlier try came as far as this, and its answer was lost on the way.
         failpoint("ledger.committed")
         self.note(entry)
 
@@ -74,5 +89,9 @@ class Ledger:
 
     def _set(self, entry: Entry, marks: Mapping[str, bytes | None]) -> None:
         data = entry.to_bytes()
-        self._broker.set_marks({**marks, self._mark: data}, {self._mark: self._data})
+        try:
+            self._broker.set_marks({**marks, self._mark: data}, {self._mark: self._data})
+        except MarkChanged:
+            self.check_owner()
+            raise
         self._data, self.entry = data, entry

@@ -30,6 +30,22 @@ class QueryAlreadyRuns(QueryError):
         self.query, self.holder = query, holder
 
 
+class QueryTakenOver(QueryError):
+    """This process was stopped or cut off for a while, and another one has begun to run the query."""
+
+    exit_code = 3
+
+    def __init__(self, query: str, holder: str) -> None:
+        super().__init__(
+            f'query "{query}" was taken over by {holder or "another process"}, so this process has stopped',
+            hint="nothing is lost and nothing is written twice; stop that process first to run the query here",
+        )
+
+
+def this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
 class QueryLock:
     """Held as long as the process lives, so that a crash leaves nothing to clean up."""
 
@@ -42,7 +58,7 @@ class QueryLock:
             self._file.close()
             raise QueryAlreadyRuns(query, holder) from None
         self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        self._file.write(this_process() + "\n")
         self._file.flush()
 
     def _taken(self) -> bool:

@@ -11,6 +11,7 @@ from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import protect
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
+from potok.engine.lock import QueryTakenOver
 from potok.engine.outcry import Outcry
 from potok.engine.pace import FIRST, FIRST_ONE_BY_ONE, Pace
 from potok.engine.planner import Planner
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROTECT_EVERY_S = 5.0
+CHECK_OWNER_EVERY_S = 2.0
 
 
 class Query:
@@ -90,7 +92,7 @@ class Query:
             finished=self._finished,
             ready=self._ready,
         )
-        self._protected_at = 0.0
+        self._protected_at, self._owner_checked_at = 0.0, time.monotonic()
         self._upkeep = Upkeep(broker)
         found_anyway = settings.broker == Settings.load().broker
         self._outcry = Outcry(topology, "" if found_anyway else redact_url(settings.broker))
@@ -143,6 +145,9 @@ class Query:
             protect(self._prepared.broker, self.name, self._runner.ledger.entry.offsets.topics)
 
     def _finished(self) -> bool:
+        if time.monotonic() - self._owner_checked_at > CHECK_OWNER_EVERY_S:
+            self._owner_checked_at = time.monotonic()
+            self._runner.ledger.check_owner()
         self._outcry.tell_more()
         return self._planner.target is not None and self._planner.next() == self._runner.ledger.entry.offsets
 
@@ -155,7 +160,7 @@ class Query:
         try:
             if failure is None:
                 self._runner.ledger.end_epoch(marks)
-            else:
+            elif not isinstance(failure, QueryTakenOver):
                 self._prepared.broker.set_marks(marks)
         finally:
             self._runner.close()

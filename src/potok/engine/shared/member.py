@@ -15,6 +15,7 @@ from potok.engine.beginning import Places, protect
 from potok.engine.cause import cause_of
 from potok.engine.clock import windowed_steps
 from potok.engine.connector import connector_of
+from potok.engine.lock import QueryTakenOver
 from potok.engine.pace import Pace
 from potok.engine.prepare import Prepared, prepare
 from potok.engine.query import PROTECT_EVERY_S
@@ -120,6 +121,12 @@ class Member:
 
     def fail(self, error: BaseException) -> None:
         """Set aside. What it began is void: the next start takes another epoch."""
+        try:
+            self.runner.blame_owner(error)
+        except QueryTakenOver as taken:
+            self.error, self.state = taken, MemberState.FAILED
+            self._close(lambda _: None)
+            return
         self.error = error if isinstance(error, PotokError) else QueryFailed(self.name, cause_of(error))
         self.state = MemberState.FAILED
         pulse = self.runner.pulse

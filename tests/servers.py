@@ -51,6 +51,21 @@ def redis_server() -> Iterator[str]:
 
 
 @contextmanager
+def durable_redis() -> Iterator[RedisServer]:
+    """A Redis that still has what was written when it is stopped and started again."""
+    program = _found("redis-server", ())
+    with _directory() as directory:
+        port = _free_port()
+        words = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", ""]
+        server = RedisServer([*words, "--appendonly", "yes", "--appendfsync", "always"], directory, port)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     initdb, program = _found("initdb", places), _found("postgres", places)
@@ -91,6 +106,12 @@ class Server:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
             self._process.wait(PATIENCE_S)
+
+
+class RedisServer(Server):
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._port}/0"
 
 
 class PostgresServer(Server):

@@ -83,3 +83,12 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "potok.toml").write_bytes(b'broker = "\xff\x00"')
     with pytest.raises(SettingError, match=r"potok\.toml is not valid TOML"):
         Settings.load(directory=tmp_path, environ={})
+
+
+def test_zero_is_for_ever_where_a_server_is_waited_for(tmp_path: Path) -> None:
+    assert Settings.load(directory=tmp_path, environ={"POTOK_RETRY_FOR": "0"}).retry_for_ms == 0
+    assert Settings.load(directory=tmp_path, environ={"POTOK_RETRY_FOR": "2 minutes"}).retry_for_ms == 120_000
+    with pytest.raises(SettingError):
+        Settings.load(directory=tmp_path, environ={"POTOK_RETRY_FOR": "-1"})
+    with pytest.raises(SettingError):
+        Settings.load(directory=tmp_path, environ={"POTOK_IDLE_AFTER": "0"})

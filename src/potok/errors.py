@@ -54,6 +54,9 @@ class PotokError(Exception):
 
     exit_code = 1
 
+    passing = False
+    """Whether it may be gone when the same is tried again: a server that does not answer."""
+
     def __init__(self, message: str, *, hint: str = "", at: Location | None = None) -> None:
         self.message, self.hint = redact(message), redact(hint)
         super().__init__(self.message)

@@ -57,6 +57,10 @@ class Settings:
     connect_timeout_ms: int = 2_000
     """How long Kafka is waited for where nobody seems to be there; one that has answered is waited for longer."""
 
+    retry_for_ms: int = 300_000
+    """How long a query waits for Kafka, for the server of its state or for a sink that went away while it ran, before
+    it stops; 0 for ever."""
+
     on_lost: str = "stop"
     """When the next records of a query were deleted before it came to them: `stop`, `jump` over them, or read the
     `archive`."""
@@ -142,6 +146,8 @@ _CHOICES = {"on_lost": ("stop", "jump", "archive"), "reader": ("client", "connec
 _PLACES = ("broker", "state")
 """URLs, in which a password may stand."""
 
+_FROM_ZERO = {"retry_for_ms"}
+
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 
 
@@ -186,6 +192,8 @@ def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict
 
 def _converted(field_name: str, is_duration: bool, value: object) -> object:
     kind = _TYPES[field_name]
+    if field_name in _FROM_ZERO and str(value).strip() == "0":
+        return 0
     if is_duration and isinstance(value, str | int | float):
         return _positive(to_ms(value))
     if kind == "int":
@@ -231,7 +239,8 @@ def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str
 
 def _wanted(name: str) -> str:
     if name in _DURATIONS:
-        return 'write a duration such as "30 seconds"'
+        for_ever = ", or 0 for ever" if _DURATIONS[name] in _FROM_ZERO else ""
+        return f'write a duration such as "30 seconds"{for_ever}'
     if name in _CHOICES:
         return f"write one of: {', '.join(_CHOICES[name])}"
     words = {"int": "a whole number above zero", "bool": "true or false", "str": "text"}

@@ -84,7 +84,7 @@ def test_a_driver_that_is_not_installed_is_named_with_its_extra(package: str, ur
 @pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "postgresql://potok:secret@127.0.0.1:1/db"])
 def test_a_server_that_is_not_there_is_named_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.connectors.redis.connection.TRIES", 1)
-    monkeypatch.setattr("potok.connectors.postgres.connections.TRIES", 1)
+    monkeypatch.setattr("potok.connectors.postgres.connections.BRIEFLY_MS", 1)
     for open_it in (lambda: open_store(url, "q", 0), lambda: open_books(url)):
         with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1") as caught:
             open_it()

@@ -56,7 +56,7 @@ def test_a_batch_runs_between_two_boundaries_and_what_comes_after_it_outside(tmp
 def test_nothing_is_run_once_it_is_to_stop(tmp_path: Path) -> None:
     books, seen = Books(), list[int]()
     loop = books.loop(tmp_path, seen.append)
-    loop._stopping = True
+    loop._stop_asked.set()
     with pytest.raises(StopAtBoundary):
         run_batch(loop)
     loop._watch()
@@ -144,3 +144,77 @@ def test_it_is_ready_once_when_spark_waits_for_data(tmp_path: Path) -> None:
         query.status = {"message": message}
         loop._look_whether_ready()
     assert calls == [True]
+
+
+class Away(LogError):
+    """Somebody does not answer."""
+
+    passing = True
+
+
+class Tries:
+    """A stand-in for the policy that allows some tries and waits for nothing."""
+
+    def __init__(self, allowed: int) -> None:
+        self.left = allowed
+
+    def __call__(self, for_ms: int, given_up: object) -> Tries:
+        return self
+
+    def wait(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def failing(times: int, done: list[int]) -> Any:
+    left = [times]
+
+    def work(batch: int) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise Away(f"away {left[0]}")
+        done.append(batch)
+
+    return work
+
+
+def test_what_may_pass_is_tried_again_as_the_same_batch_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("potok.engine.batch_loop.Retry", Tries(9))
+    books, done, told = Books(), list[int](), list[str | None]()
+    loop = books.loop(tmp_path, failing(3, done))
+    loop._waiting = lambda error: told.append(error and error.message)
+    run_batch(loop)
+    assert done == [0]
+    assert told == ["away 2", "away 1", "away 0", None]
+    assert (books.after, loop.boundary.locked(), loop.failure()) == (1, False, None)
+
+
+def test_when_the_time_is_over_the_query_stops_with_what_went_wrong_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("potok.engine.batch_loop.Retry", Tries(2))
+    books, done = Books(), list[int]()
+    loop = books.loop(tmp_path, failing(99, done))
+    with pytest.raises(Away, match="away 96"):
+        run_batch(loop)
+    assert str(loop.failure()) == "away 96"
+
+
+def test_a_query_that_waits_can_be_stopped(tmp_path: Path) -> None:
+    books, done = Books(), list[int]()
+    loop = books.loop(tmp_path, failing(99, done))
+    loop._waiting = lambda _: loop._stop_asked.set()
+    with pytest.raises(StopAtBoundary):
+        run_batch(loop)
+    assert (done, loop.failure()) == ([], None)
+
+
+def test_a_look_for_the_end_that_nobody_answers_is_not_the_end(tmp_path: Path) -> None:
+    def finished() -> bool:
+        raise Away("away")
+
+    loop = BatchLoop("q", tmp_path, work=lambda _: None, close=lambda _: None, finished=finished)
+    assert loop._is_finished() is False
+    assert not loop.boundary.locked()

@@ -71,3 +71,23 @@ def test_the_function_stays_in_the_driver_so_it_may_hold_what_cannot_travel() ->
     lock = threading.Lock()
     target = CallableTarget(Function.of(lambda records, batch: lock.locked(), (1, 2)))
     assert pickle.loads(cloudpickle.dumps(target)).function is None
+
+
+@pytest.mark.parametrize(
+    ("error", "guarantee", "passing"),
+    [
+        (ConnectionRefusedError("away"), Guarantee.AT_LEAST_ONCE, True),
+        (TimeoutError("slow"), Guarantee.AT_LEAST_ONCE, True),
+        (ValueError("wrong"), Guarantee.AT_LEAST_ONCE, False),
+        (ConnectionRefusedError("away"), Guarantee.AT_MOST_ONCE, False),
+    ],
+)
+def test_a_function_whose_server_is_away_may_be_called_again(
+    error: Exception, guarantee: Guarantee, passing: bool
+) -> None:
+    def fails(records: Any) -> None:
+        raise error
+
+    with pytest.raises(DeliveryFailed) as raised:
+        called(fails, rows_of(RECORDS, TYPES), guarantee)
+    assert raised.value.passing is passing

@@ -25,7 +25,9 @@ def site() -> Iterator[Site]:
         yield found
 
 
-def target(url: str, *, batch: int = 1, concurrency: int = 1, give_up_after_ms: int = 5_000, **more: Any) -> HttpTarget:
+def target(
+    url: str, *, batch: int = 1, concurrency: int = 1, give_up_after_ms: int | None = 5_000, **more: Any
+) -> HttpTarget:
     headers = tuple(more.get("headers", {}).items())
     return HttpTarget(url, headers, batch, concurrency, 2_000, give_up_after_ms, more.get("with_key", False))
 
@@ -116,6 +118,28 @@ def test_an_answer_about_the_address_stops_the_query_at_once(site: Site, status:
 def test_a_server_that_stays_away_stops_the_query_after_a_while() -> None:
     with pytest.raises(DeliveryFailed, match="no connection"):
         post(target(NOWHERE, give_up_after_ms=120, concurrency=2), numbered(5))
+
+
+@pytest.mark.parametrize("trouble", [503, None])
+def test_a_server_that_is_away_for_longer_may_be_tried_again_with_its_batch(
+    site: Site, trouble: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("potok.sinks.http_outlet.BRIEFLY_MS", 1)
+    site.answer = lambda body, tries: trouble if tries < 3 else 200
+    made = target(site.url, give_up_after_ms=None)
+    for _ in range(2):
+        with pytest.raises(DeliveryFailed) as raised:
+            post(made, numbered(1))
+        assert raised.value.passing
+    assert post(made, numbered(1)) == {}
+    assert len(site.by_key) == 1
+
+
+def test_who_says_when_to_give_up_is_believed(site: Site) -> None:
+    site.answer = lambda body, tries: 503
+    with pytest.raises(DeliveryFailed) as raised:
+        post(target(site.url, give_up_after_ms=1), numbered(1))
+    assert not raised.value.passing
 
 
 def test_one_thread_that_gives_up_ends_the_others_too(site: Site) -> None:

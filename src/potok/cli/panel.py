@@ -29,7 +29,7 @@ OBJECT_EVERY_MS = 1_000
 Snapshot = Mapping[str, Any]
 """The numbers of a query as of now, as `potok.console.query_feed` gives them; those of a batch come with the first."""
 
-_COLOURS = {"running": "green", "stopping": "yellow", "stopped": "dim", "failed": "red"}
+_COLOURS = {"running": "green", "stopping": "yellow", "waiting": "yellow", "stopped": "dim", "failed": "red"}
 _ENDED = ("stopped", "failed")
 _LEFT_OUT = ("error", "recent_dead_letters", "steps", "panels")
 """What a snapshot holds for the page only."""
@@ -171,9 +171,11 @@ def panel(snapshot: Snapshot) -> Panel:
     foot = "stopping at the end of the batch" if state == "stopping" else "" if state in _ENDED else "Ctrl-C stops"
     body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
     told = f"{state}, idle" if snapshot.get("idle") else state
+    if state == "waiting":
+        foot = f"waits and tries again: {snapshot['error']}"
     title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{told}[/] {uptime}".strip()
     return Panel(
-        body, title=title, title_align="left", subtitle=foot or None, subtitle_align="left", border_style=colour
+        body, title=title, title_align="left", subtitle=escape(foot) or None, subtitle_align="left", border_style=colour
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from potok.errors import PotokError
+
 if TYPE_CHECKING:
     from potok.cli.panel import Display
     from potok.console.query_feed import QueryFeed
@@ -70,16 +72,31 @@ class Interruption:
 
 def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interruption) -> None:
     """Until the query ends; raises what made it fail."""
-    stopping = False
+    stopping, snapshot = False, feed.snapshot()
     try:
         while not query.wait(LOOK_SECONDS):
             if interruption.asked.is_set() and not stopping:
                 stopping = True
                 threading.Thread(target=query.stop, daemon=True).start()
-            snapshot = feed.snapshot()
+            waits = query.waiting_for
+            if waits is not None:
+                # Whoever does not answer the query would not answer us either.
+                snapshot = {**snapshot, "state": "waiting", "error": waits.message}
+            else:
+                snapshot = _look(feed, snapshot)
             display.update({**snapshot, "state": "stopping"} if stopping else snapshot)
     finally:
-        display.update(feed.snapshot())
+        display.update(_look(feed, snapshot))
+
+
+def _look(feed: QueryFeed, before: dict[str, Any]) -> dict[str, Any]:
+    """How a query is doing; as before, if that cannot be read now."""
+    try:
+        return feed.snapshot()
+    except PotokError as error:
+        if not error.passing:
+            raise
+        return before
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class DriverMissing(StateError):
 class StoreUnreachable(StateError):
     """A server that does not answer, also after some time."""
 
+    passing = True
+
     def __init__(self, place: str, cause: str) -> None:
         super().__init__(
             f"the state at {place} cannot be reached: {cause}",

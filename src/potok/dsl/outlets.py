@@ -78,7 +78,7 @@ class Outlets(Handle):
         *,
         key: str | Sequence[str] = (),
         columns: Mapping[str, str] | None = None,
-        give_up_after: Duration = "1 minute",
+        give_up_after: Duration | None = None,
         guarantee: str = Guarantee.EXACTLY_ONCE,
         name: str = "",
     ) -> None:
@@ -93,13 +93,14 @@ class Outlets(Handle):
             key: The fields of the value that tell a row; the key of the record if left out.
             columns: Other names for columns. They have the names of the fields; a key or a value that has none is
                 in the column `key` or `value`.
-            give_up_after: How long a server that does not answer is tried again before the query stops.
+            give_up_after: How long a server that does not answer is tried again before the query stops; as long as the
+                setting `retry_for` says if left out.
             guarantee: With `exactly_once`, the table `potok_fences` in the same database says which batch was written.
             name: Names the step: its fence is found under it.
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         renamed = tuple((columns or {}).items())
-        target = PostgresTarget(url, table, keys, renamed, to_ms(give_up_after))
+        target = PostgresTarget(url, table, keys, renamed, None if give_up_after is None else to_ms(give_up_after))
         self._deliver(target, table, guarantee, name)
 
     def to_http(
@@ -111,7 +112,7 @@ class Outlets(Handle):
         with_key: bool = False,
         concurrency: int = 4,
         timeout: Duration = "10 seconds",
-        give_up_after: Duration = "1 minute",
+        give_up_after: Duration | None = None,
         guarantee: str = Guarantee.EXACTLY_ONCE,
         name: str = "",
     ) -> None:
@@ -129,13 +130,22 @@ class Outlets(Handle):
             with_key: The body is `{"key": ..., "timestamp": ..., "value": ...}` instead of the value alone.
             concurrency: How many requests are under way at a time.
             timeout: How long a request may take.
-            give_up_after: How long a request is tried again, ever more slowly, before the query stops.
+            give_up_after: How long a request is tried again, ever more slowly, before the query stops; as long as the
+                setting `retry_for` says if left out.
             guarantee: With `at_most_once` a request that may have arrived is not sent again; its record becomes a dead
                 letter.
             name: Names the step.
         """
         given = tuple((headers or {}).items())
-        target = HttpTarget(url, given, batch, concurrency, to_ms(timeout), to_ms(give_up_after), with_key)
+        target = HttpTarget(
+            url,
+            given,
+            batch,
+            concurrency,
+            to_ms(timeout),
+            None if give_up_after is None else to_ms(give_up_after),
+            with_key,
+        )
         self._deliver(target, host_of(url) or "nowhere", guarantee, name)
 
     def to_callable(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -88,9 +90,13 @@ class BatchRunner:
         ahead = self.ahead(end)
         if ahead is None:
             return None
+        counted = copy.deepcopy(self.pulse.totals)
         try:
             return self._run(ahead)
         except Exception as error:
+            # Nothing of it is visible, and the same batch may be run again.
+            self.pulse.totals = counted
+            shutil.rmtree(self.directory / "staging", ignore_errors=True)
             self.blame_owner(error)
             raise
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from potok.engine.cause import cause_of
 from potok.engine.signals import held_signals
+from potok.engine.trouble import read_trouble
 from potok.errors import PotokError, QueryError
 from potok.log.failpoint import failpoint
+from potok.retry import Retry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +42,8 @@ class QueryFailed(QueryError):
 class BatchLoop:
     """Calls `work` with the number of each batch, under `boundary`, `after` without it, and `close` at the end.
 
-    `ready` is called once, under `boundary`, when Spark has looked for records and found none.
+    `ready` is called once, under `boundary`, when Spark has looked for records and found none. What may pass is tried
+    again for `retry_for_ms`; `waiting` is told what is waited for, and None when that is over.
     The end comes when it is stopped, when Spark's query fails, or when there is `finished`, between two batches.
     """
 
@@ -54,16 +57,24 @@ class BatchLoop:
         after: Callable[[], None] = lambda: None,
         finished: Callable[[], bool] | None = None,
         ready: Callable[[], None] | None = None,
+        waiting: Callable[[PotokError | None], None] = lambda _: None,
+        retry_for_ms: int = 0,
     ) -> None:
         self.name, self.directory = name, directory
         self.boundary = threading.Lock()
         """Whoever holds it is between two batches."""
         self._work, self._close, self._after, self._finished = work, close, after, finished
         self._ready = ready
-        self._stopping = False
+        self._waiting, self._retry_for_ms = waiting, retry_for_ms
+        self._stop_asked = threading.Event()
+        self._waits_to_plan = False
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._query: StreamingQuery | None = None
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stop_asked.is_set()
 
     @property
     def checkpoint(self) -> Path:
@@ -77,22 +88,41 @@ class BatchLoop:
         from potok.engine.source import polled
 
         with held_signals():
-            source = polled(spark, planner, self.directory / "planner")
+            source = polled(spark, planner, self.directory / "planner", self._retry_for_ms)
             stream = source.writeStream.queryName(self.name).foreachBatch(self._on_batch)
             self._query = stream.option("checkpointLocation", self.checkpoint.as_uri()).start()
             threading.Thread(target=self._watch, name=f"potok-{self.name}", daemon=True).start()
 
     def _on_batch(self, _: DataFrame, batch_id: int) -> None:
+        """Do the work of a batch; again, for a while, if somebody does not answer: the same batch, so nothing of it is
+        lost or done twice."""
+        retry: Retry | None = None
+        while (error := self._tried(batch_id)) is not None:
+            retry = retry or Retry(self._retry_for_ms, self._stop_asked)
+            self._waiting(error)
+            if not retry.wait():
+                if self._stopping:
+                    raise StopAtBoundary
+                self._error = error
+                raise error
+        if retry is not None:
+            self._waiting(None)
+        self._after()
+        failpoint("commit_log.before")
+
+    def _tried(self, batch_id: int) -> PotokError | None:
+        """Do the work of a batch once; returns what may pass, and raises what will not."""
         with self.boundary:
             if self._stopping:
                 raise StopAtBoundary
             try:
                 self._work(batch_id)
             except BaseException as error:
+                if isinstance(error, PotokError) and error.passing:
+                    return error
                 self._error = error
                 raise
-        self._after()
-        failpoint("commit_log.before")
+        return None
 
     def _watch(self) -> None:
         """Wait for the end of Spark's query, and close the books."""
@@ -108,6 +138,7 @@ class BatchLoop:
         assert self._query is not None
         while self._query.isActive and not self._stopping and not self._is_finished():
             self._look_whether_ready()
+            self._look_whether_planned()
             time.sleep(LOOK_S)
 
     def _look_whether_ready(self) -> None:
@@ -117,11 +148,23 @@ class BatchLoop:
                 self._ready()
             self._ready = None
 
+    def _look_whether_planned(self) -> None:
+        """Say if the planner, which is in another process, waits for somebody."""
+        trouble = read_trouble(self.directory / "planner")
+        if trouble is not None or self._waits_to_plan:
+            self._waits_to_plan = trouble is not None
+            self._waiting(trouble)
+
     def _is_finished(self) -> bool:
         if self._finished is None:
             return False
         with self.boundary:
-            return self._finished()
+            try:
+                return self._finished()
+            except PotokError as error:
+                if not error.passing:
+                    raise
+                return False
 
     def _halt(self) -> None:
         """Stop Spark's query between two batches: to interrupt one in the middle of a job ends badly.
@@ -130,7 +173,7 @@ class BatchLoop:
         """
         assert self._query is not None
         with self.boundary:
-            self._stopping = True
+            self._stop_asked.set()
         end = time.monotonic() + START_PATIENCE_S
         while self._query.isActive and "nitializing" in str(self._query.status["message"]) and time.monotonic() < end:
             time.sleep(LOOK_S)
@@ -153,7 +196,7 @@ class BatchLoop:
 
     def stop(self) -> None:
         """Stop at the next boundary, and wait for it."""
-        self._stopping = True
+        self._stop_asked.set()
         self._ended.wait()
 
     def wait(self, timeout: float | None = None) -> bool:

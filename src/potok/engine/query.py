@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from potok.connectors.where import StoreUnreachable
 from potok.engine.batch import BatchRunner
 from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import protect
@@ -31,6 +34,8 @@ from potok.views.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 PROTECT_EVERY_S = 5.0
 CHECK_OWNER_EVERY_S = 2.0
@@ -91,7 +96,11 @@ class Query:
             close=self._close,
             finished=self._finished,
             ready=self._ready,
+            waiting=self._waiting,
+            retry_for_ms=settings.retry_for_ms,
         )
+        self.waiting_for: PotokError | None = None
+        """What the query waits for: Kafka, the server of its state or a sink that does not answer."""
         self._protected_at, self._owner_checked_at = 0.0, time.monotonic()
         self._upkeep = Upkeep(broker)
         found_anyway = settings.broker == Settings.load().broker
@@ -137,6 +146,22 @@ class Query:
         if report is not None:
             self._outcry.tell(report.piles)
         self._protect()
+
+    def _waiting(self, error: PotokError | None) -> None:
+        """Say what is waited for, where anybody may look; None when that is over."""
+        before, self.waiting_for = self.waiting_for, error
+        if (before is None) == (error is None):
+            return
+        pulse = self._prepared.pulse
+        if error is None:
+            log.warning('query "%s" continues', self.name)
+            pulse.state, pulse.error = "running", ""
+        else:
+            log.warning('query "%s" waits and tries again: %s', self.name, error.message)
+            pulse.state, pulse.error = "waiting", error.message
+        if not isinstance(error, StoreUnreachable):
+            with contextlib.suppress(PotokError):
+                self._prepared.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
 
     def _protect(self) -> None:
         """Let go of what has been read; now and then is enough, for it only moves forward."""

@@ -80,7 +80,10 @@ class CallableOutlet(Outlet):
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
             lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-            raise DeliveryFailed(self._opening.step, self._target.label, batch.number, cause, lost=lost) from error
+            # A function that talks to a server raises these when it is away; any other error is one of its own.
+            passing = isinstance(error, ConnectionError | TimeoutError)
+            step, label = self._opening.step, self._target.label
+            raise DeliveryFailed(step, label, batch.number, cause, lost=lost, passing=passing) from error
 
     def close(self) -> None:
         """The function is the user's, and so is what it opened."""

@@ -16,7 +16,10 @@ from potok.errors import SinkError
 class DeliveryFailed(SinkError):
     """A batch that a sink did not take."""
 
-    def __init__(self, step: str, label: str, batch: int, cause: str, *, lost: bool = False) -> None:
+    def __init__(
+        self, step: str, label: str, batch: int, cause: str, *, lost: bool = False, passing: bool = False
+    ) -> None:
+        self.passing = passing and not lost
         hint = "nothing was skipped: start the query again, and the batch is delivered again"
         if lost:
             hint = (

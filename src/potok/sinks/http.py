@@ -23,7 +23,7 @@ class HttpTarget(Target):
     batch: int
     concurrency: int
     timeout_ms: int
-    give_up_after_ms: int
+    give_up_after_ms: int | None
     with_key: bool
 
     @property

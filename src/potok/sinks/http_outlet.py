@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.http import HttpTarget
 from potok.sinks.http_client import Answer, Client, Unanswered
-from potok.sinks.patience import Patience
 from potok.sinks.target import Batch, Failures, Opening, Outlet, Rows
 
 NOT_NOW = frozenset({408, 409, 425, 429})
@@ -110,22 +110,22 @@ class HttpOutlet(Outlet):
         if self._target.batch > 1:
             body = b"[" + b",".join(bodies[number] for number in request.numbers) + b"]"
         key = self._key(batch, request, body)
-        patience = Patience(self._target.give_up_after_ms, given_up)
+        retry = Retry(self._target.give_up_after_ms or (GIVE_UP_MS if self._once else BRIEFLY_MS), given_up)
         while True:
             try:
                 answer = self._client.post(body, key)
             except Unanswered as error:
-                if self._once and (error.sent or not patience.wait()):
+                if self._once and (error.sent or not retry.wait()):
                     return error.reason
-                if not self._once and not patience.wait():
-                    raise self._failed(batch, error.reason) from error
+                if not self._once and not retry.wait():
+                    raise self._failed(batch, error.reason, passing=True) from error
                 continue
             if answer.taken:
                 return None
             if self._once or not self._passes(answer):
                 return self._refused(batch, answer)
-            if not patience.wait(answer.retry_after_s):
-                raise self._failed(batch, str(answer))
+            if not retry.wait(answer.retry_after_s):
+                raise self._failed(batch, str(answer), passing=True)
 
     def _passes(self, answer: Answer) -> bool:
         """Whether another try may fare better."""
@@ -142,8 +142,11 @@ class HttpOutlet(Outlet):
         names = quote(self._opening.query), quote(self._opening.step, safe="")
         return "/".join((*names, str(batch.number), request.name, f"{zlib.crc32(body):08x}"))
 
-    def _failed(self, batch: Batch, cause: str) -> DeliveryFailed:
-        return DeliveryFailed(self._opening.step, self._target.label, batch.number, cause, lost=self._once)
+    def _failed(self, batch: Batch, cause: str, *, passing: bool = False) -> DeliveryFailed:
+        """`passing` unless it was said how long to try: then that was all."""
+        passing = passing and self._target.give_up_after_ms is None
+        step, label = self._opening.step, self._target.label
+        return DeliveryFailed(step, label, batch.number, cause, lost=self._once, passing=passing)
 
     def close(self) -> None:
         self._threads.shutdown()

@@ -34,7 +34,7 @@ class PostgresTarget(Target):
     table: str
     key: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...]
-    give_up_after_ms: int
+    give_up_after_ms: int | None
 
     @property
     def label(self) -> str:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.csv
 
 from potok.redact import safe_cause
+from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.addresses import clear_url, remember_url
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.patience import Patience
 from potok.sinks.postgres import THERE, PostgresTarget
 from potok.sinks.postgres_fence import Fence, Fences
 from potok.sinks.postgres_statements import Statements
@@ -40,12 +40,17 @@ class PostgresOutlet(Outlet):
         self._exactly = opening.guarantee is Guarantee.EXACTLY_ONCE
         self._fences = Fences(opening, target.label)
         self._connection: Connection | None = None
-        self._run(opening.committed + 1, self._begin)
+        self._run(opening.committed + 1, self._begin, GIVE_UP_MS)
 
     def deliver(self, batch: Batch, rows: Rows) -> Failures:
         data = _csv(rows)
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-        return self._run(batch.number, lambda connection: self._write(connection, batch, rows, data, digest))
+        once = self._opening.guarantee is Guarantee.AT_MOST_ONCE
+        return self._run(
+            batch.number,
+            lambda connection: self._write(connection, batch, rows, data, digest),
+            GIVE_UP_MS if once else BRIEFLY_MS,
+        )
 
     def _write(self, connection: Connection, batch: Batch, rows: Rows, data: bytes, digest: str) -> Failures:
         if self._exactly:
@@ -92,9 +97,9 @@ class PostgresOutlet(Outlet):
         if self._exactly:
             self._fences.take_over(connection)
 
-    def _run(self, batch: int, work: Callable[[Connection], T]) -> T:
+    def _run(self, batch: int, work: Callable[[Connection], T], retry_ms: int) -> T:
         """Do `work` in a transaction; again, for a while, if the connection was lost or the server was busy."""
-        patience = Patience(self._target.give_up_after_ms)
+        retry = Retry(self._target.give_up_after_ms or retry_ms)
         while True:
             committing = False
             try:
@@ -106,8 +111,9 @@ class PostgresOutlet(Outlet):
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.close()
                 unknown = committing and self._opening.guarantee is Guarantee.AT_MOST_ONCE
-                if unknown or not patience.wait():
-                    raise self._failed(batch, _told(error)) from safe_cause(error)
+                if unknown or not retry.wait():
+                    passing = self._target.give_up_after_ms is None
+                    raise self._failed(batch, _told(error), passing=passing) from safe_cause(error)
             except psycopg.Error as error:
                 self.close()
                 raise self._failed(batch, _told(error)) from safe_cause(error)
@@ -127,9 +133,9 @@ class PostgresOutlet(Outlet):
             )
         return self._connection
 
-    def _failed(self, batch: int, cause: str) -> DeliveryFailed:
+    def _failed(self, batch: int, cause: str, *, passing: bool = False) -> DeliveryFailed:
         lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-        return DeliveryFailed(self._opening.step, self._target.label, batch, cause, lost=lost)
+        return DeliveryFailed(self._opening.step, self._target.label, batch, cause, lost=lost, passing=passing)
 
     def close(self) -> None:
         if self._connection is not None:

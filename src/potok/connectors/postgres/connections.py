@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -15,11 +14,10 @@ from potok.connectors.postgres.arrays import Blobs, BlobsDumper
 from potok.connectors.where import StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
+from potok.retry import BRIEFLY_MS, Retry
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
-
-TRIES = 6
 
 # Cells are found by the primary key and in no other way, whatever the statistics say of a table that has just grown.
 # And a driver that was cut off in the middle of a write must not keep its successor from the shard for long.
@@ -43,19 +41,18 @@ class Connections:
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Do `work`, and again if the connection was lost: it must be such that twice is as good as once."""
-        for number in range(TRIES):
+        retry = Retry(BRIEFLY_MS)
+        while True:
             try:
                 with self.borrowed() as connection:
                     return work(connection)
             except psycopg.OperationalError as error:
                 self._forget()
-                if number + 1 == TRIES:
+                if not retry.wait():
                     raise StoreUnreachable(str(self.where), str(error).strip()) from safe_cause(error)
-                time.sleep(0.05 * 2**number)
             except psycopg.Error as error:
                 message = f"the PostgreSQL at {self.where} refused: {str(error).strip()}"
                 raise StateError(message, hint="see the log of that server") from safe_cause(error)
-        raise AssertionError
 
     @contextmanager
     def borrowed(self) -> Iterator[Connection]:

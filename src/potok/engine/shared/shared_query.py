@@ -58,7 +58,12 @@ class SharedQuery:
         self._lock = QueryLock(shared_directory(broker, name), name)
         try:
             self._loop = BatchLoop(
-                name, shared_directory(broker, name), work=self._run, after=self._tell, close=self._close
+                name,
+                shared_directory(broker, name),
+                work=self._run,
+                after=self._tell,
+                close=self._close,
+                retry_for_ms=settings.retry_for_ms,
             )
             drop_unbegun(self._loop.checkpoint)
             check_checkpoint(name, self._loop.checkpoint)

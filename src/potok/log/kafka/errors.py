@@ -55,6 +55,8 @@ class OptionError(LogError):
 class KafkaUnreachable(LogError):
     """No broker answered in time."""
 
+    passing = True
+
     def __init__(self, servers: str, why: str) -> None:
         super().__init__(
             f"Kafka at {servers} does not answer: {why}",

@@ -17,13 +17,13 @@ from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is
 from potok.log.kafka.offsets import Positions
 from potok.log.kafka.outgoing import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
+from potok.retry import Retry
 
 TIMEOUT_MS = 60_000
 """A transaction that was neither committed nor aborted for so long is aborted by Kafka."""
 
 _ATTEMPTS = 5
-_PAUSE_S = 0.1
-_ENOUGH_S = 2 * TIMEOUT_MS / 1000
+_ENOUGH_MS = 2 * TIMEOUT_MS
 """After so long there is no other attempt."""
 
 _SLOW = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
@@ -48,17 +48,14 @@ class Transactor:
 
     def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
         """Make the output of a batch visible, unless it is."""
-        began = time.monotonic()
+        retry = Retry(_ENOUGH_MS)
         with self._lock:
-            for attempt in range(_ATTEMPTS):
-                if attempt:
-                    time.sleep(_PAUSE_S * 2**attempt)
+            while True:
                 try:
                     return self._publish(staged, batch)
                 except (KafkaException, SystemError) as error:
-                    last = attempt == _ATTEMPTS - 1 or time.monotonic() - began > _ENOUGH_S
+                    last = retry.tries == _ATTEMPTS - 1 or not retry.wait()
                     self._recover(self._cause(error), last=last)
-            return None
 
     def last_fence(self) -> Fence | None:
         """What was published last, by this process or by any before it."""

@@ -51,6 +51,10 @@ class Settings:
     max_batch_records: int = 1_000_000
     """No batch holds more records than this, however fast it goes."""
 
+    max_batch_bytes: int = 256 << 20
+    """No batch reads more bytes than this, unless a single record is larger: keys, values and headers as they lie in
+    the log. What comes of them in memory may be several times as large."""
+
     idle_after_ms: int = 30_000
     """A partition read to its end for this long no longer holds the clock back."""
 

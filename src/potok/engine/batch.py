@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import cloudpickle
 
-from potok.engine.batch_spec import BatchSpec, Range
+from potok.engine.batch_spec import BatchSpec, BatchTooLarge, Range
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, windowed_steps
 from potok.engine.connector import Connector
@@ -110,10 +110,13 @@ class BatchRunner:
             # Nobody can say: what went wrong first is told.
             return
 
-    def _run(self, ahead: Offsets) -> Report:
+    def _run(self, ahead: Offsets) -> Report | None:
         began = time.monotonic()
         self.check()
-        spec, report = self._attempt(ahead)
+        attempted = self._attempt(ahead)
+        if attempted is None:
+            return None
+        spec, report = attempted
         self.deliver(spec, report)
         after, marks = self.books(ahead, spec, report, int((time.monotonic() - began) * 1000))
         self.ledger.commit(after, report.staged, marks)
@@ -146,9 +149,10 @@ class BatchRunner:
         """Close the sinks; the next start opens them again."""
         self._deliveries.close()
 
-    def _attempt(self, end: Offsets) -> tuple[BatchSpec, Report]:
+    def _attempt(self, end: Offsets) -> tuple[BatchSpec, Report] | None:
         """Run the batch. If a sum overflows, the attempt is void, and the next one has that step take record by record,
-        so that it can set aside those which overflow; as they may go on doing so, it stays at that."""
+        so that it can set aside those which overflow; as they may go on doing so, it stays at that. A batch of too many
+        bytes is void too, and None: it is planned again with fewer records."""
         while True:
             spec = self.spec(end)
             try:
@@ -156,6 +160,9 @@ class BatchRunner:
             except AggregateOverflow as error:
                 if not self.give_way(error, spec):
                     raise
+            except BatchTooLarge as error:
+                self.shrink(error, spec)
+                return None
 
     def give_way(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
         """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
@@ -166,6 +173,15 @@ class BatchRunner:
         spec.clear_staging()
         self.ledger.begin_epoch({})
         return True
+
+    def shrink(self, error: BatchTooLarge, spec: BatchSpec) -> None:
+        """Have the next batch planned smaller, after this one was found to be too large."""
+        spec.clear_staging()
+        marks: dict[str, bytes | None] = {}
+        if self.pace is not None:
+            self.pace.shrink(spec.records, error.record_bytes)
+            marks[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
+        self.ledger.begin_epoch(marks)
 
     def connector_for(self, spec: BatchSpec) -> Connector | None:
         """What reads the batch in the JVM; a small one is read where it is decoded."""
@@ -192,13 +208,16 @@ class BatchRunner:
                 ranges.append(Range(index, start, stop, self._stream_time(entry, lane, clocks)))
         records = sum(len(part) for part in ranges)
         small = records <= self.small_batch
+        tasks = share_out(ranges, 1 if small else self.parallelism)
+        # With a single record of each partition, there is no smaller batch.
+        bounded = end.max_bytes if records > len(ranges) else 0
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
         return BatchSpec(
             entry.fence,
             self.broker,
             self.directory,
             lanes,
-            share_out(ranges, 1 if small else self.parallelism),
+            tasks,
             1 if small else self.plan.shards,
             clocks,
             end.at_ms or int(time.time() * 1000),
@@ -208,6 +227,7 @@ class BatchRunner:
             self._careful,
             self.one_machine,
             entry.cells,
+            bounded // max(len(tasks), 1),
         )
 
     def _stream_time(self, entry: Entry, lane: Lane, clocks: Mapping[str, int]) -> int:
@@ -255,7 +275,7 @@ class BatchRunner:
         name = self.plan.topology.name
         marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
         if self.pace is not None:
-            self.pace.learn(spec.records, batch_ms)
+            self.pace.learn(spec.records, batch_ms, report.bytes_in)
             marks[mark_of(name, "pace")] = self.pace.to_bytes()
         return after, marks
 

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from potok.errors import QueryError
 from potok.kernels.dead_letters import Lane
 from potok.log.broker import Broker
 from potok.state.fence import Attempt, Fence
@@ -25,6 +26,17 @@ class Range:
 
     def __len__(self) -> int:
         return self.end - self.start
+
+
+class BatchTooLarge(QueryError):
+    """A task that has read more bytes than it may; the batch is planned again, with fewer records."""
+
+    def __init__(self, record_bytes: float) -> None:
+        self.record_bytes = record_bytes
+        super().__init__(f"records of {record_bytes:,.0f} bytes are too large for a batch of this size")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return BatchTooLarge, (self.record_bytes,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,8 @@ class BatchSpec:
     """Whether the driver sees the files that tasks write."""
     cells: Attempt | None = None
     """The last committed attempt, which every shard must have seen."""
+    task_bytes: int = 0
+    """How much each reading task may read; 0 for no bound."""
 
     @property
     def records(self) -> int:

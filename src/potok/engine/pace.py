@@ -37,34 +37,53 @@ class Pace:
     A batch should take `target_ms`. Where what every batch costs is a good part of that, it takes longer, because
     smaller batches would take nearly as long and do less: up to 1.9 times the target to give at least three quarters of
     the time to the records, and as long as that takes where what every batch costs is over half of the target.
-    `most` bounds the size in any case. `limit` is the size found so far, `next` that of the next batch.
+    `most` bounds the size in any case, and so does `most_bytes`, by what records had so far. `limit` is the size found
+    so far, `next` that of the next batch.
     """
 
     target_ms: int
     most: int
     limit: int = FIRST
+    most_bytes: int = 0
     next: int = field(init=False)
     _cost: BatchCost = field(default_factory=BatchCost)
     _batches: int = 0
     _learnt: int = 0
+    _record_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         self._set(self.limit)
 
-    def learn(self, records: int, batch_ms: int) -> int:
-        """Take one batch into account; returns how many records the next one may have."""
-        if not records:
-            return self.next
+    def learn(self, records: int, batch_ms: int, size: int = 0) -> int:
+        """Take one batch of `size` bytes into account; returns how many records the next one may have."""
+        if records:
+            self._learn(records, batch_ms)
+            # Records that became larger count at once; that they became smaller is believed by and by.
+            self._record_bytes = max(size / records, (self._record_bytes + size / records) / 2)
+        self.next = min(self.next, self._fitting())
+        return self.next
+
+    def shrink(self, records: int, record_bytes: float) -> None:
+        """Let the next batch be smaller than one of so many records, which had too many bytes."""
+        self._record_bytes = max(self._record_bytes, record_bytes)
+        self.next = max(min(self._fitting(), records // 2), LEAST)
+
+    def _fitting(self) -> int:
+        """How many records have about as many bytes as a batch may; fewer, since some are larger than others."""
+        if not self.most_bytes or self._record_bytes * self.most <= self.most_bytes / 2:
+            return self.most
+        return max(int(self.most_bytes / 2 / self._record_bytes), LEAST)
+
+    def _learn(self, records: int, batch_ms: int) -> None:
         self._batches += 1
         if self._batches <= WARM_UP:
             self._warm_up(records, batch_ms)
-            return self.next
+            return
         self._cost.add(records, batch_ms)
         self._learnt += 1
         self._set(self._wanted(records, max(batch_ms, 1)))
         if self._learnt % _TRY_EVERY == 0:
             self.next = self._other_size()
-        return self.next
 
     def _other_size(self) -> int:
         """Half of the limit, and the next time twice as much."""
@@ -112,7 +131,13 @@ class Pace:
 
     def to_bytes(self) -> bytes:
         """What the planner and the next start need to know."""
-        found = {"next": self.next, "limit": self.limit, "learnt": self._learnt, "batches": list(self._cost.samples())}
+        found = {
+            "next": self.next,
+            "limit": self.limit,
+            "learnt": self._learnt,
+            "record_bytes": self._record_bytes,
+            "batches": list(self._cost.samples()),
+        }
         return json.dumps(found).encode()
 
     def resume(self, data: bytes | None) -> None:
@@ -120,9 +145,9 @@ class Pace:
         found = _load(data)
         for records, batch_ms in found.get("batches", ()):
             self._cost.add(records, batch_ms)
-        self._learnt = found.get("learnt", 0)
+        self._learnt, self._record_bytes = found.get("learnt", 0), found.get("record_bytes", 0.0)
         self._set(found.get("limit", self.limit))
-        self.next = max(min(found.get("next", self.limit), self.most), LEAST)
+        self.next = max(min(found.get("next", self.limit), self._fitting()), LEAST)
 
 
 def next_size(data: bytes | None) -> int | None:

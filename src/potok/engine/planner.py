@@ -43,6 +43,7 @@ class Planner:
     own: frozenset[str] = frozenset()
     aligned: tuple[AlignedTopics, ...] = ()
     plan: Plan | None = None
+    max_bytes: int = 0
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
     _began_ms: int = field(default_factory=lambda: _now_ms())
     _aligner: Aligner = field(init=False)
@@ -62,7 +63,8 @@ class Planner:
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)
-            return replace(further, idle=frozenset(entry.offsets.idle - read), at_ms=_now_ms() + self.ahead_ms)
+            idle, at_ms = frozenset(entry.offsets.idle - read), _now_ms() + self.ahead_ms
+            return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
         if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):

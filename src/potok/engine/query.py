@@ -74,6 +74,7 @@ class Query:
             own=own,
             aligned=prepared.plan.aligned,
             plan=prepared.plan,
+            max_bytes=settings.max_batch_bytes,
         )
         parallelism = spark.sparkContext.defaultParallelism
         self._runner = BatchRunner(
@@ -111,7 +112,7 @@ class Query:
         mark = mark_of(self.name, "pace")
         one_by_one = any(isinstance(node, Agents | Process) for node in self._prepared.plan.topology.nodes)
         first = FIRST_ONE_BY_ONE if one_by_one else FIRST
-        pace = Pace(settings.target_batch_ms, settings.max_batch_records, first)
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, first, settings.max_batch_bytes)
         pace.resume(broker.mark(mark))
         broker.set_marks({mark: pace.to_bytes()})
         return pace

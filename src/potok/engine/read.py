@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from potok.engine.batch_spec import Range
+from potok.engine.batch_spec import BatchTooLarge, Range
 from potok.engine.event_time import event_times
 from potok.errors import QueryError
 from potok.kernels.call import Errors
@@ -16,6 +16,7 @@ from potok.kernels.dead_letters import Reason
 from potok.kernels.expiry import NEVER
 from potok.kernels.operator import Operator, Task, all_but
 from potok.log.broker import Broker
+from potok.log.fit import record_sizes
 from potok.records.formats.format import format_named
 from potok.topology.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
@@ -23,6 +24,19 @@ from potok.topology.nodes.sources import TimeNotion
 
 FAR_JUMP_MS = 86_400_000
 """A record that moves the clock further than this is worth a warning: all that comes after it may be late."""
+
+
+class ReadBytes:
+    """What one task has read, all sources together. It stops where that is more than it may be."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._records, self.total = most, 0, 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.total += int(record_sizes(batch).sum())
+        self._records += batch.num_rows
+        if 0 < self._most < self.total and self._records > 1:
+            raise BatchTooLarge(self.total / self._records)
 
 
 class SourceReader(Operator):
@@ -43,6 +57,7 @@ class SourceReader(Operator):
         self._by_log_time = aligned and node.timestamps.function is None
         self.stream_times: dict[int, int] = {}
         self._log_times: dict[int, int] = {}
+        self.bytes = ReadBytes(0)
 
     def read(self, part: Range, partition: int) -> None:
         self.stream_times[part.lane] = part.stream_time_ms
@@ -51,6 +66,7 @@ class SourceReader(Operator):
 
     def take(self, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
         """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
+        self.bytes.add(batch)
         chunk, self.stream_times[lane] = self._chunk(batch, lane, self.stream_times.get(lane, began_ms))
         if self._by_log_time and batch.num_rows:
             self._align(chunk, batch, lane, began_ms)

@@ -38,6 +38,7 @@ class Report:
     written: int = 0
     places: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The place of the first record of staged output, by its id, until it is arranged."""
+    bytes_in: int = 0
 
     def stage(self, guarantee: Guarantee, staged: Sequence[Staged], place: tuple[int, ...] = ()) -> None:
         """Keep output for the commit, or for before or after it."""
@@ -79,3 +80,4 @@ class Report:
             self.state_keys[table] = self.state_keys.get(table, 0) + keys
         self.state_bytes |= other.state_bytes
         self.written += other.written
+        self.bytes_in += other.bytes_in

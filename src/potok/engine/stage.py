@@ -12,7 +12,7 @@ from potok.engine.batch_spec import BatchSpec, Range
 from potok.engine.letters import stage_letters
 from potok.engine.original import originals
 from potok.engine.plan import Plan
-from potok.engine.read import SourceReader
+from potok.engine.read import ReadBytes, SourceReader
 from potok.engine.report import Report
 from potok.engine.workshop import Workshop, has_head
 from potok.expressions import failures
@@ -63,6 +63,9 @@ class Stage:
         self._order: list[Operator] = []
         failures.taken()  # of an attempt that came to nothing
         self._wire()
+        self._bytes = ReadBytes(spec.task_bytes)
+        for reader in self._readers.values():
+            reader.bytes = self._bytes
 
     def _wire(self) -> None:
         workshop = Workshop(self._plan, self._spec, self._task, self._broker, self.outbox, self.report, self._session)
@@ -158,6 +161,7 @@ class Stage:
             if local:
                 self.outbox.parcels = [parcel for parcel in self.outbox.parcels if parcel.level != self._level]
                 self.receive(local)
+        self.report.bytes_in = self._bytes.total
         for reader in self._readers.values():
             self.report.stream_times |= reader.stream_times
         self._stage_dead_letters()

@@ -18,6 +18,8 @@ class Offsets:
     tick: int = 0
     idle: frozenset[tuple[str, int]] = frozenset()
     at_ms: int = field(default=0, compare=False)
+    max_bytes: int = field(default=0, compare=False)
+    """No batch that ends here may read more than this, so that a replay has the same bound; 0 for no bound."""
 
     def to_json(self) -> dict[str, Any]:
         """Stable text, since Spark tells by it whether there is anything new."""
@@ -26,13 +28,14 @@ class Offsets:
             "tick": self.tick,
             "idle": sorted([topic, partition] for topic, partition in self.idle),
             "at": self.at_ms,
+            **({"max_bytes": self.max_bytes} if self.max_bytes else {}),
         }
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Offsets:
         topics = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["topics"].items()}
         idle = frozenset((topic, int(partition)) for topic, partition in data.get("idle", []))
-        return cls(topics, int(data["tick"]), idle, int(data.get("at", 0)))
+        return cls(topics, int(data["tick"]), idle, int(data.get("at", 0)), int(data.get("max_bytes", 0)))
 
     def reached(self, other: Offsets) -> bool:
         """Whether all of `other` lies behind these offsets."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from potok.engine.batch_spec import BatchSpec
+from potok.engine.batch_spec import BatchSpec, BatchTooLarge
 from potok.engine.cause import JVM_GONE, cause_of
 from potok.engine.report import Report
 from potok.engine.shared.joint_job import Outcome, Part, run_parts
@@ -92,6 +92,9 @@ class JointBatch:
             for attempt in attempts:
                 error, name = attempt.outcome.error, attempt.member.name
                 if name in self.failed:
+                    continue
+                if isinstance(error, BatchTooLarge):
+                    attempt.member.runner.shrink(error, attempt.spec)
                     continue
                 if error is None:
                     done.append(attempt)

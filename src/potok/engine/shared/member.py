@@ -169,7 +169,7 @@ def _runner(prepared: Prepared, spark: SparkSession, settings: Settings) -> Batc
         context.defaultParallelism,
         prepared.state,
     )
-    runner.pace = Pace(settings.target_batch_ms, settings.max_batch_records, FIRST)
+    runner.pace = Pace(settings.target_batch_ms, settings.max_batch_records, FIRST, settings.max_batch_bytes)
     runner.pace.resume(broker.mark(mark_of(name, "pace")))
     runner.connector = connector_of(spark, broker, name)
     runner.one_machine = on_one_machine(master)

@@ -28,6 +28,7 @@ class SharedPlanner:
     shared: str
     idle_after_ms: int
     max_records: int
+    max_bytes: int = 0
     _planners: dict[str, tuple[Listed, Planner]] = field(default_factory=dict)
     _seen: tuple[bytes | None, Roll] = (None, Roll())
     _last: Shares = field(default_factory=Shares)
@@ -107,5 +108,6 @@ class SharedPlanner:
             steps = {step: set(topics) for step, topics in listed.steps.items()}
             bounds = self.idle_after_ms, self.max_records
             planner = Planner(self.broker, name, list(listed.topics), steps, *bounds, aligned=listed.aligned)
+            planner.max_bytes = self.max_bytes
             self._planners[name] = (listed, planner)
         return self._planners[name][1]

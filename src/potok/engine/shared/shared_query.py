@@ -85,7 +85,8 @@ class SharedQuery:
         try:
             self._write_roll()
             settings = self._settings
-            planner = SharedPlanner(self._broker, self.name, settings.idle_after_ms, settings.max_batch_records)
+            bounds = settings.idle_after_ms, settings.max_batch_records, settings.max_batch_bytes
+            planner = SharedPlanner(self._broker, self.name, *bounds)
             self._loop.start(self._spark, planner)
             self._upkeep.start()
         except BaseException:

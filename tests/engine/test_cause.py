@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from potok.engine.batch_loop import QueryFailed
 from potok.engine.cause import JVM_GONE, WORKER_DIED, cause_of
 
 DIED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
@@ -81,3 +82,35 @@ def test_a_connection_of_somebody_else_is_not_the_jvm() -> None:
 
 def test_a_cause_is_never_long() -> None:
     assert len(cause_of(RuntimeError("x" * 10_000))) == 500
+
+
+IN_POTOK = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/site-packages/pyspark/worker.py", line 8, in main
+    process()
+  File "/x/site-packages/potok/kernels/runs.py", line 236, in pages
+    return np.concatenate(hashes)
+ValueError: need at least one array to concatenate
+"""
+
+IN_PROGRAM = """Traceback (most recent call last):
+  File "/x/site-packages/potok/kernels/process.py", line 8, in init
+    self.user()
+  File "orders.py", line 3, in user
+    raise KeyError("x")
+KeyError: 'x'
+"""
+
+
+def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place() -> None:
+    told = (
+        "an internal error of Potok (potok/kernels/runs.py, line 236): "
+        "ValueError: need at least one array to concatenate"
+    )
+    assert cause_of(RuntimeError(IN_POTOK)) == told
+    assert "report this message" in str(QueryFailed("q", told))
+
+
+def test_what_the_program_raised_is_its_own() -> None:
+    assert cause_of(RuntimeError(IN_PROGRAM)) == "KeyError: 'x'"
+    assert "report this message" not in str(QueryFailed("q", "KeyError: 'x'"))

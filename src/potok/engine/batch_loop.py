@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from potok.engine.cause import cause_of
+from potok.engine.cause import INTERNAL, cause_of
 from potok.engine.signals import held_signals
 from potok.engine.trouble import read_trouble
 from potok.errors import PotokError, QueryError
@@ -33,10 +33,10 @@ class QueryFailed(QueryError):
     """A batch that Spark could not finish."""
 
     def __init__(self, query: str, cause: str) -> None:
-        super().__init__(
-            f'query "{query}" failed: {cause}',
-            hint="nothing of the batch is visible; start the query again to retry it",
-        )
+        hint = "nothing of the batch is visible; start the query again to retry it"
+        if cause.startswith(INTERNAL):
+            hint += ", and report this message if it fails again: nothing in the program explains it"
+        super().__init__(f'query "{query}" failed: {cause}', hint=hint)
 
 
 class BatchLoop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 
 _LONGEST = 500
@@ -16,6 +17,10 @@ WORKER_DIED = (
 
 _NETWORK = "Py4JNetworkError"
 JVM_GONE = "Spark's JVM is gone: it was killed, or ran out of memory"
+
+INTERNAL = "an internal error of Potok"
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_NOT_USERS = re.compile(r"/potok/|/site-packages/|/lib/python3")
 
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
@@ -31,11 +36,21 @@ def cause_of(error: BaseException) -> str:
     lines = [line for line in lines if not _FRAME.match(line)]
     raised = [line for line in lines if _RAISED.match(line) and not _JAVA.match(line)]
     if raised:
-        return raised[-1][:_LONGEST]
+        return (_internal(error, told) + raised[-1])[:_LONGEST]
     if any(_WORKER_DIED in line for line in lines):
         return WORKER_DIED
     java = [line for line in lines if _JAVA.match(line)]
     return (java[0].removeprefix(": ") if java else lines[0] if lines else type(error).__name__)[:_LONGEST]
+
+
+def _internal(error: BaseException, told: str) -> str:
+    """Says that nobody meant to raise it: the innermost line is ours, or that of a package, and not the user's."""
+    frames = [(file, line) for file, line in _PLACE.findall(told)]
+    frames += [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
+    if not frames or not _NOT_USERS.search(frames[-1][0]):
+        return ""
+    ours = [(file.rpartition("/potok/")[2], line) for file, line in frames if "/potok/" in file]
+    return f"{INTERNAL} (potok/{ours[-1][0]}, line {ours[-1][1]}): " if ours else ""
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -71,3 +71,14 @@ def test_a_property_of_one_request_holds_for_it_alone() -> None:
         assert topics == {"S": "s", "T": "a-T", "U": "U"}
         with pytest.raises(Refused, match="there is no property 'a'"):
             driver.session.execute("SHOW STREAMS;", {"a": "b"})
+
+
+def test_a_script_is_checked_with_the_properties_that_it_sets() -> None:
+    with InProcessSql("CREATE STREAM s (k VARCHAR KEY, v INT) WITH (KAFKA_TOPIC = 's');") as driver:
+        off, wrong = "SET 'ksql.query.pull.stream.enabled' = 'false';", "SET 'ksql.fancy' = '1';"
+        found = [str(error) for error in driver.session.check(f"SELECT * FROM s; {off} {wrong} SELECT * FROM s;")]
+        assert [text.partition("\n")[0].partition(": ")[2] for text in found] == [
+            "there is no property 'ksql.fancy'",
+            "S is a stream, and cannot be pulled",
+        ]
+        assert driver.session.properties == {}

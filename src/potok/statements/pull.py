@@ -40,9 +40,9 @@ from potok.views.tables import committed
 Ends = Mapping[str, Mapping[int, int]]
 
 
-def check_pull(catalog: Catalog, query: ast.Select) -> None:
+def check_pull(catalog: Catalog, query: ast.Select, properties: Properties) -> None:
     """Raise what is wrong with a pull query; nothing is read."""
-    plan_pull(catalog, query)
+    plan_pull(catalog, query, properties)
 
 
 def run_pull(database: Database, query: ast.Select, properties: Properties) -> Rows:

@@ -42,10 +42,10 @@ CHECK_S = 0.25
 _numbers = itertools.count(1)
 
 
-def check_push(catalog: Catalog, query: ast.Select) -> None:
+def check_push(catalog: Catalog, query: ast.Select, properties: Properties) -> None:
     """Raise what is wrong with a push query; nothing is run."""
     if needs_topology(query):
-        plan_transient(catalog, query, "push")
+        plan_transient(catalog, query, "push", properties)
     else:
         plan_records(catalog, query)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from potok.sql.errors import SqlError, SyntaxMistake, UnknownName
+from potok.sql.properties import Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import Unparsed, parse_leniently
 from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.type_names import resolve
 from potok.sql.syntax.walk import walk
 from potok.statements.database import Database
+from potok.statements.inspect_settings import set_property
 from potok.statements.prepared import parsed_script
 from potok.statements.pull import check_pull
 from potok.statements.push import check_push
@@ -25,7 +27,7 @@ class Rehearsal:
     """
 
     def __init__(self, database: Database, properties: Mapping[str, str]) -> None:
-        self._database, self._properties = database, properties
+        self._database, self._properties = database, dict(properties)
         self._there = self._books = database.books()
         self._repeated: set[str] = set()
         """What the script makes again, word for word: a second time would be once too often."""
@@ -56,7 +58,9 @@ class Rehearsal:
         statement = parsed.statement
         if isinstance(statement, ast.Query):
             checked = check_pull if statement.query.emit is None else check_push
-            checked(self._books.catalog, statement.query)
+            checked(self._books.catalog, statement.query, Properties.of(self._properties))
+        elif isinstance(statement, ast.SetProperty):
+            set_property(self._properties, statement)
         elif self._stands(statement):
             self._repeated |= _made_by(statement)
         elif command_id_of(statement):

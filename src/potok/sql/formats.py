@@ -73,6 +73,9 @@ def result_formats(
     """
     first_key, key_inherited = _parts(first.key_format)
     first_value, value_inherited = _parts(first.value_format)
+    if options.has("VALUE_FORMAT") or options.has("FORMAT"):
+        # How an app spells names is part of its own format, not of one that a statement asks for.
+        value_inherited.pop("names", None)
     key = _named(options, "KEY", "NONE" if drops_key else first_key)
     if drops_key and key != "NONE":
         hint = "leave KEY_FORMAT out: PARTITION BY NULL leaves records without a key"
@@ -95,7 +98,7 @@ def result_formats(
 def _parts(format_: str) -> tuple[str, dict[str, str]]:
     """The name of a format in SQL, and the options that a result inherits."""
     name, _, options = format_.partition(";")
-    known = {option for option, _ in _OWN_OPTIONS.values()}
+    known = {*(option for option, _ in _OWN_OPTIONS.values()), "names"}
     pairs = [pair.partition("=") for pair in options.split(";") if pair]
     if options.startswith("delimiter=;"):
         pairs = [("delimiter", "=", ";"), *(pair for pair in pairs if pair[0] not in ("delimiter", ""))]

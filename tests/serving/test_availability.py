@@ -15,6 +15,7 @@ import pytest
 from websockets.sync.client import connect
 
 from limited import run_limited
+from potok.serving import one_write
 from potok.serving import work as works
 from potok.serving.limits import Limits
 from potok.serving.one_write import HEAD_BYTES
@@ -224,6 +225,21 @@ def test_many_rows_are_written_in_a_thread(shop: Play, monkeypatch: pytest.Monke
             sql = f"SELECT EXPLODE(GENERATE_SERIES(1, {last})) FROM orders;"
             assert client.post("/query", json={"ksql": sql}).status_code == 200
     assert [name.startswith("potok-answer") for name in threads] == [False, True]
+
+
+def test_a_client_that_never_takes_its_answer_is_cut_off(shop: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_write, "STALL_S", 0.05)
+    shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
+    body = b'{"sql": "SELECT RPAD(id, 15000000, id) FROM orders;"}'
+    with Server(shop.database, port=0) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
+            caller.sendall(b"POST /sql HTTP/1.1\r\n" + HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            connections = server._server.server_state.connections
+            while not connections:
+                pass
+            while connections:
+                pass
+        assert not connections
 
 
 FEED = """

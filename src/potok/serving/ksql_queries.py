@@ -131,7 +131,10 @@ async def ws_query(socket: WebSocket) -> None:
         await socket.send_text(_schema_text(opened))
         writer = RowWriter(opened.columns)
         for row in opened.rows:
-            await socket.send_text(f'{{"row":{{"columns":{writer.array(row).decode()}}}}}')
+            text = f'{{"row":{{"columns":{writer.array(row).decode()}}}}}'
+            if not await sent(socket.send_text(text), site.limits.stall_seconds):
+                await sent(socket.close(1008, reason(TooSlow(site.limits.stall_seconds))), LINGER_S)
+                return
         await socket.close(1000, "done")
         return
     end = partial(site.pushes.end, opened)

@@ -14,6 +14,9 @@ from potok.serving.problems import problem_response
 HEAD_BYTES = 64 << 10
 """Of the first line and the headers of a request; of HTTP/2, as it counts them."""
 
+STALL_S = 300.0
+"""A client that takes nothing of an answer for so long is cut off: the answer is held for it meanwhile."""
+
 HEAD_S = 10.0
 """Whoever begins a request has so long to come to the end of its head."""
 
@@ -23,6 +26,7 @@ class OneWriteProtocol(HttpToolsProtocol):
     head that does not end."""
 
     _patience: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
     _inside_head = False
     _begun = 0
     """Bytes that came after the first of an unfinished head: the parser keeps them until a line is whole."""
@@ -71,7 +75,32 @@ class OneWriteProtocol(HttpToolsProtocol):
         self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + bytes(body))
         self.transport.close()
 
+    def pause_writing(self) -> None:
+        self._watch(self.transport.get_write_buffer_size())
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unwatch()
+        super().resume_writing()
+
+    def _watch(self, unsent: int) -> None:
+        self._unwatch()
+        self._stalled = self.loop.call_later(STALL_S, self._cut_off_unless_less_than, unsent)
+
+    def _cut_off_unless_less_than(self, unsent: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < unsent:
+            self._watch(left)
+        else:
+            self.transport.abort()
+
+    def _unwatch(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
         self._head_is_there()
         super().connection_lost(exc)
 

@@ -49,7 +49,10 @@ class Http2Client:
         self._socket.close()
 
     def flush(self) -> None:
-        self._socket.sendall(self.connection.data_to_send())
+        try:
+            self._socket.sendall(self.connection.data_to_send())
+        except (BrokenPipeError, ConnectionResetError):
+            self.is_over = True
 
     def ask(
         self, path: str, method: str = GET, *, body: bytes | None = None, headers: tuple[tuple[str, str], ...] = ()

@@ -70,8 +70,9 @@ def test_a_mistake_is_named_with_what_to_write(
     assert hint in raised.value.hint
 
 
-def test_the_variable_of_the_kill_tests_is_no_setting(tmp_path: Path) -> None:
-    assert load(tmp_path, environ={"POTOK_FAILPOINT": "staged"}) == Settings()
+def test_the_variables_of_the_kill_tests_are_no_settings(tmp_path: Path) -> None:
+    environ = {"POTOK_FAILPOINT": "staged", "POTOK_FAILPOINT_SIGNAL": "SIGSTOP"}
+    assert load(tmp_path, environ=environ) == Settings()
 
 
 def test_settings_can_be_sent_to_another_process(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ class Settings:
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
 _OTHER_VARIABLES = (
     "POTOK_FAILPOINT",
+    "POTOK_FAILPOINT_SIGNAL",
     "POTOK_EXAMPLES",
     "POTOK_SEED",
     "POTOK_SPARK_SECRET",

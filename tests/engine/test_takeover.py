@@ -111,6 +111,17 @@ def test_whatever_the_state_of_another_makes_a_task_raise_is_told_as_what_it_is(
     assert isinstance(raised.value.__cause__, ValueError)
 
 
+def test_a_driver_that_was_replaced_leaves_what_the_other_has_staged(broker: EmbeddedBroker) -> None:
+    send(broker, 5, 0)
+    paused, other = Driver(broker, counted), Driver(broker, counted)
+    staged = other.prepared.directory / "staging" / "2-1" / "output.staged"
+    staged.parent.mkdir(parents=True)
+    staged.write_bytes(b"output of the batch that the other is in")
+    with pytest.raises(QueryTakenOver):
+        paused.step()
+    assert staged.exists()
+
+
 def test_one_that_has_nothing_to_read_finds_out_too(broker: EmbeddedBroker) -> None:
     send(broker, 5, 0)
     paused = Driver(broker, counted)

@@ -96,8 +96,9 @@ class BatchRunner:
         except Exception as error:
             # Nothing of it is visible, and the same batch may be run again.
             self.pulse.totals = counted
-            shutil.rmtree(self.directory / "staging", ignore_errors=True)
+            # First: the directory may be that of the other process too, with what it has staged.
             self.blame_owner(error)
+            shutil.rmtree(self.directory / "staging", ignore_errors=True)
             raise
 
     def blame_owner(self, error: BaseException) -> None:

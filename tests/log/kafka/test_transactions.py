@@ -280,3 +280,30 @@ def test_a_process_killed_around_the_commit_loses_nothing_and_repeats_nothing(
     assert finished.returncode == 0, finished.stderr
     for topic in ("out", "in"):
         assert values(out, topic) == [b"%d" % number for number in range(1, 5) for _ in range(2000)]
+
+
+def test_a_process_that_lost_its_ledger_before_it_opened_its_transactions_publishes_nothing(
+    out: KafkaBroker, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(out, query, 1, b"a")
+    late, pauses = reopened(out), ["log.publish.owned"]
+
+    def taken_over(name: str) -> None:
+        if name in pauses:
+            pauses.remove(name)
+            publish(out, query, 2, b"b")
+            publish(out, query, 3, b"c")
+
+    monkeypatch.setattr("potok.log.kafka.transactions.failpoint", taken_over)
+    with pytest.raises(MarkChanged):
+        publish(late, query, 2, b"b")
+    assert values(out, "out") == [b"a", b"b", b"c"]
+    publish(out, query, 4, b"d")
+    assert values(out, "out") == [b"a", b"b", b"c", b"d"]
+
+
+def test_the_process_that_has_the_ledger_goes_on_after_another_one_fenced_it_off(out: KafkaBroker, query: str) -> None:
+    publish(out, query, 1, b"a")
+    reopened(out).published(query)
+    publish(out, query, 2, b"b")
+    assert values(out, "out") == [b"a", b"b"]

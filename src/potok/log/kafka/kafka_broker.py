@@ -241,13 +241,18 @@ class KafkaBroker(Broker):
         """
         outputs = [output for output in cast("Sequence[StagedRows]", staged) if output.count]
         failpoint("log.publish.before")
-        for name, value in expect.items():
-            if self.mark(name) != value:
-                raise MarkChanged(name)
+
+        def owned() -> None:
+            for name, value in expect.items():
+                if self.mark(name) != value:
+                    raise MarkChanged(name)
+
+        owned()
         self._check_places(outputs)
         if outputs or batch is not None:
             query = "" if batch is None else batch.query
-            self._kafka.transactor(query, self._life(query) if query else "").publish(outputs, batch)
+            transactor = self._kafka.transactor(query, self._life(query) if query else "")
+            transactor.publish(outputs, batch, owned if expect else None)
         failpoint("log.publish.sent")
         self.home.set_marks(marks, expect)
         failpoint("log.publish.committed")

@@ -31,6 +31,9 @@ _SLOW = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
+Check = Callable[[], None]
+"""Raises if another process runs the query by now."""
+
 
 class Transactor:
     """The one producer of a query. A second one, in whatever process, fences this one off."""
@@ -46,16 +49,20 @@ class Transactor:
         self._fence: Fence | None = None
         self._about = ""
 
-    def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
-        """Make the output of a batch visible, unless it is."""
+    def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None = None) -> None:
+        """Make the output of a batch visible, unless it is.
+
+        With `owned`, the ledger decides who may write: a process that was fenced off by one that has lost the query
+        fences that one off in turn.
+        """
         retry = Retry(_ENOUGH_MS)
         with self._lock:
             while True:
                 try:
-                    return self._publish(staged, batch)
+                    return self._publish(staged, batch, owned)
                 except (KafkaException, SystemError) as error:
                     last = retry.tries == _ATTEMPTS - 1 or not retry.wait()
-                    self._recover(self._cause(error), last=last)
+                    self._recover(self._cause(error), last=last, owned=owned)
 
     def last_fence(self) -> Fence | None:
         """What was published last, by this process or by any before it."""
@@ -71,8 +78,8 @@ class Transactor:
         with self._lock:
             self._producer = None
 
-    def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None) -> None:
-        producer = self._ready()
+    def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None) -> None:
+        producer = self._ready(owned)
         wanted = None if batch is None else fence_of(batch, self._life)
         if wanted is not None and is_published(self._fence, wanted, self._query):
             return
@@ -96,9 +103,16 @@ class Transactor:
         self._fence = wanted
         self._positions.wait_until_visible({place: max(offsets) for place, offsets in delivery.offsets.items()})
 
-    def _ready(self) -> Producer:
-        """The producer, after whatever an earlier one left open has ended; then the fence can be believed."""
+    def _ready(self, owned: Check | None = None) -> Producer:
+        """The producer, after whatever an earlier one left open has ended; then the fence can be believed.
+
+        A process that was paused must not begin to write when it wakes up, so it looks whose query this is after it
+        has fenced all others off. It looks before as well, so as not to disturb the one that runs it.
+        """
         if self._producer is None:
+            if owned is not None:
+                owned()
+                failpoint("log.publish.owned")
             producer = self._clients.producer(
                 transactional_id=self._name,
                 transaction_timeout_ms=TIMEOUT_MS,
@@ -107,6 +121,8 @@ class Transactor:
             if self._query:
                 self._fences.prepare()
                 self._fence = self._fences.read(self._query)
+            if owned is not None:
+                owned()
             self._producer = producer
         return self._producer
 
@@ -126,11 +142,13 @@ class Transactor:
             return fatal
         return KafkaError(KafkaError._FAIL, str(error), retriable=True)
 
-    def _recover(self, error: KafkaError, last: bool) -> None:
+    def _recover(self, error: KafkaError, *, last: bool, owned: Check | None) -> None:
         """Undo the transaction so that it can be tried again, or say why it cannot."""
         if error.code() in _FENCED:
             self._producer = None
-            raise QueryFenced(self._query)
+            if last or owned is None:
+                raise QueryFenced(self._query)
+            return
         slow = error.code() in _SLOW
         hopeless = not (slow or error.retriable() or error.txn_requires_abort() or error.fatal())
         try:

@@ -19,7 +19,7 @@ from potok.sql.lowering.scope import PSEUDO, ROWTIME, Field, Rows, RowScope
 from potok.sql.properties import NO_PROPERTIES, PULL_LIMITS, PULLS, STREAM_PULLS, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
-from potok.sql.syntax.walk import names_of
+from potok.sql.syntax.walk import names_of, walk
 from potok.sql.types import BIGINT, BOOLEAN, TIMESTAMP, quoted, type_name
 from potok.statements.allowed import Allowed, allowed_by
 from potok.statements.frames import rows_with, source_fields
@@ -187,7 +187,17 @@ class _Planning:
         if inside is not None:
             hint = "filter groups with HAVING"
             raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, place=inside.at)
+        self._check_key_lists(condition, scope)
         return check(condition, scope, to=BOOLEAN)
+
+    def _check_key_lists(self, condition: ast.Expression, scope: RowScope) -> None:
+        """A key is looked up by the items of IN as by equality: no NULL, and nothing of another kind."""
+        for part in walk(condition):
+            if isinstance(part, ast.In) and not part.negated and isinstance(part.operand, ast.Name):
+                if not scope.rows.is_table or not _is_key(check(part.operand, scope), scope.rows):
+                    continue
+                for item in part.items:
+                    check(ast.Binary("=", part.operand, item, at=item.at), scope)
 
     def _exploded(self, items: Sequence[Item], scope: RowScope) -> tuple[list[Typed], dict[ast.Call, Typed]]:
         calls = list(dict.fromkeys(call for item in items for call in table_calls(item.expression)))
@@ -295,6 +305,10 @@ class _Planning:
             allowed,
             in_time,
         )
+
+
+def _is_key(typed: Typed, rows: Rows) -> bool:
+    return isinstance(typed, ColumnRef) and any(field.slot == typed.column for field in rows.fields if field.is_key)
 
 
 def _in_order(grouping: Grouping | None, source: Source) -> bool:

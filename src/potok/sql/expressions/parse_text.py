@@ -112,7 +112,8 @@ def _time(text: str) -> time:
 
 
 def _timestamp(text: str) -> datetime:
-    """`2020-05-26T23:59:58.000+0200`; what is left out at the end is the least there is, and the zone is UTC."""
+    """`2020-05-26T23:59:58.000+0200`; what is left out at the end is the least there is, and the zone is UTC.
+    Hour 24 is the end of the day."""
     day, _, rest = text.partition("T")
     cut = next((at for at, char in enumerate(rest) if char in "+-"), len(rest))
     clock, zone = rest[:cut].removesuffix("Z"), rest[cut:].strip()
@@ -122,9 +123,12 @@ def _timestamp(text: str) -> datetime:
             f"'{text}' is no TIMESTAMP: write it as 2020-05-26T23:59:58.000 or with a zone, ...58.000+0200"
         )
     moved = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)) if offset else timedelta()
-    at = time(int(found[1] or 0), int(found[2] or 0), int(found[3] or 0), int((found[4] or "").ljust(3, "0")) * 1000)
+    hour, minute, second = (int(found[part] or 0) for part in (1, 2, 3))
+    millis = int((found[4] or "").ljust(3, "0"))
+    is_midnight = hour == 24 and not (minute or second or millis)
+    at = time(0 if is_midnight else hour, minute, second, millis * 1000)
     where = timezone(-moved if offset and offset[1] == "-" else moved)
-    return datetime.combine(_date(day), at, where).astimezone(UTC)
+    return (datetime.combine(_date(day), at, where) + timedelta(days=is_midnight)).astimezone(UTC)
 
 
 def _bytes(text: str) -> bytes:

@@ -33,12 +33,15 @@ class Retry:
     def waited_s(self) -> float:
         return time.monotonic() - self._began
 
-    def wait(self, at_least_s: float = 0.0) -> bool:
-        """Wait before the next try; False, at once, where there is to be none."""
+    def pause(self, at_least_s: float = 0.0) -> float | None:
+        """How many seconds to wait before the next try; None where there is to be none."""
         self.tries += 1
         # Those who were turned away together must not come back together.
         delay_s = max(self._delay_s * random.uniform(0.5, 1.0), at_least_s)
         self._delay_s = min(self._delay_s * 2, MOST_S)
-        if time.monotonic() + delay_s > self._end:
-            return False
-        return not self._given_up.wait(delay_s)
+        return None if time.monotonic() + delay_s > self._end else delay_s
+
+    def wait(self, at_least_s: float = 0.0) -> bool:
+        """Wait before the next try; False, at once, where there is to be none."""
+        delay_s = self.pause(at_least_s)
+        return delay_s is not None and not self._given_up.wait(delay_s)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from potok.connectors.where import StoreUnreachable
+from potok.engine.stage import Stage
+from potok.serving.descriptions import running_query
 from potok.statements.elsewhere import behind_elsewhere, run_elsewhere
 from statements.running import Running
 
@@ -63,3 +67,33 @@ def test_nobody_is_waited_for_where_nobody_runs(database: Running, other: Runnin
     database.close()
     assert not run_elsewhere(other.broker)
     assert behind(other) == set()
+
+
+def test_one_that_waits_for_a_server_says_so_in_every_process_and_the_others_run(
+    database: Running, other: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other.do("CREATE STREAM d AS SELECT * FROM a;")
+    database.tend()
+    other.do("INSERT INTO a VALUES ('k', 1);")
+    finish = Stage.finish
+
+    def away(stage: Any) -> None:
+        if stage._spec.query == "CSAS_B_1":
+            raise StoreUnreachable("redis://far", "connection refused")
+        finish(stage)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Stage, "finish", away)
+        database.run()
+    for looked_at in (database, other):
+        found = {query.query_id: query for query in looked_at.queries()}
+        assert [query.state for query in found.values()] == ["WAITING", "RUNNING", "RUNNING"]
+        assert "redis://far" in found["CSAS_B_1"].error
+        assert running_query(found["CSAS_B_1"])["state"] == "RUNNING", "ksqlDB has no word for it"
+    assert behind(other) == {"CSAS_B_1"}
+    assert other.broker.end_offsets("D") == {0: 1}
+    for statement in ("PAUSE CSAS_B_1;", "RESUME CSAS_B_1;"):
+        database.do(statement)
+    database.run()
+    assert set(database.states().values()) == set(other.states().values()) == {"RUNNING"}
+    assert other.broker.end_offsets("B") == {0: 1}

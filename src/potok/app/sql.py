@@ -34,7 +34,7 @@ DEFINES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.InsertSelect
 """Statements that stand in a program; others that change a catalogue do not."""
 
 CATCH_UP_S = 600.0
-_STATES = {"starting": "RUNNING", "running": "RUNNING", "failed": "ERROR"}
+_STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
 
 
 class NotInsideAgents(QueryError):

@@ -24,7 +24,7 @@ from potok.engine.lock import QueryTakenOver
 from potok.engine.pace import Pace
 from potok.engine.plan import Plan
 from potok.engine.processing_log import tell_failures
-from potok.engine.progress import Pulse
+from potok.engine.progress import Pulse, Totals
 from potok.engine.report import Report
 from potok.errors import PotokError
 from potok.kernels.dead_letters import Lane
@@ -94,12 +94,16 @@ class BatchRunner:
         try:
             return self._run(ahead)
         except Exception as error:
-            # Nothing of it is visible, and the same batch may be run again.
-            self.pulse.totals = counted
-            # First: the directory may be that of the other process too, with what it has staged.
-            self.blame_owner(error)
-            shutil.rmtree(self.directory / "staging", ignore_errors=True)
+            self.undo(counted, error)
             raise
+
+    def undo(self, counted: Totals, error: BaseException) -> None:
+        """Forget an attempt that failed: nothing of it is visible, and the same batch may be run again. Raises
+        `QueryTakenOver` if another process runs the query by now."""
+        self.pulse.totals = counted
+        # First: the directory may be that of the other process too, with what it has staged.
+        self.blame_owner(error)
+        shutil.rmtree(self.directory / "staging", ignore_errors=True)
 
     def blame_owner(self, error: BaseException) -> None:
         """Raise `QueryTakenOver` from an error, if another process runs the query by now."""
@@ -261,7 +265,8 @@ class BatchRunner:
         )
         pulse = self.pulse
         pulse.begin(batch_ms)
-        pulse.state, pulse.batch, pulse.batch_ms = "running", after.batch, batch_ms
+        pulse.state, pulse.error = "running", ""
+        pulse.batch, pulse.batch_ms = after.batch, batch_ms
         # Fewer than there are offsets where the log has gaps.
         read = sum(report.records_in[source.name] for source in self.plan.topology.sources)
         pulse.records_in, pulse.records_out = read, report.written

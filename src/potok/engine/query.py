@@ -153,16 +153,7 @@ class Query:
         before, self.waiting_for = self.waiting_for, error
         if (before is None) == (error is None):
             return
-        pulse = self._prepared.pulse
-        if error is None:
-            log.warning('query "%s" continues', self.name)
-            pulse.state, pulse.error = "running", ""
-        else:
-            log.warning('query "%s" waits and tries again: %s', self.name, error.message)
-            pulse.state, pulse.error = "waiting", error.message
-        if not isinstance(error, StoreUnreachable):
-            with contextlib.suppress(PotokError):
-                self._prepared.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
+        tell_waiting(self._prepared, error)
 
     def _protect(self) -> None:
         """Let go of what has been read; now and then is enough, for it only moves forward."""
@@ -225,3 +216,20 @@ class Query:
 
     def __exit__(self, *_: Any) -> None:
         self.stop()
+
+
+def tell_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
+    """Say in the progress of a query what it waits for, None where it continues; and in the log, if that is the first
+    time."""
+    pulse, name = prepared.pulse, prepared.plan.topology.name
+    pulse.state, pulse.error = ("running", "") if error is None else ("waiting", error.message)
+    if not first:
+        return
+    if error is None:
+        log.warning('query "%s" continues', name)
+    else:
+        log.warning('query "%s" waits and tries again: %s', name, error.message)
+    # Over Kafka the progress may be on the very server that does not answer.
+    if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
+        with contextlib.suppress(PotokError):
+            prepared.broker.set_marks({mark_of(name, "progress"): pulse.to_bytes()})

@@ -96,8 +96,8 @@ def running_query(info: QueryInfo) -> Told:
 
 
 def state_of(info: QueryInfo) -> str:
-    """ksqlDB knows RUNNING, PAUSED, ERROR and UNRESPONSIVE."""
-    return {"STOPPED": "UNRESPONSIVE"}.get(info.state, info.state)
+    """ksqlDB knows RUNNING, PAUSED, ERROR and UNRESPONSIVE. There, too, a query that waits for a broker is running."""
+    return {"STOPPED": "UNRESPONSIVE", "WAITING": "RUNNING"}.get(info.state, info.state)
 
 
 def query_description(result: Rows | None, database: Database, info: QueryInfo | None = None) -> Told:

@@ -49,6 +49,8 @@ def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
     says so in its progress until somebody begins it again."""
     progress = read_progress(broker, wanted.query_id)
     if is_held(query_directory(broker, wanted.query_id)):
+        if progress is not None and progress.state == "waiting":
+            return "WAITING", progress.error
         paused = wanted.paused if progress is None else progress.state == "paused"
         return ("PAUSED" if paused else "RUNNING"), ""
     if wanted.broken:
@@ -60,7 +62,7 @@ def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
 
 def left_behind(broker: Broker, wanted: Wanted) -> int:
     """How many records wait for a query that nobody runs; 0 if somebody does."""
-    return 0 if state_elsewhere(broker, wanted)[0] in ("RUNNING", "PAUSED") else _left(broker, wanted)
+    return 0 if state_elsewhere(broker, wanted)[0] in ("RUNNING", "WAITING", "PAUSED") else _left(broker, wanted)
 
 
 def _left(broker: Broker, wanted: Wanted) -> int:
@@ -90,7 +92,7 @@ def behind_elsewhere(broker: Broker, queries: Iterable[Wanted], *, unbegun: bool
     if not run_elsewhere(broker):
         return set()
     states = {wanted.query_id: state_elsewhere(broker, wanted)[0] for wanted in queries}
-    awaited = ("RUNNING", "STOPPED") if unbegun else ("RUNNING",)
+    awaited = ("RUNNING", "WAITING", "STOPPED") if unbegun else ("RUNNING", "WAITING")
     waited_for = [query_id for query_id, state in states.items() if state in awaited]
     entries = {query_id: read_entry(broker, query_id) for query_id in waited_for}
     topics = {topic for entry in entries.values() if entry is not None for topic in entry.offsets.topics}

@@ -53,6 +53,29 @@ def test_members_come_and_go_while_it_runs_and_spark_runs_one_query(spark: Any, 
         assert total(again, "one") == total(again, "two") == 200
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_member_waits_for_its_sink_and_the_planner_lets_it_try_again(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    builder = StreamsBuilder("waiting")
+    orders = builder.stream("orders", value="user string, amount bigint")
+    orders.group_by("user").count(name="counts")
+    calls: list[int] = []
+
+    def take(records: Any) -> None:
+        calls.append(len(list(records)))
+        if len(calls) <= 4:
+            raise ConnectionError("the door is shut")
+
+    orders.to_callable(take, name="door", guarantee="at_least_once")
+    send(broker, 100)
+    with shared_at(tmp_path) as shared:
+        shared.add(builder)
+        shared.add(counting("sound"))
+        shared.wait_caught_up(60)
+        assert calls == [100] * 5, "the same share, until it is taken"
+        assert total(shared, "waiting") == total(shared, "sound") == 100
+
+
 def deadly(name: str) -> StreamsBuilder:
     """Ends the worker that comes to an order of 13."""
     builder = StreamsBuilder(name)

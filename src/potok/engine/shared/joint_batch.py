@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from potok.engine.batch_spec import BatchSpec, BatchTooLarge
 from potok.engine.cause import JVM_GONE, cause_of
+from potok.engine.lock import QueryTakenOver
+from potok.engine.progress import Totals
 from potok.engine.report import Report
 from potok.engine.shared.joint_job import Outcome, Part, run_parts
 from potok.engine.shared.member import Member
@@ -37,9 +40,23 @@ class Attempt:
     member: Member
     end: Offsets
     spec: BatchSpec
+    counted: Totals
+    """What was counted before it."""
     outcome: Outcome = field(default_factory=Outcome)
     entry: Entry = field(default_factory=Entry)
     marks: dict[str, bytes | None] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, member: Member, end: Offsets) -> Attempt:
+        return cls(member, end, member.runner.spec(end), copy.deepcopy(member.runner.pulse.totals))
+
+    def undo(self, error: BaseException) -> BaseException:
+        """Make ready to run again; returns why it failed: whatever it was, another process may have been the cause."""
+        try:
+            self.member.runner.undo(self.counted, error)
+        except QueryTakenOver as taken:
+            return taken
+        return error
 
     @property
     def report(self) -> Report:
@@ -78,7 +95,7 @@ class JointBatch:
             if ahead is None:
                 return None
             member.runner.check()
-            return Attempt(member, ahead, member.runner.spec(ahead))
+            return Attempt.begun(member, ahead)
         except PotokError as error:
             self.failed[member.name] = error
             return None
@@ -99,11 +116,14 @@ class JointBatch:
                 if error is None:
                     done.append(attempt)
                 elif isinstance(error, AggregateOverflow) and attempt.member.runner.give_way(error, attempt.spec):
-                    again.append(Attempt(attempt.member, attempt.end, attempt.member.runner.spec(attempt.end)))
+                    again.append(Attempt.begun(attempt.member, attempt.end))
                 else:
-                    self.failed[name] = error
+                    self._fail(attempt, error)
             attempts = again
         return done
+
+    def _fail(self, attempt: Attempt, error: BaseException) -> None:
+        self.failed[attempt.member.name] = attempt.undo(error)
 
     def _run(self, attempts: list[Attempt]) -> None:
         tasks = max(attempt.member.runner.parallelism for attempt in attempts)
@@ -113,7 +133,7 @@ class JointBatch:
             if cause_of(error) == JVM_GONE:
                 raise
             if len(attempts) == 1:
-                self.failed[attempts[0].member.name] = error
+                self._fail(attempts[0], error)
                 return
             # A worker died, and took the parts of others with it. The same attempts may run again, as a task may.
             for attempt in attempts:
@@ -130,7 +150,7 @@ class JointBatch:
             own_ms = round(attempt.outcome.busy_s * 1000 / _tasks(attempt.spec))
             attempt.entry, attempt.marks = runner.books(attempt.end, attempt.spec, attempt.report, own_ms)
         except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the member's state
-            self.failed[attempt.member.name] = error
+            self._fail(attempt, error)
             return False
         return True
 
@@ -150,6 +170,8 @@ class JointBatch:
             except PotokError as error:
                 rest = [attempt for attempt in attempts if not self._is_at_fault(attempt, error)]
                 if len(rest) == len(attempts):
+                    for attempt in attempts:
+                        attempt.undo(error)
                     raise
                 attempts = rest
                 continue
@@ -166,7 +188,7 @@ class JointBatch:
         changed = any(self.broker.mark(name) != data for name, data in expected.items())
         topics = {output.topic for output in attempt.report.staged}
         if changed or not all(map(self.broker.has_topic, topics)):
-            self.failed[attempt.member.name] = error
+            self._fail(attempt, error)
             return True
         return False
 
@@ -175,7 +197,7 @@ class JointBatch:
             try:
                 attempt.member.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
             except PotokError as error:
-                self.failed[attempt.member.name] = error
+                self._fail(attempt, error)
                 continue
             self._finish(attempt)
 

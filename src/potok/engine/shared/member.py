@@ -18,12 +18,13 @@ from potok.engine.connector import connector_of
 from potok.engine.lock import QueryTakenOver
 from potok.engine.pace import Pace
 from potok.engine.prepare import Prepared, prepare
-from potok.engine.query import PROTECT_EVERY_S
+from potok.engine.query import PROTECT_EVERY_S, tell_waiting
 from potok.engine.reach import check_reach, on_one_machine
 from potok.engine.shared.fairness import FIRST
 from potok.engine.shared.roll import Listed
 from potok.errors import PotokError
 from potok.log.broker import Broker
+from potok.retry import Retry
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.topology.graph import Topology
@@ -35,9 +36,11 @@ RATE_OVER_S = 10.0
 
 
 class MemberState(StrEnum):
-    """What a member does. One that failed has let go of its lock, and waits to be tried again or removed."""
+    """What a member does. One that failed has let go of its lock, and waits to be tried again or removed; one that is
+    waiting has not: what it waits for is expected to come back, and it is tried again by itself."""
 
     RUNNING = "RUNNING"
+    WAITING = "WAITING"
     PAUSED = "PAUSED"
     FAILED = "FAILED"
 
@@ -55,15 +58,28 @@ class MemberStatus:
     records_per_second: float
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a member waits for, and the time (ms since 1970) of its next try."""
+
+    error: PotokError
+    retry: Retry
+    until_ms: int
+
+
 @dataclass(slots=True)
 class Member:
-    """A topology that holds its lock and its epoch, unless it failed."""
+    """A topology that holds its lock and its epoch, unless it failed.
+
+    While it waits for a server or a sink it is `RUNNING` with something in `waiting`, and its status is `WAITING`.
+    """
 
     topology: Topology
     prepared: Prepared
     runner: BatchRunner
     state: MemberState = MemberState.RUNNING
     error: PotokError | None = None
+    waiting: Waiting | None = None
     _read: deque[tuple[float, int]] = field(default_factory=deque)
     _protected_at: float = 0.0
 
@@ -96,14 +112,18 @@ class Member:
         offsets = self.runner.ledger.entry.offsets
         return offsets.pending(self.prepared.broker.end_offsets_of(self.topology.source_topics))
 
-    def status(self) -> MemberStatus:
+    def status(self, all_wait_for: PotokError | None = None) -> MemberStatus:
+        """`all_wait_for` is what no batch can do without."""
         try:
             lag = self.lag()
         except PotokError:
             # A topic is gone, or the log does not answer: what the last batch found.
             lag = self.runner.pulse.lag
-        batch, error = self.runner.ledger.entry.batch, str(self.error) if self.error else ""
-        return MemberStatus(self.name, self.state, error, batch, self.offsets, lag, self._rate())
+        state, error, waiting = self.state, self.error, self.waiting
+        if state is MemberState.RUNNING and (waits_for := all_wait_for or (waiting and waiting.error)):
+            state, error = MemberState.WAITING, waits_for
+        batch, told = self.runner.ledger.entry.batch, str(error) if error else ""
+        return MemberStatus(self.name, state, told, batch, self.offsets, lag, self._rate())
 
     def _rate(self) -> float:
         since = time.monotonic() - RATE_OVER_S
@@ -119,8 +139,33 @@ class Member:
             self._protected_at = now
             protect(self.prepared.broker, self.name, self.offsets)
 
+    def wait(self, error: BaseException, retry_for_ms: int) -> bool:
+        """Put the next try off, if what failed may pass; False if it will not, or if the time for that is over."""
+        if not isinstance(error, PotokError) or not error.passing:
+            return False
+        try:
+            self.runner.blame_owner(error)
+        except QueryTakenOver:
+            return False
+        before = self.waiting
+        retry = before.retry if before is not None else Retry(retry_for_ms)
+        pause_s = retry.pause()
+        if pause_s is None:
+            return False
+        self.waiting = Waiting(error, retry, int((time.time() + pause_s) * 1000))
+        tell_waiting(self.prepared, error, first=before is None)
+        return True
+
+    def go_on(self) -> None:
+        """What was waited for is there; whoever looks is told, unless a batch has done so."""
+        if self.waiting is None:
+            return
+        self.waiting = None
+        tell_waiting(self.prepared, None)
+
     def fail(self, error: BaseException) -> None:
         """Set aside. What it began is void: the next start takes another epoch."""
+        self.waiting = None
         try:
             self.runner.blame_owner(error)
         except QueryTakenOver as taken:
@@ -150,8 +195,8 @@ class Member:
 
     def tell(self, state: MemberState) -> None:
         """Change between running and paused, and say so to whoever looks."""
-        self.state = state
-        self.runner.pulse.state = state.lower()
+        self.state, self.waiting = state, None
+        self.runner.pulse.state, self.runner.pulse.error = state.lower(), ""
         self.prepared.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
 
 

@@ -39,15 +39,18 @@ class Roll:
 
     A share that was begun and not committed is owed, whoever is running at the moment: it is done again to the same
     end, because a sink or Kafka may hold its output already and knows it by its offsets.
+    A member that waits for a server or a sink has nothing to do before the time (ms since 1970) in `waiting_until`.
     """
 
     running: Mapping[str, Listed] = field(default_factory=dict)
     owed: Mapping[str, Share] = field(default_factory=dict)
+    waiting_until: Mapping[str, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         running = {name: listed.to_json() for name, listed in self.running.items()}
         owed = {name: share.to_json() for name, share in self.owed.items()}
-        return json.dumps({"running": running, "owed": owed}, sort_keys=True).encode()
+        data = {"running": running, "owed": owed, "waiting_until": dict(self.waiting_until)}
+        return json.dumps(data, sort_keys=True).encode()
 
     @classmethod
     def of_bytes(cls, data: bytes | None) -> Roll:
@@ -57,6 +60,7 @@ class Roll:
         return cls(
             {name: Listed.of_json(listed) for name, listed in found["running"].items()},
             {name: Share.of_json(share) for name, share in found["owed"].items()},
+            found.get("waiting_until", {}),
         )
 
 

@@ -35,9 +35,10 @@ class SharedPlanner:
 
     def next(self) -> Shares:
         """The shares of the next batch; the last ones again if there is nothing to do."""
-        roll = self._roll()
-        shares: dict[str, Share] = {name: roll.owed[name] for name in roll.running if name in roll.owed}
-        members = {name: listed for name, listed in roll.running.items() if name not in shares}
+        roll, now_ms = self._roll(), int(time.time() * 1000)
+        due = {name: listed for name, listed in roll.running.items() if roll.waiting_until.get(name, 0) <= now_ms}
+        shares: dict[str, Share] = {name: roll.owed[name] for name in due if name in roll.owed}
+        members = {name: listed for name, listed in due.items() if name not in shares}
         before = {name: (read_entry(self.broker, name) or Entry()).offsets for name in members}
         limits = self._limits(members, before, len(roll.running))
         in_trouble: list[str] = []
@@ -49,9 +50,12 @@ class SharedPlanner:
                 continue
             if after != before[name]:
                 shares[name] = Share(before[name].topics, after)
+            elif name in roll.waiting_until:
+                # Nothing is left to do; whether the trouble is over is for the driver to say.
+                in_trouble.append(name)
         if shares or in_trouble:
             # Later than the last ones, also in the same millisecond, or they would be taken for the same.
-            at_ms = max(int(time.time() * 1000), self._last.at_ms + 1)
+            at_ms = max(now_ms, self._last.at_ms + 1)
             self._last = Shares(at_ms, shares, tuple(in_trouble))
         return self._last
 

@@ -63,6 +63,7 @@ class SharedQuery:
                 work=self._run,
                 after=self._tell,
                 close=self._close,
+                waiting=self._all_wait,
                 retry_for_ms=settings.retry_for_ms,
             )
             drop_unbegun(self._loop.checkpoint)
@@ -74,6 +75,7 @@ class SharedQuery:
             self._lock.release()
             raise
         self._members: dict[str, Member] = {}
+        self._waiting_for: PotokError | None = None
         self._books, self._entering = threading.RLock(), threading.Lock()
         self._done: dict[str, Committed] = {}
         self._heard: list[Heard] = []
@@ -189,7 +191,7 @@ class SharedQuery:
         """How all of them are doing."""
         with self._books:
             members = dict(self._members)
-        return {name: member.status() for name, member in sorted(members.items())}
+        return {name: member.status(self._waiting_for) for name, member in sorted(members.items())}
 
     def tables(self, name: str) -> Tables:
         """The tables of a member, as of its last committed batch."""
@@ -241,18 +243,39 @@ class SharedQuery:
         batch.run({name: (running[name], share.end) for name, share in fitting.items()})
         void = batch.failed.keys() - batch.committed.keys()
         owed = {name: share for name, share in planned.shares.items() if name not in here or name in void}
-        self._settle(batch, owed, here.keys() - owed.keys())
+        self._settle(batch, owed, here.keys() - owed.keys(), {*here, *planned.in_trouble} & running.keys())
 
-    def _settle(self, batch: JointBatch, owed: Mapping[str, Share], paid: Iterable[str]) -> None:
+    def _settle(self, batch: JointBatch, owed: Mapping[str, Share], paid: Iterable[str], tried: Iterable[str]) -> None:
+        # A batch that is run again, because the books could not be written, has nothing left to commit.
+        self._done |= batch.committed
         with self._books:
             before = dict(self._owed)
             self._owed = {name: share for name, share in {**before, **owed}.items() if name not in set(paid)}
+            continuing = [name for name in tried if name not in batch.failed and self._members[name].waiting]
+            for name in continuing:
+                self._members[name].go_on()
             for name, error in batch.failed.items():
-                self._members[name].fail(error)
-                log.warning('query "%s" is set aside: %s', name, self._members[name].error)
-            if batch.failed or self._owed != before:
+                self._put_off(self._members[name], error, committed=name in batch.committed)
+            if batch.failed or continuing or self._owed != before:
                 self._write_roll()
-        self._done = batch.committed
+
+    def _put_off(self, member: Member, error: BaseException, *, committed: bool) -> None:
+        """Let a member try again later, or set it aside where there is no hope."""
+        if committed and isinstance(error, PotokError) and error.passing:
+            # There is nothing to do again; what it left undone comes with its next batch.
+            log.warning('query "%s": after batch %d: %s', member.name, member.runner.ledger.entry.batch, error.message)
+            member.go_on()
+        elif not member.wait(error, self._settings.retry_for_ms):
+            member.fail(error)
+            log.warning('query "%s" is set aside: %s', member.name, member.error)
+
+    def _all_wait(self, error: PotokError | None) -> None:
+        """Say what no batch can do without, and None when it is there."""
+        before, self._waiting_for = self._waiting_for, error
+        if before is None and error is not None:
+            log.warning('the shared query "%s" waits and tries again: %s', self.name, error.message)
+        elif before is not None and error is None:
+            log.warning('the shared query "%s" continues', self.name)
 
     def _tell(self) -> None:
         done, self._done = self._done, {}
@@ -270,7 +293,9 @@ class SharedQuery:
                 return
             running = {n: m.listed() for n, m in self._members.items() if m.state is MemberState.RUNNING}
             self._owed = {n: s for n, s in self._owed.items() if n in self._members or self._has_ledger(n)}
-            self._broker.set_marks({roll_mark(self.name): Roll(running, self._owed).to_bytes()})
+            waiting = {n: self._members[n].waiting for n in running}
+            until = {n: found.until_ms for n, found in waiting.items() if found is not None}
+            self._broker.set_marks({roll_mark(self.name): Roll(running, self._owed, until).to_bytes()})
 
     def _has_ledger(self, name: str) -> bool:
         return self._broker.mark(mark_of(name, "ledger")) is not None

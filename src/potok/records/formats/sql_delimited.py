@@ -28,7 +28,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class SqlDelimitedFormat:
-    """One line a value, written as Java's commons-csv 1.4 does, which ksqlDB has. A field that is empty, in quotes or
+    """One line a value, written as Java's commons-csv 1.5 does, which ksqlDB has. A field that is empty, in quotes or
     not, is null; instants, dates and times are numbers.
 
     `delimiter` is one character, or TAB or SPACE.
@@ -81,9 +81,9 @@ class SqlDelimitedFormat:
         """Texts in quotes where a CSV reader would stumble: over a sign, or over space at either end.
 
         A line that began with nothing could be taken for no line at all; NULL is nothing even so. The first field of a
-        line has quotes also if it begins with anything but a letter or digit of ASCII, such as a minus.
+        line has quotes also if it begins with a comma or with a character outside of ASCII.
         """
-        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^0-9A-Za-z]" if first else "")
+        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^ -+\--~]" if first else "")
         special = pc.match_substring_regex(texts, odd).fill_null(False)
         texts = texts.fill_null("")
         if not pc.any(special).as_py():

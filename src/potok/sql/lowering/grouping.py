@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from potok.sql.catalog import Source
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
@@ -24,6 +25,12 @@ from potok.sql.types import BIGINT, NULL, quoted, type_name
 
 LIMITED = {"COLLECT_LIST": (COLLECT_LIST_LIMIT, collect_list), "COLLECT_SET": (COLLECT_SET_LIMIT, collect_set)}
 """Aggregates that a property limits, and how they are computed with a limit."""
+
+NESTED = frozenset(
+    ("ATTR", "AVG", "COLLECT_LIST", "COLLECT_SET", "CORRELATION", "COUNT_DISTINCT", "EARLIEST_BY_OFFSET", "HISTOGRAM")
+    + ("LATEST_BY_OFFSET", "STDDEV_SAMP", "STDDEV_SAMPLE", "TOPK", "TOPKDISTINCT")
+)
+"""Aggregates that ksqlDB keeps as a struct, list or map in the format of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,19 @@ def group(
         keys.append((_key_name(expression, items, rows, index), typed))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
+
+
+def check_kept(grouping: Grouping, source: Source) -> None:
+    """Refuse aggregates over DELIMITED that ksqlDB cannot keep there."""
+    if source.value_format.partition(";")[0] != "sql_delimited":
+        return
+    for aggregate in grouping.aggregates:
+        if aggregate.call.name in NESTED:
+            hint = "copy the stream into another format first: CREATE STREAM ... WITH (VALUE_FORMAT = 'JSON') AS SELECT"
+            message = (
+                f"{show(aggregate.call)} keeps more than one value, and DELIMITED of {quoted(source.name)} holds one"
+            )
+            raise Refused(message, hint=hint, place=aggregate.call.at)
 
 
 def _limited(aggregate: Aggregated, properties: Properties) -> Aggregated:

@@ -18,7 +18,7 @@ from potok.sql.lowering.aggregates import NoKey, aggregate, is_plain, renamed
 from potok.sql.lowering.computing import expr_of, function_for, key_expr, struct_of
 from potok.sql.lowering.explode import explode, table_calls
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, group
+from potok.sql.lowering.grouping import Grouping, GroupScope, aggregate_calls, canonical, check_kept, group
 from potok.sql.lowering.instants import with_instants
 from potok.sql.lowering.items import Item, Names, items_of, with_types
 from potok.sql.lowering.joins import check_formats, join
@@ -176,6 +176,7 @@ class Lowering:
             hint = "windows are over the records of a stream"
             raise Refused("a table cannot be cut into windows", hint=hint, place=query.window.at)
         grouping = group(query, items, rows, self._catalog.types, self._properties)
+        check_kept(grouping, self._catalog.source(query.relation.name, query.relation.at))
         if not grouping.aggregates:
             hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
             raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, place=query.group_by[0].at)

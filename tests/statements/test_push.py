@@ -88,6 +88,19 @@ def test_a_row_that_goes_has_its_key_and_null(orders: Play) -> None:
         assert taken(push, 2) == [("u", "Ann", 5), ("u", None, None)]
 
 
+def test_a_row_that_goes_is_told_without_its_key_too(orders: Play) -> None:
+    with begun(orders, "SELECT age FROM users EMIT CHANGES;") as push:
+        send(orders, "USERS", {"id": "u", "name": "Ann", "age": 5}, {"id": "u"}, {"id": "v", "age": 7})
+        assert taken(push, 3) == [(5,), (None,), (7,)]
+
+
+def test_a_record_without_a_key_is_no_row_of_a_table(orders: Play) -> None:
+    orders.do("CREATE TABLE latest (id VARCHAR PRIMARY KEY, amount INT) WITH (KAFKA_TOPIC = 'orders');")
+    with begun(orders, "SELECT amount FROM latest EMIT CHANGES;") as push:
+        send(orders, "ORDERS", {"amount": 1}, {"id": "a", "amount": 2})
+        assert taken(push, 1) == [(2,)]
+
+
 def test_a_row_that_no_longer_fits_goes_once(orders: Play) -> None:
     with begun(orders, "SELECT id, name FROM users WHERE age > 10 EMIT CHANGES;") as push:
         send(

@@ -192,7 +192,8 @@ class RecordPush(TailPush):
         return python_rows(computing(plan.shown, frame), frame.rows)
 
     def _changes(self, frame: Frame, read: ReadRecords, computing: Computing) -> list[Row]:
-        """Rows of a table as they become; one that goes, or no longer fits, has its key and NULL beside."""
+        """Rows of a table as they become; one that goes, or no longer fits, has its key, if that is asked
+        for, and NULL beside."""
         plan = self._plan
         gone = read.deletes.to_numpy(zero_copy_only=False)
         if plan.where is None:
@@ -201,8 +202,6 @@ class RecordPush(TailPush):
             fits = computing([plan.where], frame)[0].fill_null(False)
             gone = gone | ~fits.to_numpy(zero_copy_only=False)
             told = self._remembered(read.keys.to_pylist(), gone)
-        if not any(column.is_key for column in plan.columns):
-            told = told & ~gone
         at = np.flatnonzero(told)
         return self._with_gaps(frame.take(at), gone[at], computing)
 

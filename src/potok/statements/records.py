@@ -20,8 +20,8 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that could be read. `deletes` marks those without a value, which in a stream are no rows; `keys` are
-    bytes."""
+    """Records that could be read. `deletes` marks those without a value, which in a stream are no rows, as in a table
+    those without a key; `keys` are bytes."""
 
     frame: Frame
     deletes: pa.Array
@@ -65,13 +65,18 @@ class RecordReader:
         slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
         frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
         offsets = batch.column("offset")
-        empty = set() if self._source.is_table or not values.null_count else set(np.flatnonzero(deletes).tolist())
+        empty = self._empty(keys, deletes)
         if not bad and not empty:
             return ReadRecords(frame, deletes, keys, offsets)
         good = np.array(sorted(set(range(batch.num_rows)) - bad.keys() - empty), np.int64)
         at = pa.array(good)
         unreadable = {offsets[row].as_py(): why for row, why in bad.items() if row not in empty}
         return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), offsets.take(at), unreadable)
+
+    def _empty(self, keys: pa.Array, deletes: pa.Array) -> set[int]:
+        """Records that are no rows."""
+        missing = deletes if not self._source.is_table else keys.is_null() if self._source.keys else None
+        return set() if missing is None or not missing.true_count else set(np.flatnonzero(missing).tolist())
 
     def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: dict[int, str]) -> None:
         source = self._source

@@ -53,6 +53,18 @@ def _internal(error: BaseException, told: str) -> str:
     return f"{INTERNAL} (potok/{ours[-1][0]}, line {ours[-1][1]}): " if ours else ""
 
 
+def is_internal(error: BaseException) -> bool:
+    """Whether an error was raised by our code, or by a package that it called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and _NOT_USERS.search(frames[-1].filename) is not None
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of ours that an error passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/potok/" in frame.filename]
+    return f"potok/{frames[-1].filename.rpartition('/potok/')[2]}, line {frames[-1].lineno}" if frames else ""
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error, and those that it came from."""
     seen: set[int] = set()

@@ -22,6 +22,7 @@ from potok.engine.connector import Connector, Pieces
 from potok.engine.plan import Plan
 from potok.engine.report import Report
 from potok.engine.stage import Stage
+from potok.engine.step_failed import naming_step
 from potok.errors import PotokError
 from potok.kernels.outbox import Parcel
 from potok.records.collector import collector_paused
@@ -195,8 +196,8 @@ class Job:
         sent: list[Parcel] = []
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
-            stage = Stage(plan, spec, level, shard, spec.broker, shard)
-            with collector_paused():
+            with collector_paused(), naming_step(shard):
+                stage = Stage(plan, spec, level, shard, spec.broker, shard)
                 stage.receive(by_shard[shard])
                 stage.finish()
             sent += stage.outbox.parcels

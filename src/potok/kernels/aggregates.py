@@ -166,6 +166,12 @@ class Cells:
         slots = [(f"s{index}", format_) for index, format_ in enumerate(formats)]
         self.dtype = np.dtype([("timestamp", "<i8"), ("valid", "<u8"), *slots])
 
+    def read(self, cells: list[bytes]) -> Array:
+        """The values of many cells as one array."""
+        if any(len(data) != self.dtype.itemsize for data in cells):
+            raise ValueError(f"every value of the table has {self.dtype.itemsize} bytes")
+        return np.frombuffer(b"".join(cells), self.dtype)
+
     def merge(self, old: Array, existed: Mask, partial: pa.Table, step: str | None) -> Array:
         new = np.zeros(len(old), self.dtype)
         times = partial.column("timestamp").to_numpy()

@@ -163,7 +163,7 @@ def decode_fixed(
     array = np.frombuffer(data, layout)
     sums = checksums(data, size)
     found = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
-    if np.any(found & (sums != array["crc"])):
+    if np.any(found & ((sums != array["crc"]) | (array["room"] != payload.itemsize))):
         raise CorruptCell(table)
     counted = _counted(array, fence)
     values = np.where(counted, array["new"], array["old"])
@@ -175,7 +175,8 @@ def _without_key(data: bytes, size: int, table: str) -> bytes:
     """A cell that carries a long key, as it would be without."""
     if len(data) == size:
         return data
-    if len(data) < size or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
+    carried = int.from_bytes(data[HEADER.size - 4 : HEADER.size], "little")
+    if len(data) != size + carried or crc32(memoryview(data)[4:]) != int.from_bytes(data[:4], "little"):
         raise CorruptCell(table)
     return crc32(memoryview(data)[4:size]).to_bytes(4, "little") + data[4:size]
 

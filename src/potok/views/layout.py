@@ -14,6 +14,7 @@ from potok.kernels.aggregates import Cells
 from potok.kernels.folders import shown_by
 from potok.records.schema import Schema
 from potok.state.codec import load_state
+from potok.state.misfit import reading_cells
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
@@ -60,7 +61,7 @@ class TableLayout:
         return schema.arrow
 
     def reader(self) -> CellReader:
-        return ColumnReader(self.plan) if self.form == "columns" else ObjectReader(self)
+        return ColumnReader(self) if self.form == "columns" else ObjectReader(self)
 
     @property
     def plan(self) -> AggregatePlan:
@@ -81,27 +82,35 @@ class TableLayout:
     def open_reader(self) -> OpenReader | None:
         if not self.open:
             return None
-        return OpenReader(self.window_keys, self.plan if self.form == "columns" else None)
+        return OpenReader(self.table, self.window_keys, self.plan if self.form == "columns" else None)
 
 
 class CellReader:
     """Turns the bytes of a cell into what the table shows."""
 
+    def __init__(self, layout: TableLayout) -> None:
+        self._table = layout.table
+
     def value(self, data: bytes) -> Any:
         return self.values([data])[0]
 
     def values(self, cells: list[bytes]) -> list[Any]:
-        return [self.value(data) for data in cells]
+        with reading_cells(self._table):
+            return self._values(cells)
+
+    def _values(self, cells: list[bytes]) -> list[Any]:
+        raise NotImplementedError
 
 
 class ColumnReader(CellReader):
     """Cells of fixed width, read as one array."""
 
-    def __init__(self, plan: AggregatePlan) -> None:
-        self._cells = Cells(plan)
+    def __init__(self, layout: TableLayout) -> None:
+        super().__init__(layout)
+        self._cells = Cells(layout.plan)
 
-    def values(self, cells: list[bytes]) -> list[Any]:
-        array = np.frombuffer(b"".join(cells), self._cells.dtype)
+    def _values(self, cells: list[bytes]) -> list[Any]:
+        array = self._cells.read(cells)
         result: list[Any] = self._cells.result(array, np.ones(len(array), np.bool_)).to_pylist()
         return result
 
@@ -110,10 +119,11 @@ class ObjectReader(CellReader):
     """Cells that hold Python data beside their time."""
 
     def __init__(self, layout: TableLayout) -> None:
+        super().__init__(layout)
         self._shown = shown_by(layout.kind)
 
-    def value(self, data: bytes) -> Any:
-        return self._shown(load_state(data)[1])
+    def _values(self, cells: list[bytes]) -> list[Any]:
+        return [self._shown(load_state(data)[1]) for data in cells]
 
 
 def layouts_of(topology: Topology, inferred: Inferred) -> bytes:

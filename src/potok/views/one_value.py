@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from potok.kernels.folders import shown_by
 from potok.state.codec import load_state
+from potok.state.misfit import MISFIT, CellDoesNotFit
 from potok.views.layout import TableLayout
 
 OneValue = Callable[[bytes], Any]
@@ -20,8 +21,20 @@ def one_value(layout: TableLayout) -> OneValue | None:
     """How a cell of a table is read by itself; None for cells of numbers that stand for something else than each."""
     if layout.form != "columns":
         shown = shown_by(layout.kind)
-        return lambda data: shown(load_state(data)[1])
-    return _numbers(layout) if layout.fields and layout.kind != "avg" else None
+        return _named(layout.table, lambda data: shown(load_state(data)[1]))
+    return _named(layout.table, _numbers(layout)) if layout.fields and layout.kind != "avg" else None
+
+
+def _named(table: str, read: OneValue) -> OneValue:
+    """The same, with errors that name the table."""
+
+    def value(data: bytes) -> Any:
+        try:
+            return read(data)
+        except MISFIT as error:
+            raise CellDoesNotFit(table, error) from error
+
+    return value
 
 
 def _numbers(layout: TableLayout) -> OneValue:

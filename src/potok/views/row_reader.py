@@ -18,6 +18,7 @@ from potok.kernels.versions import version_prefix, versions_of
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
 from potok.state.codec import load_state
+from potok.state.misfit import reading_cells
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 from potok.views.cut import Cut
 from potok.views.layout import TableLayout
@@ -115,7 +116,8 @@ class RowReader:
 
     def decoded(self, cells: Sequence[Cell]) -> FoundRows:
         """What cells hold. Keys that are remembered as deleted are left out."""
-        times, values = self._contents([data for _, data in cells])
+        with reading_cells(self.layout.table):
+            times, values = self._contents([data for _, data in cells])
         if isinstance(values, list) and self.layout.kind in ("by_time", "value") and None in values:
             there = [row for row, value in enumerate(values) if value is not None]
             cells, times, values = [cells[r] for r in there], [times[r] for r in there], [values[r] for r in there]
@@ -135,14 +137,15 @@ class RowReader:
                 key, since = cell[0][4:-8], cell[0][-8:]
                 if time_of(since) <= instant_ms and cell[0].startswith(prefix) and since >= _since(found.get(key)):
                     found[key] = cell
-        rows = [(key, time_of(cell[0][-8:]), load_state(cell[1])) for key, cell in sorted(found.items())]
-        there = [(key, time, state[1]) for key, time, state in rows if state[1] is not None]
+        with reading_cells(self.layout.table):
+            rows = [(key, time_of(cell[0][-8:]), load_state(cell[1])) for key, cell in sorted(found.items())]
+            there = [(key, time, state[1]) for key, time, state in rows if state[1] is not None]
         decoded = decode_keys([key for key, _, _ in there], self.key_type)
         return FoundRows(decoded, [], [value for _, _, value in there], [time for _, time, _ in there])
 
     def _contents(self, cells: list[bytes]) -> tuple[list[int], pa.Array | list[Any]]:
         if self._numbers is not None:
-            array = np.frombuffer(b"".join(cells), self._numbers.dtype)
+            array = self._numbers.read(cells)
             times: list[int] = array["timestamp"].tolist()
             return times, self._numbers.result(array, np.ones(len(array), np.bool_))
         assert self._shown is not None

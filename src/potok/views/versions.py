@@ -11,6 +11,7 @@ from potok.errors import QueryError
 from potok.kernels.versions import version_prefix, versions_of
 from potok.kernels.windows import time_bytes, time_of
 from potok.state.codec import load_state
+from potok.state.misfit import reading_cells
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Versions:
             start, stop = prefix[:LONGEST_PREFIX], stored_stop(last or after_prefix(prefix))
             cells = cut.scan(versions_of(self._layout.table), start, stop, shard=crc32(key) % cut.shards)
             mine = [(cell, data) for cell, data in cells if cell[:-8] == prefix and (last is None or cell < last)]
-            return [Version(time_of(cell[-8:]), load_state(data)[1]) for cell, data in sorted(mine)]
+            with reading_cells(self._layout.table):
+                return [Version(time_of(cell[-8:]), load_state(data)[1]) for cell, data in sorted(mine)]
 
         return self._tables.read(work)

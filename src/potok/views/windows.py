@@ -11,6 +11,7 @@ import numpy as np
 from potok.kernels.expiry import HORIZON, horizon_of, windows_of
 from potok.kernels.session_columns import OpenCells
 from potok.state.codec import load_state
+from potok.state.misfit import reading_cells
 from potok.state.store import after_prefix
 from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session, Sliding, Window
@@ -107,15 +108,16 @@ class LiveWindows:
 class OpenReader:
     """Turns the cell of all open windows of a key into the cells that these windows will be when they close."""
 
-    def __init__(self, keys: WindowKeys, plan: AggregatePlan | None) -> None:
-        self._keys = keys
+    def __init__(self, table: str, keys: WindowKeys, plan: AggregatePlan | None) -> None:
+        self._table, self._keys = table, keys
         self._open = OpenCells(plan) if plan is not None else None
 
     def cells(self, inner: bytes, data: bytes | None) -> list[Cell]:
         if data is None:
             return []
-        windows = self._objects(data) if self._open is None else self._columns(self._open, data)
-        return [(self._keys.cell_key(inner, *bounds), cell) for bounds, cell in windows]
+        with reading_cells(self._table):
+            windows = self._objects(data) if self._open is None else self._columns(self._open, data)
+            return [(self._keys.cell_key(inner, *bounds), cell) for bounds, cell in windows]
 
     def _objects(self, data: bytes) -> list[tuple[tuple[int, int], bytes]]:
         windows: Any = load_state(data)[3]

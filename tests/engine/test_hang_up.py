@@ -68,7 +68,7 @@ def test_what_ends_a_loop_over_batches_is_told_by_who_waits_for_it_alone(
     nothing: Any = None
     with pytest.raises(LogError) as failed:
         loop._on_batch(nothing, 0)
-    loop._stopping = True
+    loop._stop_asked.set()
     with pytest.raises(StopAtBoundary) as stopped:
         loop._on_batch(nothing, 1)
     with pytest.raises(LogError) as other:

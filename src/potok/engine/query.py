@@ -73,7 +73,8 @@ class Query:
             leader=leader,
             own=own,
             aligned=prepared.plan.aligned,
-            plan=prepared.plan,
+            # With all functions of the program, so only where one of them is needed.
+            plan=prepared.plan if prepared.plan.extracts_aligned_time else None,
             max_bytes=settings.max_batch_bytes,
         )
         parallelism = spark.sparkContext.defaultParallelism

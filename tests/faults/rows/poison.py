@@ -43,6 +43,7 @@ SAMPLES = {
     "kafka": Sample(int, lambda n: struct.pack(">q", n), (b"\x00", bytes(4), bytes(9))),
     "avro": Sample("N bigint", lambda n: bytes((2, 2 * n)), (b"\x02", b"\x06\x00", b"\x02\x80")),
     "protobuf": Sample("N bigint", lambda n: bytes((8, n)), (b"\x08", b"\xff", b"\x0a\x05x")),
+    "protobuf_nosr": Sample("N bigint", lambda n: bytes((8, n)), (b"\x08", b"\xff", b"\x0a\x05x")),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,3 +75,17 @@ def test_any_other_failure_is_told_too(capfd: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(ReaderDied, match="ValueError: what it was"):
         list(isolated(work))
     assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_process_with_many_open_files_can_isolate_too() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1200:
+        pytest.skip("this machine allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert list(isolated(lambda: iter([1, 2]))) == [1, 2]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -63,7 +63,10 @@ def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> 
 
 def _lines(reading: int, quiet_s: float) -> Iterator[dict[str, Any]]:
     rest = b""
-    while select.select([reading], [], [], quiet_s)[0]:
+    # Not `select`, which takes no descriptor beyond 1,023.
+    waiting = select.poll()
+    waiting.register(reading, select.POLLIN)
+    while waiting.poll(quiet_s * 1000):
         part = os.read(reading, 1 << 16)
         if not part:
             return

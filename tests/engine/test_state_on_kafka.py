@@ -13,14 +13,13 @@ from kernels.in_process import LocalContext
 from potok.dsl.builder import StreamsBuilder
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
+from potok.engine.lock import QueryTakenOver
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared, prepare
 from potok.log.broker import Broker
-from potok.log.errors import MarkChanged
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
-from potok.state.fence import StaleAttempt
 from potok.topology.graph import Topology
 from potok.views.tables import Tables
 
@@ -87,10 +86,10 @@ def test_a_driver_that_was_replaced_can_do_nothing_more(settings: Settings, topo
     send(broker, topology, 5)
     ends = broker.end_offsets_of(topology.source_topics)
     offsets = zombie.ledger.entry.offsets.advance(ends, 10)
-    with pytest.raises(MarkChanged):
+    with pytest.raises(QueryTakenOver):
         runner_of(zombie).run(offsets)
     runner_of(successor).run(offsets)
-    with pytest.raises(StaleAttempt):
+    with pytest.raises(QueryTakenOver):
         runner_of(zombie).run(offsets)
     assert Tables(broker, topology.name)["n"].all() == {"k": 8}
     successor.release()

@@ -183,7 +183,9 @@ def _available(descriptor: int) -> bytes:
     """At least one byte, unless the input has ended."""
     parts = [os.read(descriptor, 1 << 20)]
     size = len(parts[0])
-    while parts[-1] and size < _ENOUGH_BYTES and select.select([descriptor], [], [], 0)[0]:
+    readable = select.poll()
+    readable.register(descriptor, select.POLLIN | select.POLLHUP)
+    while parts[-1] and size < _ENOUGH_BYTES and readable.poll(0):
         parts.append(os.read(descriptor, 1 << 20))
         size += len(parts[-1])
     return b"".join(parts)

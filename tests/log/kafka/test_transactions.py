@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import logging
 import pickle
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -307,3 +308,25 @@ def test_the_process_that_has_the_ledger_goes_on_after_another_one_fenced_it_off
     reopened(out).published(query)
     publish(out, query, 2, b"b")
     assert values(out, "out") == [b"a", b"b"]
+
+
+def test_a_producer_that_learns_it_was_fenced_off_between_two_records_recovers(
+    out: KafkaBroker, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(out, query, 1, b"a")
+    reopened(out).published(query)
+    send, failures = transactions.send, []
+
+    def answered(producer: Producer, *arguments: Any) -> None:
+        try:
+            send(producer, *arguments)
+        except KafkaException as error:
+            failures.append(error.args[0].code())
+            raise
+        with suppress(KafkaException, SystemError):
+            producer.flush(30)
+
+    monkeypatch.setattr(transactions, "send", answered)
+    publish(out, query, 2, b"b", b"c")
+    assert failures == [KafkaError._FATAL]
+    assert values(out, "out") == [b"a", b"b", b"c"]

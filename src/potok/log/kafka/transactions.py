@@ -127,20 +127,24 @@ class Transactor:
         return self._producer
 
     def _cause(self, error: KafkaException | SystemError) -> KafkaError:
-        """What went wrong.
+        """Return what went wrong.
 
-        If a fatal error meets a report or a line of the log, the client cannot say so; asked for anything else, it can.
+        After a fatal error, calls of the producer fail with `_FATAL`, or with a `SystemError` if the error meets a
+        delivery report or a log line. The answer to an abort names the original error.
         """
-        if isinstance(error, KafkaException):
-            known: KafkaError = error.args[0]
+        known: KafkaError | None = error.args[0] if isinstance(error, KafkaException) else None
+        if known is not None and known.code() != KafkaError._FATAL:
             return known
         try:
             if self._producer is not None:
                 self._producer.abort_transaction(PATIENCE_S)
-        except KafkaException as told:
-            fatal: KafkaError = told.args[0]
-            return fatal
-        return KafkaError(KafkaError._FAIL, str(error), retriable=True)
+        except KafkaException as reported:
+            original: KafkaError = reported.args[0]
+            if original.fatal() or known is None:
+                return original
+        if known is None:
+            return KafkaError(KafkaError._FAIL, str(error), retriable=True)
+        return KafkaError(KafkaError._FATAL, known.str(), fatal=True)
 
     def _recover(self, error: KafkaError, *, last: bool, owned: Check | None) -> None:
         """Undo the transaction so that it can be tried again, or say why it cannot."""

@@ -23,6 +23,7 @@ from potok.statements.already import already
 from potok.statements.books import EMPTY, Books, parsed_of
 from potok.statements.command_log import Command, CommandLog
 from potok.statements.compaction import compact
+from potok.statements.dead_letter_log import DeadLetterLog
 from potok.statements.elsewhere import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
 from potok.statements.errors import NotRunningHere, StillThere
 from potok.statements.leavings import left_by, named_by, names_left, remove_left
@@ -72,13 +73,17 @@ class Database:
     Args:
         runs: Whether the queries are run by this process, once something asks for it. Where another process runs
             them, statements are written down here and carried out there.
+        logs_dead_letters: Whether the dead letters of the queries are logged; not where they are shown in another way.
     """
 
-    def __init__(self, broker: Broker, settings: Settings, *, runs: bool = True) -> None:
+    def __init__(
+        self, broker: Broker, settings: Settings, *, runs: bool = True, logs_dead_letters: bool = True
+    ) -> None:
         self.broker, self.settings, self.runs = broker, settings, runs
         self._commands = CommandLog(broker)
         self._books = EMPTY
         self._applied, self._stored, self._functions, self._has_broken = 0, 0, users_functions(), False
+        self._dead_letters = DeadLetterLog(lambda: self._books.queries, settings.broker) if logs_dead_letters else None
         self._changing = threading.RLock()
         self._runner: Runner | None = None
         self._closed = threading.Event()
@@ -216,6 +221,8 @@ class Database:
             if self._runner.shared.is_active:
                 self._runner.look_after()
             self._tidy_up()
+        if self._dead_letters is not None:
+            self._dead_letters.report_more()
 
     def close(self) -> None:
         """End the queries at the next batch boundary; they go on where they stopped when somebody opens this again."""
@@ -228,6 +235,8 @@ class Database:
             runner.shared.stop()
             with contextlib.suppress(PotokError):
                 runner.shared.wait(30)
+        if self._dead_letters is not None:
+            self._dead_letters.report_more(now=True)
 
     def __enter__(self) -> Database:
         return self
@@ -347,7 +356,10 @@ class Database:
             remove_left(self.broker)
 
     def _new_runner(self) -> Runner:
-        return Runner(self._shared_query(), lambda wanted: check_sources(self.broker, wanted, self._books))
+        shared = self._shared_query()
+        if self._dead_letters is not None:
+            shared.on_batch(self._dead_letters.heard)
+        return Runner(shared, lambda wanted: check_sources(self.broker, wanted, self._books))
 
     def _shared_query(self) -> SharedQuery:
         """Raises where another process runs the queries. One that only removes something has the lock for a moment."""

@@ -53,7 +53,7 @@ class Here(Target):
     @classmethod
     def opened(cls, settings: Settings) -> Here:
         broker = open_broker(settings.broker, settings)
-        here = cls(Database(broker, settings, runs=not run_elsewhere(broker)))
+        here = cls(Database(broker, settings, runs=not run_elsewhere(broker), logs_dead_letters=False))
         here._owns = True
         return here
 

@@ -15,6 +15,7 @@ from potok.engine.report import Report
 from potok.engine.shared.joint_job import Outcome, Part, run_parts
 from potok.engine.shared.member import Member
 from potok.errors import PotokError
+from potok.kernels.dead_letters import Piles
 from potok.kernels.pre_aggregate import AggregateOverflow
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a batch did for one member: its number, and the tables whose rows may have changed."""
+    """What a batch did for one member: its number, the tables whose rows may have changed, and its dead letters."""
 
     batch: int
     tables: frozenset[str]
+    piles: Piles = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class Attempt:
     def changed(self) -> Committed:
         counts = self.report.records_in + self.report.records_out
         tables = frozenset(node.name for node in self.member.topology.tables if counts[node.name])
-        return Committed(self.entry.batch, tables)
+        return Committed(self.entry.batch, tables, self.report.piles)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,58 @@
+"""Log the dead letters of the queries of a catalogue while they run, as `potok run` does for its query."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from potok.engine.outcry import Outcry
+from potok.redact import redact_url
+from potok.settings import Settings
+from potok.statements.books import Wanted
+
+if TYPE_CHECKING:
+    from potok.engine.shared.joint_batch import Committed
+
+
+class DeadLetterLog:
+    """Logs the first dead letter of each step of a query, then counts at growing intervals.
+
+    A push query is left out: its client hears how many of its records were left out. May be called from any thread.
+
+    Args:
+        queries: Returns the queries of the catalogue.
+        broker: The URL of the log.
+    """
+
+    def __init__(self, queries: Callable[[], Mapping[str, Wanted]], broker: str) -> None:
+        self._queries = queries
+        self._broker = "" if broker == Settings.load().broker else redact_url(broker)
+        self._reporters: dict[str, tuple[int, Outcry]] = {}
+        self._lock = threading.Lock()
+
+    def heard(self, done: Mapping[str, Committed]) -> None:
+        """Report what a batch has set aside."""
+        with self._lock:
+            for name, committed in done.items():
+                wanted = self._queries().get(name)
+                if wanted is not None and committed.piles:
+                    self._reporter(wanted).tell(committed.piles)
+
+    def report_more(self, *, now: bool = False) -> None:
+        """Report what has come since, if it is time for that; `now` whatever the time."""
+        with self._lock:
+            known = self._queries()
+            for name, (_, reporter) in list(self._reporters.items()):
+                reporter.tell_more(now=now or name not in known)
+                if name not in known:
+                    del self._reporters[name]
+
+    def _reporter(self, wanted: Wanted) -> Outcry:
+        """One for each definition of a query: its steps change with CREATE OR REPLACE."""
+        known = self._reporters.get(wanted.query_id)
+        if known is None or known[0] != wanted.sequence:
+            if known is not None:
+                known[1].tell_more(now=True)
+            known = self._reporters[wanted.query_id] = wanted.sequence, Outcry(wanted.topology, self._broker)
+        return known[1]

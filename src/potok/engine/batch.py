@@ -173,10 +173,10 @@ class BatchRunner:
         """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
         if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
             return False
-        log.warning(OVERFLOWED, error.step)
-        self._careful |= {error.step}
         spec.clear_staging()
         self.ledger.begin_epoch({})
+        log.warning(OVERFLOWED, error.step)
+        self._careful |= {error.step}
         return True
 
     def shrink(self, error: BatchTooLarge, spec: BatchSpec) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +12,12 @@ import pytest
 import potok
 from engine.shared.by_hand import ByHand, counting, send
 from potok import StreamsBuilder
+from potok.engine.lock import QueryTakenOver
 from potok.engine.shared.errors import NotFailed
 from potok.engine.shared.member import MemberState
 from potok.errors import LogError
+from potok.log.kafka.errors import KafkaUnreachable
+from potok.retry import MOST_S
 from potok.state.entry import mark_of
 from potok.views.ledger_view import read_entry
 from potok.views.progress import read_progress
@@ -141,6 +146,65 @@ def test_a_ledger_that_somebody_else_changed_stops_its_member_and_not_the_commit
     shared.settle()
     assert shared.members()["stolen"].state is MemberState.FAILED
     assert sum(shared.counts("one").values()) == 10
+
+
+def summing(name: str) -> StreamsBuilder:
+    builder = StreamsBuilder(name)
+    builder.stream("orders", value="user string, amount bigint").group_by("user").sum("amount", name="totals")
+    return builder
+
+
+def overflow(shared: ByHand) -> None:
+    """The sum of the first batch overflows, so it is tried again in another epoch."""
+    send(shared.broker, 2, users=1, amount=2**62)
+
+
+def exceed(shared: ByHand) -> None:
+    """The first batch reads more bytes than it may, so it is planned again in another epoch."""
+    shared.planner.max_bytes = 2_000
+    send(shared.broker, 200)
+
+
+@pytest.mark.parametrize("again", [overflow, exceed])
+def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
+    shared: ByHand, again: Callable[[ByHand], None]
+) -> None:
+    shared.add(counting("one"))
+    shared.add(summing("stolen"))
+    again(shared)
+    entry = read_entry(shared.broker, "stolen")
+    assert entry is not None
+    shared.broker.set_marks({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
+    shared.settle()
+    found = shared.members()
+    assert (found["stolen"].state, found["one"].state) == (MemberState.FAILED, MemberState.RUNNING)
+    assert isinstance(shared._members["stolen"].error, QueryTakenOver)
+    assert found["one"].lag == 0
+    assert sum(shared.counts("one").values()) in (2, 200)
+
+
+@pytest.mark.parametrize("again", [overflow, exceed])
+def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
+    shared: ByHand, again: Callable[[ByHand], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.add(counting("one"))
+    shared.add(summing("far"))
+    ledger = shared._members["far"].runner.ledger
+
+    def away(_: Any) -> None:
+        raise KafkaUnreachable("far:9092", "no answer")
+
+    again(shared)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "begin_epoch", away)
+        shared.step()
+        states = {name: found.state for name, found in shared.members().items()}
+        assert states == {"one": MemberState.RUNNING, "far": MemberState.WAITING}
+    monkeypatch.setattr("potok.engine.shared.shared_planner.time", SimpleNamespace(time=lambda: time.time() + MOST_S))
+    shared.settle()
+    assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
+    assert {found.lag for found in shared.members().values()} == {0}
+    assert shared.tables("far")["totals"].all() in ({"u0": 2**62}, {f"u{n}": 40 for n in range(5)})
 
 
 def test_a_topic_that_is_deleted_under_a_member_stops_that_one(shared: ByHand) -> None:

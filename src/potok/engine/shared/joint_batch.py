@@ -112,17 +112,27 @@ class JointBatch:
                 error, name = attempt.outcome.error, attempt.member.name
                 if name in self.failed:
                     continue
-                if isinstance(error, BatchTooLarge):
-                    attempt.member.runner.shrink(error, attempt.spec)
-                    continue
                 if error is None:
                     done.append(attempt)
-                elif isinstance(error, AggregateOverflow) and attempt.member.runner.give_way(error, attempt.spec):
-                    again.append(Attempt.begun(attempt.member, attempt.end))
-                else:
-                    self._fail(attempt, error)
+                elif (next_attempt := self._next_attempt(attempt, error)) is not None:
+                    again.append(next_attempt)
             attempts = again
         return done
+
+    def _next_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
+        """The attempt of the same batch that may succeed after `error`; None if there is none, or if the member plans a
+        smaller batch first. The ledger or its server may refuse either, which is the trouble of this member alone."""
+        runner = attempt.member.runner
+        try:
+            if isinstance(error, BatchTooLarge):
+                runner.shrink(error, attempt.spec)
+                return None
+            if isinstance(error, AggregateOverflow) and runner.give_way(error, attempt.spec):
+                return Attempt.begun(attempt.member, attempt.end)
+        except PotokError as refused:
+            error = refused
+        self._fail(attempt, error)
+        return None
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:
         self.failed[attempt.member.name] = attempt.undo(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from potok.engine.lock import QueryTakenOver
 from potok.engine.shared.roll import Roll, roll_mark
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -255,3 +256,29 @@ def test_shares_of_queries_that_are_gone_are_owed_by_nobody(database: Running) -
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     roll = Roll.of_bytes(database.broker.mark(roll_mark("sql")))
     assert (list(roll.running), roll.owed) == (["CSAS_B_4"], {})
+
+
+def test_a_process_whose_queries_another_one_runs_by_now_says_so_and_does_not_take_them_back(
+    database: Running, opened: Opener
+) -> None:
+    database.do("CREATE STREAM b AS SELECT * FROM a;")
+    database.run()
+    database.kill()
+    second = opened()
+    second.start()
+    second.do("INSERT INTO a VALUES ('k', 9);")
+    with pytest.raises(QueryTakenOver):
+        database.run()
+    for _ in range(3):
+        database.tend()
+    with pytest.raises(QueryTakenOver) as refused:
+        database.check()
+    assert refused.value.exit_code == 3
+    assert len(database.begun) == 1
+    second.run()
+    assert len(second.rows("SELECT * FROM b;")) == 6
+    assert second.states() == {"CSAS_B_1": "RUNNING"}
+    database.close()
+    second.do("INSERT INTO a VALUES ('k', 10);")
+    second.run()
+    assert len(second.rows("SELECT * FROM b;")) == 7

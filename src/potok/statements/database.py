@@ -210,6 +210,10 @@ class Database:
 
     def tend(self) -> None:
         """Carry out what other processes wrote down, and try again what failed, less and less often."""
+        if self._runner is not None and (taken := self._runner.shared.taken_over()) is not None:
+            # To begin the queries again would take them back from that process, which would do the same.
+            self._lost = taken
+            return
         self.refresh()
         with self._changing:
             if self._runner is None or self._closed.is_set():

@@ -68,6 +68,11 @@ def roll_mark(shared: str) -> str:
     return f"shared/{shared}/roll"
 
 
+def owner_mark(shared: str) -> str:
+    """Names the process that runs the members: whoever writes the roll expects to find itself there."""
+    return f"shared/{shared}/owner"
+
+
 def shared_directory(broker: Broker, shared: str) -> Path:
     """Where the lock and the checkpoint of a shared query are."""
     root = getattr(broker, "directory", None)

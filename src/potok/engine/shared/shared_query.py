@@ -6,24 +6,26 @@ import contextlib
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from potok.engine.batch_loop import BatchLoop
 from potok.engine.beginning import Begin, Places, places_of
 from potok.engine.checkpoint import check_checkpoint, drop_unbegun
-from potok.engine.lock import QueryLock
+from potok.engine.lock import QueryLock, QueryTakenOver, this_process
 from potok.engine.prepare import Buildable, topology_of
 from potok.engine.session import spark_session
 from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotFailed, NotMember, NotRunning
 from potok.engine.shared.joint_batch import Committed, JointBatch
 from potok.engine.shared.member import Member, MemberState, MemberStatus
-from potok.engine.shared.roll import Roll, roll_mark, shared_directory
+from potok.engine.shared.roll import Roll, owner_mark, roll_mark, shared_directory
 from potok.engine.shared.shared_planner import SharedPlanner
 from potok.engine.shared.shares import Share, last_shares, shares_of_batch, unfinished
 from potok.engine.upkeep import Upkeep
 from potok.errors import PotokError
 from potok.log.broker import Broker
+from potok.log.errors import MarkChanged
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.state.offsets import Offsets
@@ -71,6 +73,8 @@ class SharedQuery:
             # What the last process began: Spark has it in its log, or it failed before, and stands in the roll.
             roll = Roll.of_bytes(broker.mark(roll_mark(name)))
             self._owed: dict[str, Share] = {**roll.owed, **last_shares(self._loop.checkpoint).shares}
+            self._claim = f"{this_process()} {uuid.uuid4().hex}".encode()
+            broker.set_marks({owner_mark(name): self._claim})
         except BaseException:
             self._lock.release()
             raise
@@ -111,6 +115,16 @@ class SharedQuery:
     def is_active(self) -> bool:
         return self._loop.is_active
 
+    def taken_over(self) -> QueryTakenOver | None:
+        """What to say if another process has begun to run these queries: one on this machine is kept off by the lock,
+        unless that was lost, and one on another machine by nothing."""
+        try:
+            owner = self._broker.mark(owner_mark(self.name)) or b""
+        except PotokError:
+            # Nobody can say.
+            return None
+        return None if owner == self._claim else QueryTakenOver(self.name, owner.decode().rpartition(" ")[0])
+
     def add(self, program: Buildable | Topology, *, begin: Begin = "earliest", paused: bool = False) -> None:
         """Let a topology take part; one that ran before goes on where its ledger stands.
 
@@ -139,6 +153,8 @@ class SharedQuery:
                 raise
 
     def _enter(self, topology: Topology, begin: Places, *, paused: bool = False) -> None:
+        if (taken := self.taken_over()) is not None:
+            raise taken
         member = Member.begun(topology, self._broker, self._spark, self._settings, begin)
         with self._books:
             if self._closing:
@@ -295,7 +311,11 @@ class SharedQuery:
             self._owed = {n: s for n, s in self._owed.items() if n in self._members or self._has_ledger(n)}
             waiting = {n: self._members[n].waiting for n in running}
             until = {n: found.until_ms for n, found in waiting.items() if found is not None}
-            self._broker.set_marks({roll_mark(self.name): Roll(running, self._owed, until).to_bytes()})
+            roll = {roll_mark(self.name): Roll(running, self._owed, until).to_bytes()}
+            try:
+                self._broker.set_marks(roll, {owner_mark(self.name): self._claim})
+            except MarkChanged as error:
+                raise self.taken_over() or error from None
 
     def _has_ledger(self, name: str) -> bool:
         return self._broker.mark(mark_of(name, "ledger")) is not None
@@ -308,12 +328,14 @@ class SharedQuery:
         self._upkeep.stop()
         try:
             with self._books:
+                failure = failure or self.taken_over()
                 members = list(self._members.values())
                 if failure is None:
                     self._members = {}
                 for member in members:
                     _let_go(member, failure)
-                self._write_roll()
+                if not isinstance(failure, QueryTakenOver):
+                    self._write_roll()
         finally:
             with self._books:
                 self._closed = True

@@ -72,12 +72,13 @@ class PotokError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses take arguments of their own, so an error that crosses a process is rebuilt from its parts.
-        return _rebuild, (type(self), self.message, self.hint, self.at)
+        return _rebuild, (type(self), self.message, self.hint, self.at, self.passing)
 
 
-def _rebuild(kind: type[PotokError], message: str, hint: str, at: Location | None) -> PotokError:
+def _rebuild(kind: type[PotokError], message: str, hint: str, at: Location | None, passing: bool = False) -> PotokError:
     error = kind.__new__(kind)
     PotokError.__init__(error, message, hint=hint, at=at)
+    error.passing = passing
     return error
 
 

@@ -10,7 +10,7 @@ from potok.engine.report import Report
 from potok.kernels.chunk import Chunk, gathered
 from potok.kernels.dead_letters import Reason
 from potok.kernels.operator import Operator, Task, all_but
-from potok.sinks.errors import DeliveryFailed
+from potok.sinks.errors import DeliveryFailed, may_pass
 from potok.sinks.target import Part, PartTarget, Rows, Types
 from potok.topology.nodes import Deliver
 
@@ -61,7 +61,7 @@ class OutletWriter(Operator):
             return target.write(rows_of(chunk), self._spec.query, self.name)
         except OSError as error:
             batch = self._spec.fence.attempt.batch
-            raise DeliveryFailed(self.name, target.label, batch, str(error)) from error
+            raise DeliveryFailed(self.name, target.label, batch, str(error), passing=may_pass(error)) from error
 
 
 def rows_of(chunk: Chunk) -> Rows:

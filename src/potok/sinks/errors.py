@@ -10,7 +10,31 @@ SinkError
 
 from __future__ import annotations
 
+import errno
+
 from potok.errors import SinkError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_AWAY = {errno.ENOENT, errno.EIO, errno.EREMOTEIO, errno.EROFS, errno.ESTALE, errno.ENODEV, errno.ENXIO}
+_CUT_OFF = {
+    errno.ENOTCONN,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.ECONNABORTED,
+    errno.ETIMEDOUT,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.ESHUTDOWN,
+}
+_BUSY = {errno.EAGAIN, errno.EBUSY, errno.EINTR}
+
+
+def may_pass(error: OSError) -> bool:
+    """Whether a directory may be there and have room when the same is tried again: its disk is full, busy or not
+    mounted, or the network does not reach it. A file in the way, or a missing permission, is there to stay."""
+    return error.errno in _FULL | _AWAY | _CUT_OFF | _BUSY
 
 
 class DeliveryFailed(SinkError):

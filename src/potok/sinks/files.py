@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from potok.errors import TopologyError
+from potok.retry import GIVE_UP_MS, Retry
 from potok.sinks.bodies import json_bodies, null_values
-from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken
+from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken, may_pass
 from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.target import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
@@ -61,15 +62,22 @@ class FilesTarget(PartTarget):
         return Prepared(rows.key, rows.value, {} if self.with_key else null_values(rows.value))
 
     def write(self, rows: Rows, query: str, step: str) -> Part:
-        place = Path(self.path) / PRIVATE / unfinished(query, step) / f"{uuid.uuid4().hex}.tmp"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if self.format == "json":
-            write_json(place, rows.value, self.compression)
-        else:
-            write_parquet(place, rows, self.compression, with_key=self.with_key)
-        with open(place, "rb") as file:
-            os.fsync(file.fileno())
-        return Part(str(place), len(rows), place.stat().st_size)
+        # Made when the sink was opened. To make it here would hide that a disk is not mounted, and fill another one.
+        directory = Path(self.path) / PRIVATE / unfinished(query, step)
+        place = directory / f"{uuid.uuid4().hex}.tmp"
+        try:
+            if self.format == "json":
+                write_json(place, rows.value, self.compression)
+            else:
+                write_parquet(place, rows, self.compression, with_key=self.with_key)
+            with open(place, "rb") as file:
+                os.fsync(file.fileno())
+            return Part(str(place), len(rows), place.stat().st_size)
+        except OSError:
+            # The batch is void, and the next attempt needs the room of all that was written for this one.
+            with suppress(OSError):
+                _empty(directory)
+            raise
 
     def open(self, opening: Opening) -> PartOutlet:
         return FilesOutlet(self, opening)
@@ -97,26 +105,37 @@ class FilesOutlet(PartOutlet):
         self._suspect: int | None = opening.committed + 1
         try:
             self._unfinished.mkdir(parents=True, exist_ok=True)
-            self._sweep()
+            _empty(self._unfinished)
             if self._exactly:
                 self._claim()
         except OSError as error:
             raise self._failed(opening.committed + 1, error) from error
 
     def accept(self, batch: Batch, parts: Sequence[Part]) -> None:
-        try:
-            names = [self._name(batch, number) for number in range(len(parts))]
-            for part, name in zip(parts, names, strict=True):
-                os.replace(part.path, self._directory / name)
-            if self._exactly:
-                self._drop_dead(batch, len(parts))
+        """Once the batch is committed nobody else tries again; before that the query does, with the whole batch."""
+        retry = Retry(GIVE_UP_MS)
+        names = [self._name(batch, number) for number in range(len(parts))]
+        unnamed = dict(zip(names, parts, strict=True))
+        while True:
+            try:
+                self._give_names(unnamed)
+                if self._exactly:
+                    self._drop_dead(batch, len(parts))
                 _sync(self._directory)
-                self._write_manifest(batch, parts, names)
-            else:
-                _sync(self._directory)
-            self._sweep()
-        except OSError as error:
-            raise self._failed(batch.number, error) from error
+                if self._exactly:
+                    self._write_manifest(batch, parts, names)
+                _empty(self._unfinished)
+                return
+            except OSError as error:
+                self._suspect = batch.number
+                if self._opening.guarantee.before_commit or not may_pass(error) or not retry.wait():
+                    raise self._failed(batch.number, error) from error
+
+    def _give_names(self, parts: dict[str, Part]) -> None:
+        """Rename parts, and forget each that is: what is left is renamed when this is tried again."""
+        for name in list(parts):
+            os.replace(parts[name].path, self._directory / name)
+            del parts[name]
 
     def close(self) -> None:
         """Nothing stays open between two batches."""
@@ -176,14 +195,10 @@ class FilesOutlet(PartOutlet):
             remedy = "empty the directory, or choose another"
             raise SinkAhead(step, label, seen, self._opening.committed, remedy)
 
-    def _sweep(self) -> None:
-        """Remove what tasks wrote that died, or whose batch did."""
-        for left in self._unfinished.iterdir():
-            left.unlink(missing_ok=True)
-
     def _failed(self, batch: int, error: OSError) -> DeliveryFailed:
         lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-        return DeliveryFailed(self._opening.step, self._target.label, batch, str(error), lost=lost)
+        step, label = self._opening.step, self._target.label
+        return DeliveryFailed(step, label, batch, str(error), lost=lost, passing=may_pass(error))
 
 
 def batches_in(path: str | Path) -> dict[int, list[Path]]:
@@ -198,6 +213,12 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _empty(directory: Path) -> None:
+    """Remove what tasks wrote that died, or whose batch did."""
+    for left in directory.iterdir():
+        left.unlink(missing_ok=True)
 
 
 def _sync(directory: Path) -> None:

@@ -26,6 +26,7 @@ from potok.sql.expressions.typed import ColumnRef, Typed, walk
 from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction
 from potok.sql.functions.registry import all_functions
 from potok.sql.functions.sizes import note_large
+from potok.sql.types import VARCHAR
 
 
 def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, context: Context) -> pa.Array:
@@ -105,6 +106,22 @@ def _element(part: Typed, frame: Frame) -> Values:
     return frame.contain(evaluate(part, aside), aside)
 
 
+def _operand(part: Typed, frame: Frame) -> Values:
+    """The values of a part whose parent tells NULL from a value. NULL in arithmetic or logic is a failure there, as in
+    ksqlDB, which unboxes what it computes with: `COALESCE(a + 1, 0)` is NULL where `a` is."""
+    found = evaluate(part, frame)
+    if _fails_on_null(part):
+        frame.note_nulls(found)
+    return found
+
+
+def _fails_on_null(part: Typed) -> bool:
+    """Whether NULL can only come of an operand that is NULL."""
+    while isinstance(part, nodes.CastTo) and not part.contains:
+        part = part.operand
+    return isinstance(part, _UNBOXING) and part.type != VARCHAR
+
+
 def _arithmetic(node: nodes.Arithmetic, frame: Frame) -> Values:
     left, right = evaluate(node.left, frame), evaluate(node.right, frame)
     return arithmetic.calculate(node.op, left, right, frame.rows, node.type, frame.context)
@@ -115,16 +132,22 @@ def _negate(node: nodes.Negate, frame: Frame) -> Values:
 
 
 def _compare(node: nodes.Compare, frame: Frame) -> Values:
-    return comparing.compare(node.op, evaluate(node.left, frame), evaluate(node.right, frame), frame.rows)
+    left = _operand(node.left, frame)
+    aside = frame.aside() if _fails_on_null(node.right) else frame
+    right = _operand(node.right, aside)
+    if aside is not frame:
+        # The right side is not looked at where the left one is NULL.
+        frame.merge(aside, pc.is_valid(left))
+    return comparing.compare(node.op, left, right, frame.rows)
 
 
 def _ranged(node: nodes.Ranged, frame: Frame) -> Values:
-    operand, low, high = (evaluate(part, frame) for part in node.children)
+    operand, low, high = (_operand(part, frame) for part in node.children)
     return _maybe_not(comparing.between(operand, low, high, frame.rows), node.negated)
 
 
 def _listed(node: nodes.Listed, frame: Frame) -> Values:
-    operand, *items = (evaluate(part, frame) for part in node.children)
+    operand, *items = (_operand(part, frame) for part in node.children)
     return _maybe_not(comparing.listed(operand, items, frame.rows), node.negated)
 
 
@@ -139,17 +162,13 @@ def _maybe_not(truth: Values, negated: bool) -> Values:
 
 
 def _logic(node: nodes.Logic, frame: Frame) -> Values:
-    """What fails on the right side counts only where the left side has not decided already."""
+    """As Java's && and ||: the right side counts only where the left one has not decided; NULL decides nothing."""
     left, aside = evaluate(node.left, frame), frame.aside()
     right = evaluate(node.right, aside)
-    if aside.context.reported:
-        decided = pc.equal(spread(left, frame.rows), pa.scalar(node.op == "OR"))
-        for found, own in (
-            (aside.context.failures, frame.context.failures),
-            (aside.context.contained, frame.context.contained),
-        ):
-            own.update({row: reason for row, reason in found.items() if row not in own and not decided[row].as_py()})
-    return (pc.and_kleene if node.op == "AND" else pc.or_kleene)(left, right)
+    deciding = pa.scalar(node.op == "OR")
+    decided = pc.equal(left, deciding)
+    frame.merge(aside, pc.invert(comparing.known(decided)))
+    return pc.if_else(decided, deciding, (pc.and_ if node.op == "AND" else pc.or_)(left, right))
 
 
 def _not(node: nodes.Not, frame: Frame) -> Values:
@@ -157,20 +176,35 @@ def _not(node: nodes.Not, frame: Frame) -> Values:
 
 
 def _null_test(node: nodes.NullTest, frame: Frame) -> Values:
-    operand = evaluate(node.operand, frame)
+    operand = _operand(node.operand, frame)
     return pc.is_valid(operand) if node.negated else pc.is_null(operand)
 
 
 def _choice(node: nodes.Choice, frame: Frame) -> Values:
-    if all(type(part) in _NEVER_FAILS for part in walk(node)):
-        found = evaluate(node.otherwise, frame)
-        for condition, result in reversed(node.whens):
-            mask, chosen = comparing.known(evaluate(condition, frame)), evaluate(result, frame)
-            for part in (chosen, found):
-                reserve_spread(part, frame.rows)
-            found = pc.if_else(mask, chosen, found)
-        return found
+    if all(type(part) in _SELDOM_FAILS for part in walk(node)):
+        aside = frame.aside()
+        found = _choice_at_once(node, aside)
+        if not aside.context.failures:
+            return found
     return _choice_by_rows(node, frame)
+
+
+def _choice_at_once(node: nodes.Choice, frame: Frame) -> Values:
+    """Every branch is computed for all rows."""
+    found = _operand(node.otherwise, frame)
+    for condition, result in reversed(node.whens):
+        mask, chosen = _condition(condition, frame), _operand(result, frame)
+        for part in (chosen, found):
+            reserve_spread(part, frame.rows)
+        found = pc.if_else(mask, chosen, found)
+    return found
+
+
+def _condition(part: Typed, frame: Frame) -> Values:
+    """The condition of a branch: NULL fails."""
+    found = evaluate(part, frame)
+    frame.note_nulls(found)
+    return comparing.known(found)
 
 
 def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
@@ -178,11 +212,11 @@ def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
     left, places, pieces = np.arange(frame.rows), [], []
     for condition, result in (*node.whens, (nodes.TRUE, node.otherwise)):
         here = frame.at(pa.array(left))
-        truth = spread(comparing.known(evaluate(condition, here)), len(left)).to_numpy(zero_copy_only=False)
+        truth = spread(_condition(condition, here), len(left)).to_numpy(zero_copy_only=False)
         frame.note(here)
         chosen, left = left[truth], left[~truth]
         branch = frame.at(pa.array(chosen))
-        pieces.append(spread(evaluate(result, branch), len(chosen)))
+        pieces.append(spread(_operand(result, branch), len(chosen)))
         frame.note(branch)
         places.append(chosen)
     order = np.empty(frame.rows, np.int64)
@@ -192,7 +226,9 @@ def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
 
 def _item(node: nodes.Item, frame: Frame) -> Values:
     lists = spread(evaluate(node.operand, frame), frame.rows)
-    return containers.item(lists, evaluate(node.index, frame), frame.rows)
+    index = evaluate(node.index, frame)
+    frame.note_nulls(index)
+    return containers.item(lists, index, frame.rows)
 
 
 def _lookup(node: nodes.Lookup, frame: Frame) -> Values:
@@ -234,7 +270,7 @@ def _call(node: nodes.FunctionCall, frame: Frame) -> Values:
 
 
 def _argument(part: Typed, frame: Frame) -> Values:
-    return _element(part, frame) if isinstance(part, nodes.FunctionCall | nodes.Field) else evaluate(part, frame)
+    return _element(part, frame) if isinstance(part, nodes.FunctionCall | nodes.Field) else _operand(part, frame)
 
 
 def _call_where_small(
@@ -259,7 +295,7 @@ def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array],
     def called(parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
         before = spent()
         inner = frame.at(rows, dict(zip(node.parameters, parameters, strict=True)))
-        found = spread(evaluate(node.body, inner), len(rows))
+        found = spread(_operand(node.body, inner), len(rows))
         frame.note(inner)
         settle(before)
         return found
@@ -285,7 +321,7 @@ _BUILT = frozenset(
 )
 """Parts whose values may be larger than what they are made of."""
 
-_NEVER_FAILS = frozenset(
+_SELDOM_FAILS = frozenset(
     {
         nodes.Constant,
         ColumnRef,
@@ -301,7 +337,10 @@ _NEVER_FAILS = frozenset(
         nodes.Field,
     }
 )
-"""Parts that are computed for every row at less cost than for some."""
+"""Parts that fail for NULL at most, and are computed for every row at less cost than for some."""
+
+_UNBOXING = (nodes.Arithmetic, nodes.Negate, nodes.Not, nodes.Logic, nodes.Matches)
+"""Parts that cannot be computed where an operand is NULL."""
 
 _RULES: dict[type[Typed], Callable[[Any, Frame], Values]] = {
     nodes.Constant: _constant,

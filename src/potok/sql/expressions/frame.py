@@ -3,7 +3,7 @@ that a lambda is called with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,36 @@ class Frame:
             for row, reason in found.items():
                 own.setdefault(inner._taken[row].as_py(), reason)
 
+    def merge(self, inner: Frame, counts: Values) -> None:
+        """Take over what could not be computed in a frame made by `aside`, in the rows where it counts."""
+        if not inner.context.failures and not inner.context.contained:
+            return
+        counted = spread(counts, self.rows).to_numpy(zero_copy_only=False)
+        for found, own in (
+            (inner.context.failures, self.context.failures),
+            (inner.context.contained, self.context.contained),
+        ):
+            for row, reason in found.items():
+                if counted[row]:
+                    own.setdefault(row, reason)
+
+    def note_nulls(self, values: Values) -> None:
+        """Note the rows that are NULL as failures that nobody is told of."""
+        if isinstance(values, pa.Scalar):
+            rows: Iterable[int] = () if values.is_valid else range(self.rows)
+        elif values.null_count:
+            rows = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist()
+        else:
+            return
+        for row in rows:
+            self.context.failures.setdefault(row, "")
+
     def contain(self, values: Values, inner: Frame) -> Values:
         """What was computed in a frame made by `aside`, NULL in the rows where that failed: the failures stay there."""
         for found in (inner.context.contained, inner.context.failures):
             for row, reason in found.items():
-                self.context.contained.setdefault(row, reason)
+                if reason:
+                    self.context.contained.setdefault(row, reason)
         return without(values, inner.context.failures, self.rows)
 
 

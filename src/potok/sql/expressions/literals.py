@@ -80,13 +80,15 @@ def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
 
 
 def fold(expression: Typed) -> Typed:
-    """The value in place of an operation on constants, unless that fails: then it fails when it is computed."""
+    """The value in place of an operation on constants, unless that fails or is NULL: then it is when it is computed."""
     if not isinstance(expression, _FOLDED) or not all(isinstance(part, Constant) for part in expression.children):
         return expression
     context = Context()
     found = compute(expression, {}, 1, context)
+    if context.failures or not found[0].is_valid:
+        return expression
     try:
-        return expression if context.failures else Constant(expression.type, found[0].as_py())
+        return Constant(expression.type, found[0].as_py())
     except (ValueError, OverflowError):
         # A date that Python's calendar does not have.
         return expression

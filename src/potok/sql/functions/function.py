@@ -39,13 +39,14 @@ class Context:
     now_ms: int = 0
     """The processing time of the batch: nothing reads a clock, so that a replay computes the same."""
     failures: dict[int, str] = field(default_factory=dict)
+    """The reason by row. It is empty where an operand was NULL: that is not reported."""
     contained: dict[int, str] = field(default_factory=dict)
     """Failures of parts whose NULL the expression around them goes on with: they are reported, and no more."""
 
     @property
     def reported(self) -> dict[int, str]:
         """All that could not be computed, one reason for each row."""
-        return {**self.contained, **self.failures}
+        return {**self.contained, **{row: reason for row, reason in self.failures.items() if reason}}
 
 
 Compute = Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from potok.sql.functions.comparing import Ints, codes, has_order
 from potok.sql.functions.function import Accepted, Context, LambdaShape, Overload, ScalarFunction, Types, widens
 from potok.sql.functions.lists import Mask, flat, is_valid, list_column, map_column, row_keys
+from potok.sql.functions.map_order import entries_of
 from potok.sql.types import BOOLEAN, NULL, VARCHAR
 
 
@@ -137,7 +138,8 @@ def _reduce_accept(of_maps: bool) -> Callable[[Types], Accepted | None]:
 def _reduce(arguments: Sequence[Any], rows: int, _: pa.DataType, __: Context) -> pa.Array:
     """Position by position. With the longest rows in front, those that still have an item are always the first ones,
     and those that have none any more are cut off from the end."""
-    items, state, step = flat(arguments[0]), arguments[1], arguments[2]
+    column, state, step = arguments
+    items = entries_of(column) if pa.types.is_map(column.type) else flat(column)
     lengths = np.where(is_valid(state), items.lengths, 0)
     order = np.argsort(-lengths, kind="stable")
     state = state.take(pa.array(order))

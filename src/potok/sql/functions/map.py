@@ -15,6 +15,7 @@ from potok.sql.functions.comparing import codes, has_order
 from potok.sql.functions.function import Accepted, Context, Overload, ScalarFunction, Types, widens
 from potok.sql.functions.generics import array_item, map_type, plain_types
 from potok.sql.functions.lists import Flat, first_of_each, flat, is_valid, joined, list_column, map_column, row_keys
+from potok.sql.functions.map_order import entries_of
 from potok.sql.types import BOOLEAN, NULL_KEY, VARCHAR
 
 
@@ -72,7 +73,7 @@ def _accept_entries(types: Types) -> Accepted | None:
 
 
 def _entries(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -> pa.Array:
-    entries = flat(arguments[0])
+    entries = entries_of(arguments[0])
     order, ___ = ascending(entries)
     as_they_are = np.arange(len(order))
     by_key = arguments[1].fill_null(False).to_numpy(zero_copy_only=False)
@@ -99,12 +100,12 @@ def _one_map(types: Types) -> pa.DataType | None:
 
 
 def _keys(arguments: Sequence[Any], _: int, __: pa.DataType, ___: Context) -> pa.Array:
-    entries = flat(arguments[0])
+    entries = entries_of(arguments[0])
     return list_column(entries.parts[0], entries.lengths, entries.valid)
 
 
 def _values(arguments: Sequence[Any], _: int, __: pa.DataType, ___: Context) -> pa.Array:
-    entries = flat(arguments[0])
+    entries = entries_of(arguments[0])
     return list_column(entries.parts[1], entries.lengths, entries.valid)
 
 
@@ -137,7 +138,7 @@ FUNCTIONS: Final = (
     ScalarFunction(
         "MAP_KEYS",
         "map",
-        "The keys of a map as an array. NULL if the map is NULL.",
+        "The keys of a map as an array, in the order of Java's HashMap. NULL if the map is NULL.",
         (Overload("MAP_KEYS(map MAP<K, V>)", _accept_keys, _keys),),
         example="MAP_KEYS(MAP('a' := 10, 'b' := 20))  -- [a, b]",
     ),

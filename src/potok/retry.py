@@ -9,7 +9,7 @@ import time
 FIRST_S = 0.05
 MOST_S = 5.0
 
-BRIEFLY_MS = 5_000
+BRIEFLY_MS = 2_000
 """How long one call goes on by itself where whoever made it tries again: a query between its batches, where it can be
 stopped and says what it waits for."""
 

@@ -42,3 +42,32 @@ def test_members_wait_for_the_server_of_their_state_and_continue(
             assert shared.counts(name) == {f"u{n}": 4 for n in range(5)}
         shared.stop()
         shared.broker.close()
+
+
+@pytest.mark.parametrize("place", [durable_redis, postgres_server])
+def test_a_member_that_does_not_need_the_server_continues(
+    tmp_path: Path, place: Callable[[], AbstractContextManager[Server]]
+) -> None:
+    with place() as server:
+        first = ByHand(tmp_path, state=server.url)
+        first.add(counting("far"))
+        first.stop()
+        shared = ByHand(tmp_path)
+        for name in ("near", "far"):
+            shared.add(counting(name))
+        server.stop()
+        for rounds in (1, 2, 3):
+            send(shared.broker, 10)
+            if rounds > 1:
+                shared.pause("far")
+                shared.resume("far")
+            shared.settle()
+            assert shared.counts("near") == {f"u{n}": 2 * rounds for n in range(5)}
+            assert shared.members()["far"].state is MemberState.WAITING
+        server.start()
+        shared.pause("far")
+        shared.resume("far")
+        shared.settle()
+        assert shared.counts("far") == shared.counts("near")
+        shared.stop()
+        shared.broker.close()

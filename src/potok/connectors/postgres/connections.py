@@ -26,6 +26,9 @@ SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;
 SET idle_in_transaction_session_timeout = '60s'
 """
 
+CONNECT_S, AWAY_S = 5, 2
+"""How long the server has to answer a new connection: less if it did not answer the last."""
+
 _open: dict[tuple[int, str], Connections] = {}
 _guard = threading.Lock()
 
@@ -38,17 +41,25 @@ class Connections:
         self.known: set[str] = set()
         """The tables that this process has seen or made."""
         self._idle: list[Connection] = []
+        self._away = False
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Do `work`, and again if the connection was lost: it must be such that twice is as good as once."""
+        """Do `work`, and again if the connection was lost: it must be such that twice is as good as once.
+
+        A server that was away when it was called last is tried once: whoever calls tries again, and may have others
+        waiting meanwhile who do not need this server.
+        """
         retry = Retry(BRIEFLY_MS)
         while True:
             try:
                 with self.borrowed() as connection:
-                    return work(connection)
+                    done = work(connection)
+                self._away = False
+                return done
             except psycopg.OperationalError as error:
                 self._forget()
-                if not retry.wait():
+                if self._away or not retry.wait():
+                    self._away = True
                     raise StoreUnreachable(str(self.where), str(error).strip()) from safe_cause(error)
             except psycopg.Error as error:
                 message = f"the PostgreSQL at {self.where} refused: {str(error).strip()}"
@@ -71,7 +82,7 @@ class Connections:
         connection = psycopg.connect(
             self.where.with_password().url,
             autocommit=True,
-            connect_timeout=5,
+            connect_timeout=AWAY_S if self._away else CONNECT_S,
             application_name="potok",
             prepare_threshold=3,
         )

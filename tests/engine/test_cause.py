@@ -111,6 +111,14 @@ def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place(
     assert "report this message" in str(QueryFailed("q", told))
 
 
+@pytest.mark.parametrize(
+    "raised", ["OSError: [Errno 24] Too many open files: 'x'", "MemoryError", "PermissionError: no"]
+)
+def test_what_the_machine_refuses_is_no_internal_error(raised: str) -> None:
+    told = IN_POTOK.replace("ValueError: need at least one array to concatenate", raised)
+    assert cause_of(RuntimeError(told)) == raised
+
+
 def test_what_the_program_raised_is_its_own() -> None:
     assert cause_of(RuntimeError(IN_PROGRAM)) == "KeyError: 'x'"
     assert "report this message" not in str(QueryFailed("q", "KeyError: 'x'"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
 from collections.abc import Iterator
@@ -20,7 +21,16 @@ JVM_GONE = "Spark's JVM is gone: it was killed, or ran out of memory"
 
 INTERNAL = "an internal error of Potok"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
-_NOT_USERS = re.compile(r"/potok/|/site-packages/|/lib/python3")
+_OF_MACHINE = re.compile(
+    r"(OSError|IOError|PermissionError|FileNotFoundError|FileExistsError|IsADirectoryError|NotADirectoryError"
+    r"|BlockingIOError|InterruptedError|MemoryError|numpy\.\S*MemoryError|pyarrow\.lib\.ArrowMemoryError)\b"
+)
+"""What the machine refuses, and no line of ours can help."""
+_LIBRARY = re.compile(r"/site-packages/|/lib/python3|^<frozen |\.p(xi|yx)$")
+"""Lines of others: Cython names its files by paths of its own."""
+_POTOK = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = "/site-packages/potok/"
+"""Where the workers of another machine have it."""
 
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
@@ -36,7 +46,8 @@ def cause_of(error: BaseException) -> str:
     lines = [line for line in lines if not _FRAME.match(line)]
     raised = [line for line in lines if _RAISED.match(line) and not _JAVA.match(line)]
     if raised:
-        return (_internal(error, told) + raised[-1])[:_LONGEST]
+        ours = "" if _OF_MACHINE.match(raised[-1]) else _internal(error, told)
+        return (ours + raised[-1])[:_LONGEST]
     if any(_WORKER_DIED in line for line in lines):
         return WORKER_DIED
     java = [line for line in lines if _JAVA.match(line)]
@@ -44,25 +55,42 @@ def cause_of(error: BaseException) -> str:
 
 
 def _internal(error: BaseException, told: str) -> str:
-    """Says that nobody meant to raise it: the innermost line is ours, or that of a package, and not the user's."""
-    frames = [(file, line) for file, line in _PLACE.findall(told)]
-    frames += [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
-    if not frames or not _NOT_USERS.search(frames[-1][0]):
-        return ""
-    ours = [(file.rpartition("/potok/")[2], line) for file, line in frames if "/potok/" in file]
-    return f"{INTERNAL} (potok/{ours[-1][0]}, line {ours[-1][1]}): " if ours else ""
+    """Says that nobody meant to raise it: our code did, or a package that it called, and not the user's."""
+    frames = [(file, line) for file, line in _PLACE.findall(told)] + _frames(error)
+    return f"{INTERNAL} ({_place(frames)}): " if _raised_by_us([file for file, _ in frames]) else ""
 
 
 def is_internal(error: BaseException) -> bool:
     """Whether an error was raised by our code, or by a package that it called."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and _NOT_USERS.search(frames[-1].filename) is not None
+    return _raised_by_us([file for file, _ in _frames(error)])
 
 
 def place_of(error: BaseException) -> str:
     """The innermost line of ours that an error passed."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/potok/" in frame.filename]
-    return f"potok/{frames[-1].filename.rpartition('/potok/')[2]}, line {frames[-1].lineno}" if frames else ""
+    return _place(_frames(error))
+
+
+def _frames(error: BaseException) -> list[tuple[str, str]]:
+    return [(frame.filename, str(frame.lineno)) for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_POTOK) or _INSTALLED in file
+
+
+def _raised_by_us(files: list[str]) -> bool:
+    """Whether the innermost line that is of no library is ours: a user's function may call libraries too."""
+    for file in reversed(files):
+        if _is_ours(file):
+            return True
+        if not _LIBRARY.search(file):
+            return False
+    return False
+
+
+def _place(frames: list[tuple[str, str]]) -> str:
+    ours = [(file.rpartition("/potok/")[2], line) for file, line in frames if _is_ours(file)]
+    return f"potok/{ours[-1][0]}, line {ours[-1][1]}" if ours else ""
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -171,7 +171,7 @@ class Job:
     def _read(self, index: int) -> tuple[list[Parcel], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused():
+        with collector_paused(), naming_step(None):
             stage.read(spec.tasks[index] if spec.tasks else [])
             stage.finish()
         stage.report.arrange()
@@ -180,7 +180,7 @@ class Job:
     def _take(self, index: int, batches: Iterator[pa.RecordBatch]) -> tuple[list[Parcel], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused():
+        with collector_paused(), naming_step(None):
             for lane, batch in Pieces(spec).of(batches):
                 stage.take(lane, batch)
             stage.finish()

@@ -1,4 +1,4 @@
-"""Name the step that stopped at what it found in its state: an error of Python or NumPy names none."""
+"""Name the step that stopped at what it found in its records or its state: an error of Python or NumPy names none."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import TracebackType
 from potok.engine.cause import is_internal, place_of
 from potok.errors import QueryError
 from potok.kernels.operator import Operator
+from potok.machine import MachineError, is_of_machine
 from potok.state.cell import REPAIR
 from potok.state.misfit import MISFIT
 
@@ -16,24 +17,39 @@ from potok.state.misfit import MISFIT
 class StepFailed(QueryError):
     """A step that raised what neither a record nor a user's function explains."""
 
-    def __init__(self, step: str, shard: int, error: BaseException) -> None:
+    def __init__(self, step: str, shard: int | None, error: BaseException) -> None:
         what = f"{type(error).__name__}: {error}"[:500]
+        if shard is None:
+            found, hint = (
+                "the records that it has read",
+                "Start the query again; if it stops again, report this message",
+            )
+        else:
+            found = f"the state of its shard {shard}"
+            hint = (
+                "If something else writes to the state, or a backup of another query was restored: "
+                f"{REPAIR}. Otherwise report this message"
+            )
         super().__init__(
-            f'step "{step}" cannot go on with the state of its shard {shard}: {what} ({place_of(error)})',
-            hint="nothing of the batch is visible. If something else writes to the state, or a backup of another "
-            f"query was restored: {REPAIR}. Otherwise report this message",
+            f'step "{step}" cannot go on with {found}: {what} ({place_of(error)})',
+            hint=f"nothing of the batch is visible. {hint}",
         )
 
 
 @contextmanager
-def naming_step(shard: int) -> Iterator[None]:
-    """Raise `StepFailed` for an error of our own code; one of a user's function stays what it is."""
+def naming_step(shard: int | None) -> Iterator[None]:
+    """Raise `StepFailed` for an error of our own code, and `MachineError` for one of the machine; one of a user's
+    function stays what it is. Steps that read, and what comes right behind them, have no shard."""
     try:
         yield
-    except MISFIT as error:
+    except (*MISFIT, RecursionError, OSError, MemoryError) as error:
         step = _step_of(error.__traceback__)
         if not step or not is_internal(error):
             raise
+        if isinstance(error, OSError | MemoryError):
+            if not is_of_machine(error):
+                raise
+            raise MachineError(f'step "{step}" was at work', error) from error
         raise StepFailed(step, shard, error) from error
 
 

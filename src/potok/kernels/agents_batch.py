@@ -16,6 +16,7 @@ from potok.kernels.agents_places import Places, Records, Run
 from potok.kernels.agents_running import NO_RECORD, Running, Unfit
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.call import Errors
+from potok.state.misfit import CellDoesNotFit
 from potok.topology.agents import AgentPart, Revive
 
 
@@ -179,6 +180,8 @@ class Batch:
                     before, waits_for, failed = len(sent), WAITING, None
                     try:
                         waits_for = agent.send(item)
+                    except CellDoesNotFit:
+                        raise
                     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
                         failed = error
                     if waits_for is WAITING and failed is None and not (watched or agent.inlet.holding or agent.hand):

@@ -23,6 +23,7 @@ from potok.kernels.agents_values import SETTLED
 from potok.kernels.agents_watched import check_watched
 from potok.kernels.call import describe_error
 from potok.state.codec import dump_state
+from potok.state.misfit import CellDoesNotFit
 from potok.topology.agents import AgentPart
 
 WAITING: Any = object()
@@ -144,6 +145,8 @@ class Turns:
             self.remember_for(agent)
             assert agent.send is not None
             waits_for = agent.send(item)
+        except CellDoesNotFit:
+            raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
             await self.settle(agent, sent, error=error)
         else:
@@ -171,6 +174,8 @@ class Turns:
             # It ended, and begins again with the next record.
             agent.coroutine = agent.send = None
             agent.hand.clear()
+        except CellDoesNotFit:
+            raise
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - an agent may raise anything
             await self._fail(agent, failure, sent)
         else:

@@ -14,6 +14,7 @@ from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, cop
 from potok.records.json_key import load_key
 from potok.records.keys import decode_keys, encode_each_key, encode_key
 from potok.state.codec import dump_state, load_state
+from potok.state.misfit import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
@@ -193,8 +194,11 @@ class OpenTable:
         if data is None:
             entry = Entry(self, cell, None, ABSENT, 0)
         else:
-            time, value = load_state(data)
-            entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            try:
+                time, value = load_state(data)
+                entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            except MISFIT as error:
+                raise CellDoesNotFit(self.name, error) from error
         self._entries[place] = entry
         return entry
 

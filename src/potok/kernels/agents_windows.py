@@ -17,6 +17,7 @@ from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
 from potok.state.codec import load_state
+from potok.state.misfit import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 
@@ -222,8 +223,11 @@ class OpenWindows(OpenTable):
         if data is None:
             entry = WindowEntry(self, cell, None, ABSENT, 0)
         else:
-            time, value = load_state(data)
-            entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            try:
+                time, value = load_state(data)
+                entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            except MISFIT as error:
+                raise CellDoesNotFit(self.name, error) from error
         entry.start = place[1]
         self._entries[place] = entry
         return entry

@@ -229,7 +229,8 @@ def _bytes(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     try:
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+        # Instants go through `str`: orjson crashes the process at a zone that raises.
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME)
     except orjson.JSONEncodeError:
         return _shown(value).encode("utf-8", "replace")
 

@@ -125,7 +125,10 @@ class ProcessRecords(Operator):
             fixed_key=node.fixed_key,
             has_timers=node.processor.has_timers,
         )
-        ctx.stores = {name: open_store(store, ctx, self._clock_ms) for name, store in node.stores}
+        ctx.stores = {
+            name: open_store(store, ctx, self._clock_ms, table)
+            for (name, store), table in zip(node.stores, self._tables, strict=True)
+        }
         processor = copy.copy(node.processor)
         processor.bind(ctx.stores)
         return KeyCalls(

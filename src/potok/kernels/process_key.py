@@ -14,6 +14,7 @@ from potok.kernels.chunk import Chunk
 from potok.kernels.key_timers import KeyTimers, Timer
 from potok.kernels.process_context import NO_ROW, Context, Forwarded
 from potok.kernels.stores import OpenStore, OpenWindow
+from potok.state.misfit import CellDoesNotFit
 from potok.topology.processor import Processor
 
 ALL = sys.maxsize
@@ -169,6 +170,8 @@ class KeyCalls:
             cells = [store.close() for store in self._stores]
             for item in ctx.sent[sent:]:
                 self._check(item)
+        except CellDoesNotFit:
+            raise
         except Exception as error:  # noqa: BLE001 - the user's processor may raise anything
             ctx.timers = timers
             del ctx.sent[sent:]

@@ -12,6 +12,7 @@ from potok.kernels.call import plain
 from potok.kernels.key_timers import instant_ms
 from potok.records.value import Value
 from potok.state.codec import dump_state, load_state
+from potok.state.misfit import reading_cells
 from potok.topology.processor import ProcessorContext
 from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
 
@@ -62,8 +63,9 @@ class OpenStore(Protocol):
 
 
 class _Cell:
-    """The state of the current key; subclasses say what an empty one is."""
+    """The state of the current key; subclasses say what an empty one is, and which shape it has."""
 
+    table = ""
     _data: bytes | None
     _state: Any
 
@@ -77,8 +79,18 @@ class _Cell:
 
     def _read(self) -> Any:
         if self._state is UNREAD:
-            self._state = self._begin() if self._data is None else load_state(self._data)
+            if self._data is None:
+                self._state = self._begin()
+            else:
+                with reading_cells(self.table):
+                    self._state = self._checked(load_state(self._data))
         return self._state
+
+    def _checked(self, state: Any) -> Any:
+        """What was read, if it is what this kind of store writes."""
+        if type(state) is not type(self._begin()):
+            raise TypeError(f"a {type(state).__name__} is not what this kind of store keeps")
+        return state
 
     def _begin(self) -> Any:
         raise NotImplementedError
@@ -91,6 +103,9 @@ class OpenValue(_Cell, ValueStore):
 
     def _begin(self) -> Any:
         return self.default() if callable(self.default) else copy.deepcopy(self.default)
+
+    def _checked(self, state: Any) -> Any:
+        return state
 
     def get(self) -> Any:
         return self._read()
@@ -183,6 +198,12 @@ class OpenWindow(_Cell, WindowStore):
     def _begin(self) -> Any:
         return [], []
 
+    def _checked(self, state: Any) -> Any:
+        times, values = super()._checked(state)
+        if len(times) != len(values) or not all(type(time) is int for time in times):
+            raise TypeError("times and values do not belong together")
+        return times, values
+
     def put(self, at: int, value: Any) -> None:
         times, values = self._read()
         at = instant_ms(at)
@@ -219,8 +240,14 @@ class OpenWindow(_Cell, WindowStore):
         return dump_state(self._state) if self._state[0] else None
 
 
-def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
+def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int, table: str = "") -> Any:
     """A store at work, from its declaration."""
+    store = _opened(declared, ctx, clock_ms)
+    store.table = table
+    return store
+
+
+def _opened(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
     match declared:
         case ValueStore():
             return OpenValue(declared)

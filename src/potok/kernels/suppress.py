@@ -30,6 +30,13 @@ class Row:
     held: Any = None
     timestamp: int = 0
 
+    @classmethod
+    def of(cls, data: bytes | None) -> Row:
+        if data is None:
+            return cls()
+        through, due, held, timestamp = load_state(data)
+        return cls(through, due, held, timestamp)
+
     def to_bytes(self) -> bytes | None:
         if self.due is None and self.through is None:
             return None
@@ -66,19 +73,20 @@ class Suppress(Operator):
         self._chunks.append(chunk)
 
     def finish(self) -> None:
-        scanned = [key for _, key in self._timers.due(self._clock_ms)]
+        scanned = self._timers.due(self._clock_ms)
         chunks, self._chunks = self._chunks, []
         keys = [encode_keys(chunk.key).to_pylist() for chunk in chunks]
-        touched = list(dict.fromkeys([*scanned, *(key for part in keys for key in part)]))
+        touched = list(dict.fromkeys([*(key for _, key in scanned), *(key for part in keys for key in part)]))
         before = self._session.read(self.name, touched)
-        rows = {key: Row() if data is None else Row(*load_state(data)) for key, data in zip(touched, before)}  # noqa: B905
-        dues = {key: row.due for key, row in rows.items()}
+        rows = {key: Row.of(data) for key, data in zip(touched, before, strict=True)}
+        # An entry that its row knows nothing of goes too: it would be due for ever.
+        went = [*scanned, *((row.due, key) for key, row in rows.items() if row.due is not None)]
         for chunk, part in zip(chunks, keys, strict=True):
             if not chunk.expired:
                 self._hold(chunk, part, rows)
         gone = {key for chunk, part in zip(chunks, keys, strict=True) if chunk.expired for key in part}
         self._let_through(rows, gone)
-        self._write(rows, dict(zip(touched, before, strict=True)), dues)
+        self._write(rows, dict(zip(touched, before, strict=True)), went)
         for chunk in chunks:
             if chunk.expired:
                 self.emit(chunk)
@@ -139,9 +147,8 @@ class Suppress(Operator):
     def _column(self, values: list[Any]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)
 
-    def _write(self, rows: dict[bytes, Row], before: dict[bytes, bytes | None], dues: dict[bytes, int | None]) -> None:
+    def _write(self, rows: dict[bytes, Row], before: dict[bytes, bytes | None], went: list[tuple[int, bytes]]) -> None:
         cells = [(key, row.to_bytes(), before[key]) for key, row in rows.items()]
         self._session.write(self.name, [cell for cell in cells if cell[1] != cell[2]])
         came = [(row.due, key) for key, row in rows.items() if row.due is not None]
-        went = [(due, key) for key, due in dues.items() if due is not None]
         self._timers.change(came, went)

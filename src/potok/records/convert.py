@@ -172,7 +172,7 @@ def _text(schema: Schema) -> Callable[[Any], Any]:
         if not isinstance(obj, str):
             raise misfit(schema, obj)
         try:
-            obj.encode()
+            str.encode(obj)
         except UnicodeEncodeError as error:
             raise MisfitError("expected string, got text with half of a surrogate pair") from error
         return str.__str__(obj)  # of an enumeration's member, its text and not its name
@@ -200,7 +200,7 @@ def _integer(schema: Schema) -> Callable[[Any], Any]:
             raise misfit(schema, obj)
         number = int(obj)
         if not -limit <= number < limit:
-            raise MisfitError(f"{number} is out of the range of {print_type(schema)}")
+            raise MisfitError(f"{spelled(number)} is out of the range of {print_type(schema)}")
         return number
 
     return convert
@@ -217,7 +217,7 @@ def _floating(schema: Schema) -> Callable[[Any], Any]:
         try:
             number = float(obj)
         except OverflowError as error:
-            raise MisfitError(f"{shorten(str(obj))} is out of the range of double") from error
+            raise MisfitError(f"{spelled(obj)} is out of the range of double") from error
         if single and math.isfinite(number) and abs(number) > largest:
             raise MisfitError(f"{number!r} is out of the range of float")
         return number
@@ -247,9 +247,9 @@ def _decimal(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
         try:
             exact = number.quantize(unit, context=_DECIMAL_CONTEXT)
         except InvalidOperation as error:
-            raise MisfitError(f"{shorten(str(obj))} does not fit {print_type(schema)}") from error
+            raise MisfitError(f"{spelled(obj)} does not fit {print_type(schema)}") from error
         if exact != number or (exact and exact.adjusted() + scale + 1 > precision):
-            raise MisfitError(f"{shorten(str(obj))} does not fit {print_type(schema)}")
+            raise MisfitError(f"{spelled(obj)} does not fit {print_type(schema)}")
         return exact
 
     return convert
@@ -337,16 +337,26 @@ def describe(obj: Any) -> str:
     if obj is None:
         return "null"
     if isinstance(obj, str):
-        return f'string "{shorten(obj)}"'
+        return f'string "{spelled(obj)}"'
     if isinstance(obj, bool):
         return f"boolean {str(obj).lower()}"
     if isinstance(obj, int | float | Decimal):
-        return f"number {shorten(str(obj))}"
+        return f"number {spelled(obj)}"
     if isinstance(obj, dict):
         return "an object"
     if isinstance(obj, list | tuple):
         return "a list"
-    return f"{type(obj).__name__} {shorten(repr(obj))}"
+    return f"{type(obj).__name__} {spelled(obj, repr)}"
+
+
+def spelled(obj: Any, text_of: Callable[[Any], str] = str) -> str:
+    """The beginning of an object's text. An object of the user's own may answer anything, also nothing that can be
+    written; and Python does not write out an integer of thousands of digits."""
+    try:
+        text = text_of(obj)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the record is bad for another reason
+        text = f"({type(error).__name__} while it was written)"
+    return shorten(str.encode(text, "utf-8", "backslashreplace").decode())
 
 
 def shorten(text: str) -> str:

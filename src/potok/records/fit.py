@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.convert import MisfitError, Reading, Rules, describe
+from potok.records.convert import MisfitError, Reading, Rules, describe, spelled
 from potok.records.ddl_text import print_type
 from potok.records.schema import Field, Schema
 
@@ -93,6 +93,8 @@ class _Fitter:
                     out[index] = convert(obj)
                 except MisfitError as misfit:
                     self._error(row(index), path, str(misfit))
+                except Exception as error:  # noqa: BLE001 - an object of the user's own may answer anything
+                    self._error(row(index), path, f"cannot be read: {type(error).__name__}: {spelled(error)}")
         return out
 
     def _struct(self, objects: list[Any], schema: Schema, path: str, row: Callable[[int], int]) -> pa.Array:

@@ -99,6 +99,13 @@ def format_named(name: str) -> Format:
 
     Options stand behind the name: `"sql_json;wrap=false"` is a struct's only field with nothing around it.
     """
+    from potok.records.formats.guarded import GuardedFormat
+
+    return GuardedFormat(unguarded(name))
+
+
+def unguarded(name: str) -> Format:
+    """The format itself, which may raise what nobody thought of."""
     plain, _, options = name.partition(";")
     wanted = canonical_name(plain)
     if wanted not in _FORMATS:

@@ -55,6 +55,9 @@ def plain(obj: Any) -> Any:
         return str(obj)
     if isinstance(obj, dt.time):
         return obj.isoformat()
+    if isinstance(obj, dt.datetime):
+        # orjson crashes the process at a zone that raises; asked from here, it is an error of the object.
+        obj.utcoffset()
     if isinstance(obj, dt.date):
         return orjson.Fragment(orjson.dumps(obj, option=orjson.OPT_UTC_Z))
     if isinstance(obj, bytes | bytearray | memoryview):

@@ -79,5 +79,8 @@ def _text(obj: Any) -> bytes:
     except UnicodeEncodeError as error:
         raise MisfitError("expected string, got text with half of a surrogate pair") from error
     if isinstance(obj, _SCALARS):
-        return str(obj).encode()
+        try:
+            return str(obj).encode()
+        except ValueError as error:
+            raise MisfitError(f"cannot be written as text: {error}") from error
     raise MisfitError(f"expected text, got {describe(obj)}")

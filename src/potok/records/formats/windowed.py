@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from potok.errors import SchemaError
+from potok.records.convert import spelled
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
 from potok.records.schema import Schema
 
 _BYTES = 8
+_LIMIT = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,16 @@ class WindowedFormat:
         keys: list[bytes | None] = []
         times: list[tuple[int, int | None] | None] = []
         for row, data in enumerate(binary_column(values).to_pylist()):
+            window: tuple[int, int | None] | None = None
             if data is not None and len(data) < self._tail:
                 errors[row] = f"a windowed key has at least {self._tail} bytes, not {len(data)}"
-            if data is None or row in errors:
-                keys.append(None)
-                times.append(None)
-            else:
-                keys.append(data[: -self._tail])
-                times.append(self._window(data[-self._tail :]))
+            elif data is not None:
+                window = self._window(data[-self._tail :])
+                if window[1] is not None and window[1] >= _LIMIT:
+                    errors[row] = f"a window that starts at {window[0]} and lasts {self.size_ms} ms has no end"
+                    window = None
+            keys.append(None if data is None or window is None else data[: -self._tail])
+            times.append(window)
         decoded = format_.decode(pa.array(keys, pa.binary()), inner)
         found = decoded.column if isinstance(decoded.column, list) else decoded.column.to_pylist()
         rows = [
@@ -61,9 +66,9 @@ class WindowedFormat:
             raise SchemaError(f'format "{self.name}" is for the keys of windowed tables, not {column.type}', hint=hint)
         rows = column if isinstance(column, list) else column.to_pylist()
         errors = {
-            row: f"{key!r} is not the key of a window"
+            row: f"{spelled(key, repr)} is not the key of a window"
             for row, key in enumerate(rows)
-            if key is not None and not (isinstance(key, dict) and {"key", "start", "end"} <= key.keys())
+            if key is not None and not self._is_key(key)
         }
         good = [None if row in errors else key for row, key in enumerate(rows)]
         heads = self._heads(column, good)
@@ -97,9 +102,16 @@ class WindowedFormat:
             return times[1], times[0]
         return times[0], times[0] + int(self.size_ms) if self.size_ms else None
 
+    def _written(self, key: dict[str, Any]) -> tuple[Any, ...]:
+        return (key["end"], key["start"]) if self.session else (key["start"],)
+
+    def _is_key(self, key: Any) -> bool:
+        if not (isinstance(key, dict) and {"key", "start", "end"} <= key.keys()):
+            return False
+        return all(isinstance(time, int | np.integer) and -_LIMIT <= time < _LIMIT for time in self._written(key))
+
     def _times(self, key: dict[str, Any]) -> bytes:
-        times = (key["end"], key["start"]) if self.session else (key["start"],)
-        return b"".join(int(time).to_bytes(_BYTES, "big", signed=True) for time in times)
+        return b"".join(int(time).to_bytes(_BYTES, "big", signed=True) for time in self._written(key))
 
 
 def inner_option(format_: str) -> str:

@@ -1,0 +1,58 @@
+"""What the machine refuses: files that cannot be opened, disks without room, memory that is not there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from potok.errors import SetupError
+
+_HINTS: dict[int, str] = {
+    errno.EACCES: "run it as the user who owns the file, or name another directory",
+    errno.EPERM: "run it as the user who owns the file, or name another directory",
+    errno.EROFS: "name a directory on a file system that can be written",
+    errno.ENOSPC: "free some space on that file system, and try again",
+    errno.EDQUOT: "free some space, or have the quota raised, and try again",
+    errno.EFBIG: "raise the limit of the size of files (ulimit -f), and try again",
+    errno.EMFILE: "raise the limit of open files of a process (ulimit -n 65536), and try again",
+    errno.ENFILE: "the whole machine has too many open files: stop something, or raise fs.file-max",
+    errno.ENOMEM: "give the process more memory, or lower max_batch_bytes=",
+    errno.EISDIR: "name a file, not a directory",
+    errno.ENOTDIR: "a part of the path is a file: name another directory",
+    errno.ENOENT: "look whether somebody else has removed it, and how the path is spelled",
+    errno.EEXIST: "something else is there: name another path",
+    errno.ENAMETOOLONG: "give it a shorter name, or a directory with a shorter path",
+    errno.ELOOP: "links lead in a circle: name another path",
+    errno.EIO: "the disk has errors: look at the log of the kernel, and restore from a backup what is damaged",
+}
+_OTHER_HINT = "look at the file system and its permissions, and try again"
+_MEMORY_HINT = "give the process more memory, or lower max_batch_records= and max_batch_bytes="
+
+
+class MachineError(SetupError):
+    """The machine refused something: permission, room, open files, memory."""
+
+    def __init__(self, doing: str, error: OSError | MemoryError) -> None:
+        if isinstance(error, MemoryError):
+            super().__init__(f"out of memory while {doing}", hint=_MEMORY_HINT)
+        else:
+            named = f": {error.filename}" if error.filename else ""
+            hint = _HINTS.get(error.errno or 0, _OTHER_HINT)
+            super().__init__(f"the machine refused a file while {doing}: {error.strerror or error}{named}", hint=hint)
+
+
+def is_of_machine(error: BaseException) -> bool:
+    """Whether an error is the machine's own. Of connections, whoever made them says more."""
+    return isinstance(error, OSError | MemoryError) and not isinstance(error, ConnectionError | TimeoutError)
+
+
+@contextmanager
+def naming_machine(doing: str) -> Iterator[None]:
+    """Raise `MachineError` for what the machine refuses; `doing` says what, as in "reading the log at DIRECTORY"."""
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        if not is_of_machine(error):
+            raise
+        raise MachineError(doing, error) from error

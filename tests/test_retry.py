@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.retry import MOST_S, Retry
+from potok.retry import MOST_S, Retry, brief_calls, is_brief
 
 
 class Clock(threading.Event):
@@ -62,3 +62,15 @@ def test_a_server_that_says_when_to_come_back_is_believed(clock: Clock) -> None:
     assert retry.wait(30.0)
     assert clock.pauses == [30.0]
     assert not retry.wait(3_600.0)
+
+
+def test_brief_calls_end_with_their_block_and_are_those_of_one_thread() -> None:
+    elsewhere: list[bool] = []
+    with brief_calls():
+        with brief_calls():
+            pass
+        assert is_brief()
+        other = threading.Thread(target=lambda: elsewhere.append(is_brief()))
+        other.start()
+        other.join()
+    assert (is_brief(), elsewhere) == (False, [False])

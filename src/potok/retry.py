@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 FIRST_S = 0.05
 MOST_S = 5.0
@@ -16,6 +18,24 @@ stopped and says what it waits for."""
 
 GIVE_UP_MS = 60_000
 """How long one call goes on by itself where nobody tries again."""
+
+
+_here = threading.local()
+
+
+@contextmanager
+def brief_calls() -> Iterator[None]:
+    """Have clients give up after `BRIEFLY_MS`, in this thread: whoever calls tries again, or does without."""
+    before = is_brief()
+    _here.brief = True
+    try:
+        yield
+    finally:
+        _here.brief = before
+
+
+def is_brief() -> bool:
+    return getattr(_here, "brief", False)
 
 
 class Retry:

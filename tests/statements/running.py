@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.shared.by_hand import ByHand
 from potok.engine.shared.shared_query import SharedQuery
+from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
 from potok.statements.database import Database
@@ -18,14 +19,15 @@ from potok.statements.session import SqlSession
 class Running(Database):
     """Runs its queries, or leaves that to another one over the same directory."""
 
-    def __init__(self, directory: Path, *, runs: bool = True) -> None:
+    def __init__(self, directory: Path, *, runs: bool = True, broker: Broker | None = None) -> None:
         self._directory = directory
         self.begun: list[ByHand] = []
-        super().__init__(EmbeddedBroker.shared(directory), Settings(broker=f"file:{directory}", shards=2), runs=runs)
+        log = broker or EmbeddedBroker.shared(directory)
+        super().__init__(log, Settings(broker=log.url, shards=2), runs=runs)
         self.session = SqlSession(self)
 
     def _shared_query(self) -> SharedQuery:
-        self.begun.append(ByHand(self._directory, "sql"))
+        self.begun.append(ByHand(self._directory, "sql", broker=self.broker))
         return self.begun[-1]
 
     def _supervise(self) -> None:

@@ -11,6 +11,7 @@ from kernels.in_process import LocalContext, LocalRdd
 from potok import StreamsBuilder
 from potok.engine.shared.shared_planner import SharedPlanner
 from potok.engine.shared.shared_query import SharedQuery
+from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
@@ -48,11 +49,11 @@ class UnitedContext(LocalContext):
 class ByHand(SharedQuery):
     """Plans and runs one batch for each `step`."""
 
-    def __init__(self, directory: Path, name: str = "shared", **settings: Any) -> None:
+    def __init__(self, directory: Path, name: str = "shared", *, broker: Broker | None = None, **settings: Any) -> None:
         self.context = UnitedContext()
         spark: Any = SimpleNamespace(sparkContext=self.context)
-        chosen = Settings(broker=f"file:{directory}", shards=2, **settings)
-        self.broker = EmbeddedBroker.shared(directory)
+        self.broker: Any = broker or EmbeddedBroker.shared(directory)
+        chosen = Settings(broker=self.broker.url, shards=2, **settings)
         super().__init__(self.broker, chosen, name, spark=spark)
         self.planner = SharedPlanner(self.broker, self.name, chosen.idle_after_ms, chosen.max_batch_records)
         self._write_roll()

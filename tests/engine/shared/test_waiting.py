@@ -15,7 +15,7 @@ from potok.engine.batch import BatchRunner
 from potok.engine.lock import QueryTakenOver
 from potok.engine.shared.member import MemberState
 from potok.log.kafka.errors import KafkaUnreachable
-from potok.retry import MOST_S
+from potok.retry import MOST_S, is_brief
 from potok.state.entry import mark_of
 from potok.views.ledger_view import read_entry
 from potok.views.progress import Progress, read_progress
@@ -217,6 +217,29 @@ def test_a_topic_that_cannot_be_planned_is_waited_for_and_needs_no_new_records(
     assert waiting.settle() == 1
     assert waiting.members()["far"].state is MemberState.RUNNING
     assert progress_of(waiting, "far").state == "running"
+
+
+def test_members_are_shown_as_waiting_while_the_log_does_not_answer_whatever_their_batch_is_in(
+    waiting: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting.add(counting("one"))
+    send(waiting.broker, 10)
+    waiting.settle()
+    send(waiting.broker, 10)
+    brief: list[bool] = []
+
+    def away(_: Any) -> Any:
+        brief.append(is_brief())
+        raise KafkaUnreachable("far:9092", "no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(waiting.broker, "end_offsets_of", away)
+        found = waiting.members()["one"]
+        assert (found.state, found.lag) == (MemberState.WAITING, 0)
+        assert "far:9092" in found.error
+    assert brief == [True], "whoever looks is not kept waiting"
+    found = waiting.members()["one"]
+    assert (found.state, found.lag, found.error) == (MemberState.RUNNING, 10, "")
 
 
 def test_a_member_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(waiting: ByHand) -> None:

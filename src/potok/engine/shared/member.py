@@ -22,9 +22,9 @@ from potok.engine.query import PROTECT_EVERY_S, tell_waiting
 from potok.engine.reach import check_reach, on_one_machine
 from potok.engine.shared.fairness import FIRST
 from potok.engine.shared.roll import Listed
-from potok.errors import PotokError
+from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
-from potok.retry import Retry
+from potok.retry import Retry, brief_calls
 from potok.settings import Settings
 from potok.state.entry import mark_of
 from potok.topology.graph import Topology
@@ -113,14 +113,18 @@ class Member:
         return offsets.pending(self.prepared.broker.end_offsets_of(self.topology.source_topics))
 
     def status(self, all_wait_for: PotokError | None = None) -> MemberStatus:
-        """`all_wait_for` is what no batch can do without."""
-        try:
-            lag = self.lag()
-        except PotokError:
-            # A topic is gone, or the log does not answer: what the last batch found.
-            lag = self.runner.pulse.lag
+        """`all_wait_for` is what no batch can do without. Where the log does not answer, the batch under way waits for
+        it, and the lag is that of the last one."""
         state, error, waiting = self.state, self.error, self.waiting
-        if state is MemberState.RUNNING and (waits_for := all_wait_for or (waiting and waiting.error)):
+        waits_for = all_wait_for or (waiting and waiting.error)
+        lag = self.runner.pulse.lag
+        try:
+            if not isinstance(waits_for, LogError):
+                with brief_calls():
+                    lag = self.lag()
+        except PotokError as found:
+            waits_for = waits_for or (found if found.passing else None)
+        if state is MemberState.RUNNING and waits_for:
             state, error = MemberState.WAITING, waits_for
         batch, told = self.runner.ledger.entry.batch, str(error) if error else ""
         return MemberStatus(self.name, state, told, batch, self.offsets, lag, self._rate())

@@ -18,6 +18,7 @@ from potok.log.errors import BrokerClosed, InvalidName, KeylessRecord, TopicExis
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused, KafkaUnreachable, OptionError
 from potok.log.kafka.options import KafkaOptions
 from potok.redact import safe_cause
+from potok.retry import BRIEFLY_MS, is_brief
 
 _logger = logging.getLogger(__name__)
 # Heard by whoever sets up logging, and by nobody else.
@@ -26,6 +27,7 @@ _logger.addHandler(logging.NullHandler())
 V = TypeVar("V")
 
 PATIENCE_S = 30.0
+_SILENT_FOR_S = 1.0
 """How long an answer may take: brokers restart, and leaders move."""
 
 _LOOK_S = 0.1
@@ -90,6 +92,7 @@ class Clients:
         self._admin: AdminClient | None = None
         self._trouble: KafkaError | None = None
         self._answered = False
+        self._silent_at = -_SILENT_FOR_S
         self._closed = False
 
     def configuration(self, **special: object) -> dict[str, Any]:
@@ -155,7 +158,7 @@ class Clients:
 
     def patiently(self, question: Callable[[], V]) -> V:
         """Ask again what may be asked again, as long as the brokers have to agree on who leads."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self._patience_s()
         while True:
             try:
                 return question()
@@ -209,9 +212,16 @@ class Clients:
         if trouble is not None and trouble.code() in _DENIED and not self._answered:
             raise self.translated(trouble)
         hopeless = trouble is not None and not self._answered and seconds > self.options.first_patience_s
-        if hopeless or seconds > PATIENCE_S:
+        if hopeless or seconds > self._patience_s():
+            self._silent_at = time.monotonic()
             why = self.options.hide(trouble.str()) if trouble is not None else "no answer"
             raise KafkaUnreachable(self.options.bootstrap, why)
+
+    def _patience_s(self) -> float:
+        """How long to wait for an answer. A brief call that follows one in vain does not wait as long again."""
+        if not is_brief():
+            return PATIENCE_S
+        return 0.0 if time.monotonic() < self._silent_at + _SILENT_FOR_S else BRIEFLY_MS / 1000
 
     def _hear(self, error: KafkaError) -> None:
         """Called by the clients while they are waited for; most of it mends itself."""

@@ -40,6 +40,19 @@ class Totals:
             Counter(found.get("failures", {})),
         )
 
+    def __deepcopy__(self, _: object) -> Totals:
+        """Copied before every batch: one by one, a tenth of what `copy` takes to find out how."""
+        return Totals(
+            self.records_in,
+            self.records_out,
+            self.dead_letters.copy(),
+            self.steps_in.copy(),
+            self.steps_out.copy(),
+            self.steps_late.copy(),
+            self.jumps.copy(),
+            self.failures.copy(),
+        )
+
     def add(self, report: Report, records: int) -> None:
         self.records_in += records
         self.records_out += report.written

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.checksum import crc32
 from potok.kernels.chunk import NO_LANE, Chunk, Ints, from_ipc, to_ipc
 from potok.kernels.dead_letters import Lane
 from potok.log.broker import HEADERS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.checksum import crc32
 from potok.kernels.chunk import Column
 from potok.records.keys import decode_keys
 

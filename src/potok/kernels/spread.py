@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from potok.checksum import crc32
 from potok.kernels.expiry import HORIZON, NEVER
 from potok.kernels.join_rows import Rows, concat_rows
 from potok.kernels.runs import LARGE, Runs

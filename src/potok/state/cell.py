@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from potok.checksum import crc32
 from potok.errors import StateError
 from potok.state.fence import Attempt, Fence
 
@@ -146,6 +147,7 @@ def _counted(heads: npt.NDArray[Any], fence: Fence) -> npt.NDArray[np.bool_]:
     return counted
 
 
+@lru_cache(maxsize=256)
 def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
     """The layout of a whole cell of fixed width, for reading and writing many as one array."""
     return np.dtype([*_HEAD.descr, ("new", payload), ("old", payload)])

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
+from potok.checksum import crc32
 from potok.storage.checksum_journal import Journal, PageSums, Stamp
 from potok.storage.page_format import DATA_FILE, META_PAGES, Array, Meta, PageDamage, PageFile
 from potok.storage.page_inspection import inspect
@@ -73,11 +73,12 @@ class CheckedFile:
             yield
             return
         with self._locked():
-            if not self._pages().stat().st_nlink:
+            status = self._pages().stat()
+            if not status.st_nlink:
                 # The directory was deleted: what is written there is for nobody.
                 yield
                 return
-            self._catch_up()
+            self._catch_up(status)
             try:
                 yield
             finally:
@@ -208,9 +209,8 @@ class CheckedFile:
         age_ns = time.time_ns() - stamp.changed_at_ns
         return stamp.boot != 0 and stamp == self._stamp() and 0 <= age_ns < TRUSTED_S * 1_000_000_000
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, status: os.stat_result) -> None:
         """Others may have committed, or changed the file past LMDB."""
-        status = self._pages().stat()
         if (status.st_ctime_ns, status.st_size) == self._seen and self._sums.txnid == self._seen_txnid >= 0:
             return
         self._journal.read(self._sums)
@@ -226,9 +226,12 @@ class CheckedFile:
             if meta.txnid == self._sums.txnid + 1:
                 self._sums.grow(meta.last_page + 1)
                 change = changed_pages(self._pages(), meta, self._sums.in_use, named=self._named)
-                self._sums.apply(meta.txnid, change, (meta.sum, meta.body_sum), self._stamp())
+                stamp = self._stamp()
+                self._sums.apply(meta.txnid, change, (meta.sum, meta.body_sum), stamp)
                 self._journal.append(self._sums, change)
-            self._remember(self._sums.txnid)
+                self._seen, self._seen_txnid = stamp[:2], meta.txnid
+            else:
+                self._remember(self._sums.txnid)
         except (PageDamage, OSError):
             # The next commit looks at the whole file first.
             self._sums, self._seen_txnid = PageSums(), -1

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 
+from potok.checksum import crc32
 from potok.private import FILE_MODE
 from potok.storage.page_format import Array, Meta
 from potok.storage.page_walk import Change

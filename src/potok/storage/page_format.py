@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
+
+from potok.checksum import crc32
 
 DATA_FILE = "data.mdb"
 
@@ -29,6 +30,9 @@ NO_PAGE = (1 << 64) - 1
 META_PAGES = 2
 DEEPEST = 32
 """LMDB's own limit to the height of a tree."""
+
+_NODE = 8
+"""The bytes of a node before its key: two words of size or page number, flags, and the length of the key."""
 
 _META = struct.Struct("<IIQQ")
 _TREE = struct.Struct("<IHHQQQQQ")
@@ -58,7 +62,7 @@ class Tree(NamedTuple):
     root: int
 
     @classmethod
-    def of(cls, data: bytes, start: int = 0) -> Tree:
+    def of(cls, data: Page, start: int = 0) -> Tree:
         return cls(*_TREE.unpack_from(data, start)[1:])
 
 
@@ -167,9 +171,21 @@ def big_values_of(page: Page) -> list[int]:
 def named_trees_of(page: Page) -> list[Tree]:
     """The named trees whose roots a leaf of the main tree holds."""
     words, starts = nodes_of(page)
-    if not np.any(words[starts + 2] & SUB_DATA):
-        return []
-    return [Tree.of(value) for flags, _, value in entries_of(page) if flags & SUB_DATA]
+    nodes = starts[words[starts + 2] & SUB_DATA != 0]
+    values = 2 * nodes.astype(np.int64) + _NODE + words[nodes + 3]
+    return [Tree.of(page, value) for value in values.tolist()]
+
+
+def value_at(page: Page, key: bytes) -> tuple[int, bytes] | None:
+    """Flags and value of a key that is likely to be the last of a leaf; of a large value the number of its page."""
+    words, starts = nodes_of(page)
+    for start in reversed(starts.tolist()):
+        low, high, flags, key_size = words[start : start + 4].tolist()
+        at = 2 * start + _NODE
+        if page[at : at + key_size] == key:
+            size = 8 if flags & BIG_DATA else low | high << 16
+            return flags, bytes(page[at + key_size : at + key_size + size])
+    return None
 
 
 def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
@@ -178,7 +194,7 @@ def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
     found = []
     for start in starts.tolist():
         low, high, flags, key_size = words[start : start + 4].tolist()
-        key = 2 * start + 8
+        key = 2 * start + _NODE
         size = 8 if flags & BIG_DATA else low | high << 16
         found.append((flags, bytes(page[key : key + key_size]), bytes(page[key + key_size : key + key_size + size])))
     return found

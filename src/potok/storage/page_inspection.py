@@ -8,10 +8,10 @@ keep more pages than they need, for damage.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from zlib import crc32
 
 import numpy as np
 
+from potok.checksum import crc32
 from potok.storage.page_format import (
     BIG_DATA,
     BRANCH,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 
+from potok.checksum import crc32
 from potok.storage.page_format import (
     BIG_DATA,
     HEADER,
@@ -20,9 +19,9 @@ from potok.storage.page_format import (
     Tree,
     big_values_of,
     children_of,
-    entries_of,
     named_trees_of,
     overflow_count,
+    value_at,
 )
 
 _NONE = np.empty(0, np.uint32)
@@ -67,12 +66,10 @@ def _add_tree(file: PageFile, tree: Tree, in_use: Array, numbers: list[int], sum
             children = children_of(page)
             below += children[~in_use[children]].tolist()
         level = below
-    leaves: list[Page] = []
     level.sort()
     numbers += level
-    for leaf in _read(file, level):
-        sums.append(crc32(leaf))
-        leaves.append(leaf)
+    leaves = _read(file, level)
+    sums += map(crc32, leaves)
     if tree.overflow_pages:
         for leaf in leaves:
             for first in big_values_of(leaf):
@@ -83,27 +80,31 @@ def _add_tree(file: PageFile, tree: Tree, in_use: Array, numbers: list[int], sum
     return leaves
 
 
-def _read(file: PageFile, numbers: list[int]) -> Iterator[Page]:
+def _read(file: PageFile, numbers: list[int]) -> list[Page]:
     """Pages in order, adjacent ones with one call."""
-    size, start = file.page_size, 0
-    for end in range(1, len(numbers) + 1):
-        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1 or end - start == _AT_ONCE:
-            if end - start == 1:
-                yield file.page(numbers[start])
-            else:
-                view = memoryview(file.run(numbers[start], end - start))
-                for part in range(end - start):
-                    yield view[part * size : (part + 1) * size]
-            start = end
+    pages: list[Page] = []
+    size, start, total = file.page_size, 0, len(numbers)
+    while start < total:
+        first, end = numbers[start], start + 1
+        while end < total and numbers[end] == first + end - start < first + _AT_ONCE:
+            end += 1
+        if end == start + 1:
+            pages.append(file.page(first))
+        else:
+            view = memoryview(file.run(first, end - start))
+            pages += [view[at : at + size] for at in range(0, len(view), size)]
+        start = end
+    return pages
 
 
 def _freed(file: PageFile, meta: Meta, leaves: list[Page]) -> Array:
     """The pages that a transaction freed: an entry of the tree of free pages that has the transaction's id. The leaf
     that holds it was written by the transaction too."""
+    key = meta.txnid.to_bytes(8, "little")
     for leaf in leaves:
-        for flags, key, value in reversed(entries_of(leaf)):
-            if int.from_bytes(key, "little") == meta.txnid:
-                return free_pages(whole_value(file, flags, value))
+        found = value_at(leaf, key)
+        if found is not None:
+            return free_pages(whole_value(file, *found))
     return _NONE
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
+from potok.checksum import crc32
 from potok.kernels.aggregates import Cells
 from potok.kernels.folders import shown_by
 from potok.records.schema import Schema

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from zlib import crc32
 
 import pyarrow as pa
 
+from potok.checksum import crc32
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 from potok.views.cut import Cut

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 
+from potok.checksum import crc32
 from potok.errors import QueryError
 from potok.kernels.versions import version_prefix, versions_of
 from potok.kernels.windows import time_bytes, time_of

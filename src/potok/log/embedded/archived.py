@@ -10,13 +10,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from potok.checksum import crc32
 from potok.log.broker import READ_SCHEMA
 from potok.log.embedded import catalog
 from potok.log.embedded.catalog import Topic

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.checksum import crc32
 from potok.log.embedded import catalog
 from potok.log.embedded.assemble import COMPACTED_SCHEMA, COMPACTED_WITH_HEADERS
 from potok.log.embedded.catalog import IndexEntry

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.checksum import crc32
 from potok.errors import LogError
 from potok.log.broker import HEADERS
 from potok.log.embedded.frame import ARROW, ROWS, WITH_HEADERS, Frame

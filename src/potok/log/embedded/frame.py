@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from zlib import crc32
+
+from potok.checksum import crc32
 
 MAGIC = 0x316B7450
 HEADER = struct.Struct("<IBBHIIIqqqqI")

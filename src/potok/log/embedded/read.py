@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from zlib import crc32
 
 import pyarrow as pa
 
+from potok.checksum import crc32
 from potok.log.embedded import archived, catalog
 from potok.log.embedded.archived import ArchivedSegment, read_archived
 from potok.log.embedded.assemble import Assembler

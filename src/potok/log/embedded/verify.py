@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
 
+from potok.checksum import crc32
 from potok.errors import LogError
 from potok.log.embedded import archived, catalog
 from potok.log.embedded.archived import ArchivedSegment, read_archived

@@ -43,7 +43,10 @@ def oversized(batch: pa.RecordBatch, limit: int, per_record: int = 0, per_header
 
 
 def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
-    return np.asarray(pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False), np.int64)
+    lengths = pc.binary_length(column)
+    if lengths.null_count:
+        lengths = pc.fill_null(lengths, 0)
+    return np.asarray(lengths, np.int64)
 
 
 def _header_sizes(headers: pa.ListArray, per_header: int) -> npt.NDArray[np.int64]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,8 +30,8 @@ META_PAGES = 2
 DEEPEST = 32
 """LMDB's own limit to the height of a tree."""
 
-_NODE = 8
-"""The bytes of a node before its key: two words of size or page number, flags, and the length of the key."""
+_NODE = struct.Struct("<HHHH")
+"""What stands before the key of a node: its size or page number in two words, flags, and the length of the key."""
 
 _META = struct.Struct("<IIQQ")
 _TREE = struct.Struct("<IHHQQQQQ")
@@ -66,8 +65,7 @@ class Tree(NamedTuple):
         return cls(*_TREE.unpack_from(data, start)[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """One committed transaction."""
 
     txnid: int
@@ -153,9 +151,18 @@ def nodes_of(page: Page) -> tuple[Array, Array]:
     return words, words[8 : 8 + (int(words[6]) - HEADER.size >> 1)] >> 1
 
 
-def children_of(page: Page) -> Array:
-    """The pages below a branch page. Numbers have 32 bits, which is 16 TB, and not LMDB's 48."""
-    words, starts = nodes_of(page)
+def children_of(pages: Sequence[Page]) -> Array:
+    """The pages below branch pages. Numbers have 32 bits, which is 16 TB, and not LMDB's 48."""
+    if len(pages) == 1:
+        words, starts = nodes_of(pages[0])
+    else:
+        # All nodes of all pages at once: to look at one page takes as long as to look at ten.
+        words = np.frombuffer(b"".join(pages), "<u2")
+        begins = np.arange(0, len(words), len(words) // len(pages))
+        counts = words[begins + 6].astype(np.int64) - HEADER.size >> 1
+        before = np.cumsum(counts) - counts
+        places = np.arange(int(counts.sum())) + np.repeat(begins + 8 - before, counts)
+        starts = (words[places] >> 1) + np.repeat(begins, counts)
     numbers: Array = words[starts] | words[starts + 1].astype(np.uint32) << 16
     return numbers
 
@@ -170,22 +177,30 @@ def big_values_of(page: Page) -> list[int]:
 
 def named_trees_of(page: Page) -> list[Tree]:
     """The named trees whose roots a leaf of the main tree holds."""
-    words, starts = nodes_of(page)
-    nodes = starts[words[starts + 2] & SUB_DATA != 0]
-    values = 2 * nodes.astype(np.int64) + _NODE + words[nodes + 3]
-    return [Tree.of(page, value) for value in values.tolist()]
+    found = []
+    for start in _starts_of(page):
+        _, _, flags, key_size = _NODE.unpack_from(page, start)
+        if flags & SUB_DATA:
+            found.append(Tree.of(page, start + _NODE.size + key_size))
+    return found
 
 
 def value_at(page: Page, key: bytes) -> tuple[int, bytes] | None:
     """Flags and value of a key that is likely to be the last of a leaf; of a large value the number of its page."""
-    words, starts = nodes_of(page)
-    for start in reversed(starts.tolist()):
-        low, high, flags, key_size = words[start : start + 4].tolist()
-        at = 2 * start + _NODE
-        if page[at : at + key_size] == key:
-            size = 8 if flags & BIG_DATA else low | high << 16
-            return flags, bytes(page[at + key_size : at + key_size + size])
+    for start in reversed(_starts_of(page)):
+        low, high, flags, key_size = _NODE.unpack_from(page, start)
+        at = start + _NODE.size + key_size
+        if page[at - key_size : at] == key:
+            return flags, bytes(page[at : at + (8 if flags & BIG_DATA else low | high << 16)])
     return None
+
+
+def _starts_of(page: Page) -> tuple[int, ...]:
+    """The byte at which each node starts: faster than as an array where they are few, or only some are looked at."""
+    count = int.from_bytes(page[12:14], "little") - HEADER.size >> 1
+    if not 0 <= count <= len(page) - HEADER.size >> 1:
+        raise PageDamage("a page has a header that cannot be")
+    return struct.unpack_from(f"<{count}H", page, HEADER.size)
 
 
 def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
@@ -194,7 +209,7 @@ def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
     found = []
     for start in starts.tolist():
         low, high, flags, key_size = words[start : start + 4].tolist()
-        key = 2 * start + _NODE
+        key = 2 * start + _NODE.size
         size = 8 if flags & BIG_DATA else low | high << 16
         found.append((flags, bytes(page[key : key + key_size]), bytes(page[key + key_size : key + key_size + size])))
     return found

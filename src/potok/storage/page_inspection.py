@@ -76,7 +76,7 @@ class _Inspection:
         if depth == 1:
             yield from self._leaf(number, page, least, by_number)
             return
-        children = children_of(page).tolist()
+        children = children_of([page]).tolist()
         keys = [key for _, key, _ in _node_keys(page)]
         for place, child in enumerate(children):
             # The key of a branch's first node does not count.

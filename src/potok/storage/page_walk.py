@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,59 +43,66 @@ def changed_pages(file: PageFile, meta: Meta, in_use: Array, *, named: bool = Tr
     `in_use` tells for every page up to the last which pages the transaction before it reached. Such a page is the same
     as before, and so is everything below it. `named` is whether there are trees other than the main one.
     """
-    numbers: list[int] = []
-    sums: list[int] = []
-    free = _add_tree(file, meta.free, in_use, numbers, sums)
-    for page in _add_tree(file, meta.main, in_use, numbers, sums):
-        for tree in named_trees_of(page) if named else ():
-            _add_tree(file, tree, in_use, numbers, sums)
+    walk = _Walk(file, in_use)
+    free = walk.add(meta.free, keep=True)
+    for page in walk.add(meta.main, keep=named):
+        for tree in named_trees_of(page):
+            walk.add(tree)
     removed = _freed(file, meta, free)
-    return Change(np.array(numbers, np.uint32), np.array(sums, np.uint32), removed)
+    return Change(np.array(walk.numbers, np.uint32), np.array(walk.sums, np.uint32), removed)
 
 
-def _add_tree(file: PageFile, tree: Tree, in_use: Array, numbers: list[int], sums: list[int]) -> list[Page]:
-    """Add the pages of a tree that were not in use, and their checksums; its leaves among them."""
-    if tree.root == NO_PAGE or in_use[tree.root]:
-        return []
-    level = [tree.root]
-    for _ in range(tree.depth - 1):
-        below: list[int] = []
-        numbers += level
-        for number in level:
-            page = file.page(number)
-            sums.append(crc32(page))
-            children = children_of(page)
-            below += children[~in_use[children]].tolist()
-        level = below
-    level.sort()
-    numbers += level
-    leaves = _read(file, level)
-    sums += map(crc32, leaves)
-    if tree.overflow_pages:
-        for leaf in leaves:
-            for first in big_values_of(leaf):
-                if not in_use[first]:
-                    run = range(first, first + overflow_count(file.page(first)))
-                    numbers += run
-                    sums += [crc32(file.page(number)) for number in run]
-    return leaves
+class _Walk:
+    """Collects the pages of trees that were not in use, and their checksums."""
 
+    def __init__(self, file: PageFile, in_use: Array) -> None:
+        self.numbers: list[int] = []
+        self.sums: list[int] = []
+        self._file = file
+        self._in_use = in_use
 
-def _read(file: PageFile, numbers: list[int]) -> list[Page]:
-    """Pages in order, adjacent ones with one call."""
-    pages: list[Page] = []
-    size, start, total = file.page_size, 0, len(numbers)
-    while start < total:
-        first, end = numbers[start], start + 1
-        while end < total and numbers[end] == first + end - start < first + _AT_ONCE:
-            end += 1
-        if end == start + 1:
-            pages.append(file.page(first))
-        else:
-            view = memoryview(file.run(first, end - start))
-            pages += [view[at : at + size] for at in range(0, len(view), size)]
-        start = end
-    return pages
+    def add(self, tree: Tree, *, keep: bool = False) -> list[Page]:
+        """Add the pages of a tree. With `keep`, its leaves among them are returned."""
+        if tree.root == NO_PAGE or self._in_use[tree.root]:
+            return []
+        level = [tree.root]
+        for _ in range(tree.depth - 1):
+            children = np.concatenate([children_of(pages) for pages in self._read(level)])
+            level = np.sort(children[~self._in_use[children]]).tolist()
+        leaves: list[Page] = []
+        large: list[int] = []
+        for pages in self._read(level):
+            if keep:
+                leaves += pages
+            if tree.overflow_pages:
+                large += [first for leaf in pages for first in big_values_of(leaf) if not self._in_use[first]]
+        for first in large:
+            count = overflow_count(self._file.page(first))
+            for _ in self._read(range(first, first + count)):
+                pass
+        return leaves
+
+    def _read(self, numbers: Sequence[int]) -> Iterator[list[Page]]:
+        """Add pages, which are in order, some at a time; adjacent ones are read with one call."""
+        self.numbers += numbers
+        size, total = self._file.page_size, len(numbers)
+        page_at, run_at = self._file.page, self._file.run
+        pages: list[Page] = []
+        start = 0
+        while start < total:
+            first, end = numbers[start], start + 1
+            while end < total and numbers[end] == first + end - start < first + _AT_ONCE:
+                end += 1
+            if end == start + 1:
+                pages.append(page_at(first))
+            else:
+                view = memoryview(run_at(first, end - start))
+                pages += [view[at : at + size] for at in range(0, len(view), size)]
+            start = end
+            if len(pages) >= _AT_ONCE or start == total:
+                self.sums += map(crc32, pages)
+                yield pages
+                pages = []
 
 
 def _freed(file: PageFile, meta: Meta, leaves: list[Page]) -> Array:

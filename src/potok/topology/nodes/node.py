@@ -17,8 +17,8 @@ class Node:
     @property
     def upstreams(self) -> tuple[Node, ...]:
         found: list[Node] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in _names_of(self):
+            value = getattr(self, name)
             if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):
@@ -70,3 +70,14 @@ class Node:
     def is_table(self) -> bool:
         """Whether this vertex yields changes (before, after) rather than records."""
         return False
+
+
+_names: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _names_of(node: Node) -> tuple[str, ...]:
+    """The names of a node's fields, found once for each class: every batch walks its topology many times."""
+    names = _names.get(type(node))
+    if names is None:
+        names = _names[type(node)] = tuple(field.name for field in fields(node))
+    return names

@@ -99,6 +99,9 @@ def test_types_variables_and_functions_are_listed(driver: InProcessSql) -> None:
     assert driver.query("SHOW TYPES;") == [{"Type Name": "MONEY", "Schema": "DECIMAL(9, 2)"}]
     driver.execute("DEFINE place = 'Oslo';")
     assert driver.query("SHOW VARIABLES;") == [{"Variable Name": "place", "Value": "Oslo"}]
+    driver.execute("UNDEFINE PLACE;")
+    with pytest.raises(UnknownName, match="there is no variable place"):
+        driver.execute("UNDEFINE place;")
     functions = {row["Function Name"]: row["Type"] for row in driver.query("SHOW FUNCTIONS;")}
     assert [functions[name] for name in ("SUBSTRING", "COUNT", "EXPLODE")] == ["SCALAR", "AGGREGATE", "TABLE"]
     assert len(functions) >= 149

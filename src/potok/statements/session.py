@@ -9,7 +9,7 @@ from typing import Any
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.settings import Settings
-from potok.sql.errors import Refused, SqlError
+from potok.sql.errors import Refused, SqlError, UnknownName, closest
 from potok.sql.properties import Properties, canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.database import Database
@@ -126,7 +126,11 @@ class SqlSession:
         raise TypeError(f"no way to carry out {type(statement).__name__}")
 
     def _define(self, statement: ast.Define) -> Done:
-        for name in [name for name in self.variables if name.upper() == statement.name.upper()]:
+        known = [name for name in self.variables if name.upper() == statement.name.upper()]
+        if statement.value is None and not known:
+            hint = closest(statement.name, self.variables) or "SHOW VARIABLES lists those that are defined"
+            raise UnknownName(f"there is no variable {statement.name}", hint=hint, place=statement.at)
+        for name in known:
             del self.variables[name]
         if statement.value is None:
             return Done(f"Variable {statement.name} undefined")

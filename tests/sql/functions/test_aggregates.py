@@ -153,6 +153,11 @@ def test_an_aggregate_gives_what_ksqldb_gives(
         assert repr(found) == repr(expected)
 
 
+def test_the_variance_of_large_integers_has_the_last_digits_of_ksqldb() -> None:
+    how = known("STDDEV_SAMP", [BIGINT])
+    assert gives(how, [(9_000_000_011,), (7,), (-5,)]) == 2.7000000059999998e19
+
+
 def test_every_aggregate_has_a_case() -> None:
     assert {case[0] for case in CASES} == set(BY_NAME)
     assert len(BY_NAME) == 18

@@ -15,21 +15,7 @@ from potok.sql.functions.function import AggregateCall, AggregateFunction, Aggre
 from potok.sql.types import BIGINT, DOUBLE, INT, is_number
 
 State = list[Any]
-"""How many, their sum, and a sum of squares: of integers their own, which is exact; of doubles those of what lies
-between them and their mean, so that what is squared is small."""
-
-
-def _add_integer(state: State, value: Any) -> State:
-    return state if value is None else [state[0] + 1, state[1] + value, state[2] + value * value]
-
-
-def _undo_integer(state: State, value: Any) -> State:
-    return state if value is None else [state[0] - 1, state[1] - value, state[2] - value * value]
-
-
-def _integer_variance(state: State) -> float:
-    count, total, squares = state
-    return float((count * squares - total * total) / (count * (count - 1))) if count > 1 else 0.0
+"""How many, their sum (exact for integers), and the sum of the squares of what lies between them and their mean."""
 
 
 def _sums(left: State, right: State) -> State:
@@ -71,22 +57,21 @@ def _variance(state: State) -> float:
 
 def _deviation(of: Callable[[float], float]) -> Callable[..., AggregateCall | None]:
     """An aggregate of the variance."""
-    integers = Fold(
-        start=lambda: [0, 0, 0],
-        add=_add_integer,
-        result=lambda state: of(_integer_variance(state)),
-        undo=_undo_integer,
-        merge=_sums,
-    )
-    doubles = Fold(
-        start=lambda: [0, 0.0, 0.0], add=_add, result=lambda state: of(_variance(state)), undo=_undo, merge=_merge
-    )
+
+    def fold(zero: float) -> Fold:
+        return Fold(
+            start=lambda: [0, zero, 0.0],
+            add=_add,
+            result=lambda state: of(_variance(state)),
+            undo=_undo,
+            merge=_merge,
+        )
 
     def accept(types: Sequence[pa.DataType], _: Sequence[Any]) -> AggregateCall | None:
         if len(types) != 1 or not is_number(types[0]):
             return None
         exact = types[0] in (INT, BIGINT)
-        return AggregateCall([BIGINT if exact else DOUBLE], DOUBLE, integers if exact else doubles)
+        return AggregateCall([BIGINT if exact else DOUBLE], DOUBLE, fold(0 if exact else 0.0))
 
     return accept
 

@@ -161,6 +161,9 @@ def _define(cursor: Cursor) -> ast.Statement:
     token = cursor.peek()
     if token.kind is not Kind.WORD:
         raise cursor.expected("the name of a variable")
+    if token.written[0].isdigit():
+        hint = f"write _{token.written}"
+        raise cursor.mistake(f"the name of a variable cannot start with a digit: {token.written}", token, hint=hint)
     name = cursor.take().written
     if first.value == "UNDEFINE":
         return ast.Define(name, None, at=cursor.since(first))

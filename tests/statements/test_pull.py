@@ -76,7 +76,7 @@ def test_a_row_is_found_by_its_key(orders: Play) -> None:
         ("user_id = 'u9'", []),
         ("user_id = CAST(NULL AS VARCHAR)", []),
         ("'u2' = user_id", ["u2"]),
-        ("user_id IN ('u3', 'u1', 'u9')", ["u1", "u3"]),
+        ("user_id IN ('u3', 'u1', 'u9')", ["u3", "u1"]),
         ("user_id = 'u0' OR user_id = 'u3'", ["u0", "u3"]),
         ("user_id = 'u0' OR total > 20", ["u0", "u3"]),
         ("user_id IN ('u0', 'u1') AND total > 16", ["u1"]),
@@ -300,6 +300,34 @@ def test_a_session_may_forbid_to_read_whole_tables(orders: Play, where: str) -> 
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
     with pytest.raises(Refused, match="all of table TOTALS would be read"):
         orders.rows(f"SELECT n FROM totals{where};")
+
+
+@pytest.mark.parametrize(
+    ("where", "users"),
+    [
+        ("user_id IN ('u3', 'u1', 'u3')", ["u3", "u1"]),
+        ("user_id = 'u2' OR user_id = 'u1'", ["u2", "u1"]),
+        ("user_id IN ('u3', 'u2', 'u1') AND user_id <> 'u2'", ["u3", "u1"]),
+    ],
+)
+def test_rows_come_in_the_order_in_which_their_keys_are_named(orders: Play, where: str, users: list[str]) -> None:
+    assert orders.rows(f"SELECT user_id FROM totals WHERE {where};") == [(user,) for user in users]
+
+
+def test_a_range_of_keys_of_a_table_with_windows_may_be_read_where_ranges_may(orders: Play) -> None:
+    orders.do(
+        """CREATE TABLE hourly AS
+             SELECT user_id, COUNT(*) AS n FROM orders WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY user_id;"""
+    )
+    orders.run()
+    pull = "SELECT user_id FROM hourly WHERE user_id <= 'u2';"
+    orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
+    assert {user for (user,) in orders.rows(pull)} == {"u0", "u1", "u2"}
+    with pytest.raises(Refused, match="all of table HOURLY would be read"):
+        orders.rows("SELECT n FROM hourly WHERE n = 1;")
+    orders.do("SET 'ksql.query.pull.range.scan.enabled' = 'false';")
+    with pytest.raises(Refused, match="a range of table HOURLY would be read"):
+        orders.rows(pull)
 
 
 def test_a_session_may_forbid_to_read_ranges_of_keys_as_well(orders: Play) -> None:

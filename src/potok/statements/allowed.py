@@ -19,17 +19,19 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """No other values than these: `values` if they are known one by one, else those from `low` to `high`, both
-    included, that begin with `prefix`. It may allow more than the condition does, and never less."""
+    """No other values than these: `values` if they are known one by one, each once and in the order of the condition,
+    else those from `low` to `high`, both included, that begin with `prefix`. It may allow more than the condition does,
+    and never less."""
 
-    values: frozenset[Any] | None = None
+    values: tuple[Any, ...] | None = None
     low: Any = None
     high: Any = None
     prefix: str = ""
 
     def and_(self, other: Allowed) -> Allowed:
         if self.values is not None and other.values is not None:
-            return Allowed(self.values & other.values)
+            others = set(other.values)
+            return Allowed(tuple(value for value in self.values if value in others))
         if self.values is not None or other.values is not None:
             return self if self.values is not None else other
         lows = [low for low in (self.low, other.low) if low is not None]
@@ -39,7 +41,7 @@ class Allowed:
     def or_(self, other: Allowed) -> Allowed | None:
         if self.values is None or other.values is None:
             return None
-        return Allowed(self.values | other.values)
+        return Allowed(tuple(dict.fromkeys((*self.values, *other.values))))
 
 
 def allowed_by(condition: Typed) -> dict[str, Allowed]:
@@ -56,7 +58,7 @@ def allowed_by(condition: Typed) -> dict[str, Allowed]:
             return _compared(condition)
         case nodes.Listed(negated=False, operand=ColumnRef()) if all(map(_is_constant, condition.items)):
             values = [_value(item) for item in condition.items]
-            return _slot(condition.operand, frozenset(value for value in values if value is not None))
+            return _slot(condition.operand, tuple(dict.fromkeys(value for value in values if value is not None)))
         case nodes.Ranged(negated=False, operand=ColumnRef()):
             if _is_constant(condition.low) and _is_constant(condition.high):
                 low, high = _value(condition.low), _value(condition.high)
@@ -79,7 +81,7 @@ def _compared(condition: nodes.Compare) -> dict[str, Allowed]:
         return {}
     value = _value(other)
     if op == "=":
-        return _slot(column, frozenset() if value is None else frozenset([value]))
+        return _slot(column, () if value is None else (value,))
     return _between(column, value if op[0] == ">" else None, value if op[0] == "<" else None, missing=value is None)
 
 
@@ -87,11 +89,11 @@ def _between(column: Typed, low: Any, high: Any, *, missing: bool | None = None)
     assert isinstance(column, ColumnRef)
     if missing or (missing is None and (low is None or high is None)):
         # Nothing compares with NULL.
-        return {column.column: Allowed(frozenset())}
+        return {column.column: Allowed(())}
     return {column.column: Allowed(None, low, high)}
 
 
-def _slot(column: Typed, values: frozenset[Any]) -> dict[str, Allowed]:
+def _slot(column: Typed, values: tuple[Any, ...]) -> dict[str, Allowed]:
     assert isinstance(column, ColumnRef)
     return {column.column: Allowed(values)}
 
@@ -102,7 +104,7 @@ def _like(column: Typed, pattern: Any, escape: str) -> dict[str, Allowed]:
         return {}
     ends = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
     if not ends:
-        return {column.column: Allowed(frozenset([pattern]))}
+        return {column.column: Allowed((pattern,))}
     prefix = pattern[: min(ends)]
     return {column.column: Allowed(prefix=prefix)} if prefix else {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +99,8 @@ def _told(allowed: Allowed) -> str:
     return _range(allowed) if allowed.values is None else _values(allowed.values)
 
 
-def _values(values: frozenset[Any]) -> str:
-    shown = sorted(map(repr, values))
+def _values(values: Sequence[Any]) -> str:
+    shown = list(map(repr, values))
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     return ", ".join(shown[:_SHOWN]) + more if shown else "none"
 

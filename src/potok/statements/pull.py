@@ -34,7 +34,6 @@ from potok.statements.pull_versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
 from potok.statements.results import Rows
 from potok.views.cut import Cut, with_cuts
-from potok.views.spans import ALL
 from potok.views.tables import committed
 
 Ends = Mapping[str, Mapping[int, int]]
@@ -174,10 +173,9 @@ class _Pull:
         """Raise where more would be read than the properties allow."""
         if access.keys is not None or self._properties.flag(TABLE_SCANS):
             return
-        in_range = access.span != ALL
-        if in_range and self._properties.flag(RANGE_SCANS):
+        if access.in_range and self._properties.flag(RANGE_SCANS):
             return
-        source, what = relation.source, "a range" if in_range else "all"
+        source, what = relation.source, "a range" if access.in_range else "all"
         keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
         hint = f"name the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
         raise Refused(f"{what} of table {quoted(source.name)} would be read", hint=hint, place=relation.relation.at)
@@ -205,7 +203,9 @@ def _partners(
         return allowed
     by, slot = looked_up
     try:
-        found = Allowed(frozenset(left.computed([by], context)[0].unique().to_pylist()) - {None})
+        found = Allowed(
+            tuple(value for value in left.computed([by], context)[0].unique().to_pylist() if value is not None)
+        )
     except (ValueError, OverflowError):
         # Dates that Python's calendar does not have: all rows are compared.
         return allowed

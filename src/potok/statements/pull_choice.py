@@ -27,7 +27,7 @@ class Choice:
     """`keys` holds the values that each column of the key may have; `within` what its only column may be. If neither is
     there, all rows are looked at."""
 
-    keys: tuple[frozenset[Any], ...] | None = None
+    keys: tuple[tuple[Any, ...], ...] | None = None
     within: Allowed | None = None
 
 

@@ -54,25 +54,29 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which rows of a table are read: those of `keys`, or those in a `span` of stored keys."""
+    """Which rows of a table are read: those of `keys`, or those in a `span` of stored keys. `in_range` says that the
+    condition names a range of keys, even where rows are not stored in the order of their keys."""
 
     keys: tuple[bytes, ...] | None = None
     starts: Starts = EVER
     span: Span = ALL
+    in_range: bool = False
 
 
 def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[str, Allowed]) -> Access:
     """The least that has to be read of a table."""
     choice = choice_of(source, alias, allowed, windows=reader.windowed)
     if choice.within is not None:
-        return Access(span=_span(choice.within, reader))
+        span = _span(choice.within, reader)
+        return Access(span=span, in_range=span != ALL)
     if choice.keys is None:
-        return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER)
+        in_range = reader.windowed and len(source.keys) == 1 and f"{alias}.{source.keys[0].name}" in allowed
+        return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER, in_range=in_range)
     starts, names = _starts(source, alias, allowed), _stored_names(source, reader)
     if source.kept is not None:
         return Access(kept_keys(source.kept, choice.keys[0], reader), starts)
     keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choice.keys)]
-    return Access(tuple(sorted({key for key in keys if key is not None})), starts)
+    return Access(tuple(dict.fromkeys(key for key in keys if key is not None)), starts)
 
 
 def _stored_names(source: Source, reader: RowReader) -> list[str]:
@@ -84,8 +88,8 @@ def _stored_names(source: Source, reader: RowReader) -> list[str]:
 
 def kept_keys(kept: Kept, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:
     """Where the rows may lie that a program keeps for these keys."""
-    found = {_key({"": stored}, reader) for value in values for stored in kept.keys(value)}
-    return tuple(sorted(key for key in found if key is not None))
+    found = (_key({"": stored}, reader) for value in values for stored in kept.keys(value))
+    return tuple(dict.fromkeys(key for key in found if key is not None))
 
 
 def _key(parts: dict[str, Any], reader: RowReader) -> bytes | None:
@@ -130,7 +134,8 @@ def _instants(allowed: Allowed | None) -> Starts:
 def table_frames(
     source: Source, alias: str, reader: RowReader, cut: Cut, access: Access, wanted: frozenset[str], *, limited: bool
 ) -> Iterator[Frame]:
-    """The rows of a table, in the order of their stored keys; in small pieces if somebody may stop early."""
+    """The rows of a table, in the order in which the condition names their keys, or else of their stored keys; in small
+    pieces if somebody may stop early."""
     if access.keys is not None:
         for first in range(0, max(len(access.keys), 1), FIRST):
             cells = reader.of_keys(cut, access.keys[first : first + FIRST], access.starts)

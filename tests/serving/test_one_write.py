@@ -23,6 +23,9 @@ class Wire:
     def is_closing(self) -> bool:
         return self.closed
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
 
 def run(work: Any) -> Wire:
     async def in_loop() -> Wire:

@@ -9,9 +9,11 @@ import pytest
 
 from potok.records.log_record import LogRecord
 from potok.sql.errors import Refused, SqlError, UnknownName
+from potok.statements import push as pushing
 from potok.statements import tail
 from potok.statements.errors import NotRunningHere
 from potok.statements.inserts import insert_rows
+from potok.statements.push import TooManyKeys
 from potok.statements.results import Push, Row
 from potok.statements.tail import SlowReader
 from statements.playing import Play
@@ -113,6 +115,24 @@ def test_a_row_that_no_longer_fits_goes_once(orders: Play) -> None:
             {"id": "w", "name": "Eve", "age": 11},
         )
         assert taken(push, 3) == [("u", "Ann"), ("u", None), ("w", "Eve")]
+
+
+def test_the_keys_that_a_push_query_remembers_are_bounded_and_let_go(
+    orders: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, query = tail.tail_of(orders.database).memory, "SELECT id FROM users WHERE age > 17 EMIT CHANGES;"
+    with begun(orders, query) as push:
+        send(orders, "USERS", *({"id": f"u{number:05}", "age": 18} for number in range(1_000)))
+        assert len(taken(push, 1_000)) == 1_000
+        assert memory.used >= 1_000 * len("u00000")
+        send(orders, "USERS", *({"id": f"u{number:05}", "age": 17} for number in range(1_000)))
+        taken(push, 1_000)
+        assert memory.used == 0
+        monkeypatch.setattr(pushing, "MOST_BYTES", 50_000)
+        send(orders, "USERS", *({"id": f"u{number:05}", "age": 18} for number in range(1_000)))
+        with pytest.raises(TooManyKeys):
+            taken(push, 1_000)
+    assert memory.used == 0
 
 
 def test_closing_from_another_thread_wakes_the_reader(orders: Play) -> None:

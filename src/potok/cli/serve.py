@@ -41,6 +41,10 @@ def serve(
     max_seconds: Annotated[float, typer.Option(min=0.1, help="Time for an answer that ends.")] = 60.0,
     max_push_queries: Annotated[int, typer.Option(min=0, help="Push queries at one time.")] = 500,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 16 << 20,
+    max_answer: Annotated[int, typer.Option(min=1 << 16, help="Bytes of an answer that ends.")] = 128 << 20,
+    max_unsent: Annotated[
+        int, typer.Option(min=1 << 16, help="Bytes of all answers that clients have not taken yet.")
+    ] = 512 << 20,
     state: Annotated[
         str | None, typer.Option(metavar="URL", help="Where new queries keep their state (POTOK_STATE).")
     ] = None,
@@ -64,7 +68,14 @@ def serve(
     from potok.statements.errors import ServedElsewhere
 
     settings = settings_of(context, broker, state=state)
-    limits = Limits(body_bytes=max_body, rows=max_rows, seconds=max_seconds, push_queries=max_push_queries)
+    limits = Limits(
+        body_bytes=max_body,
+        rows=max_rows,
+        answer_bytes=max_answer,
+        unsent_bytes=max_unsent,
+        seconds=max_seconds,
+        push_queries=max_push_queries,
+    )
     known = Tokens.load(tokens)
     load_functions(functions or ())
     with Interruption() as interruption, contextlib.ExitStack() as stack:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -16,10 +16,12 @@ from potok.serving.api_tables import answer
 from potok.serving.errors import NoChanges, TooSlow
 from potok.serving.feeds import Event, Feed, places_of
 from potok.serving.guard import caller_of
+from potok.serving.held_bytes import Holding
 from potok.serving.json_rows import dump
 from potok.serving.ksql_queries import reason, until_gone
 from potok.serving.problems import BAD, NOT_THERE, problem_of
 from potok.serving.pushes import QUIET_S, Follower
+from potok.serving.sending import connection_of
 from potok.serving.site import Site, site_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.table_reads import source_named
@@ -79,7 +81,8 @@ async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, 
     feed = await _opened(site, name, last_id, begin, is_table=is_table)
     stall_seconds = site.limits.stall_seconds
     dropped = _error_event(TooSlow(stall_seconds))
-    return _Sse(Streamed(_pieces(site, feed), "text/event-stream", stall_seconds, partial(_end, site, feed), dropped))
+    follower, end = _followed(site, feed, request)
+    return _Sse(Streamed(_pieces(follower), "text/event-stream", stall_seconds, end, dropped))
 
 
 class _Sse(Response):
@@ -114,26 +117,37 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
     return feed
 
 
-def _end(site: Site, feed: Feed) -> None:
-    if feed in site.feeds:
-        site.feeds.remove(feed)
-        site.pushes.release()
-    feed.close()
-
-
-async def _batches(site: Site, feed: Feed) -> AsyncIterator[Sequence[Event]]:
-    follower: Follower[list[Event]] = Follower(site.pushes.pool, feed.take)
+def _followed(site: Site, feed: Feed, connection: HTTPConnection) -> tuple[Follower[list[Event]], Callable[[], None]]:
+    """What takes the events of a feed for its client, and what ends both."""
+    holding = Holding(site.unsent, connection_of(connection.scope))
+    follower: Follower[list[Event]] = Follower(site.pushes.pool, feed.take, _size_of, holding)
     feed.subscription.wake = follower.wake
+
+    def end() -> None:
+        follower.close()
+        if feed in site.feeds:
+            site.feeds.remove(feed)
+            site.pushes.release()
+        feed.close()
+
+    return follower, end
+
+
+def _size_of(events: Sequence[Event]) -> int:
+    return sum(len(event.data) + len(event.id) for event in events)
+
+
+async def _batches(follower: Follower[list[Event]]) -> AsyncIterator[Sequence[Event]]:
     while (events := await follower.next(QUIET_S)) is not None:
         if events:
             follower.wake()
         yield events
 
 
-async def _pieces(site: Site, feed: Feed) -> AsyncIterator[bytes]:
+async def _pieces(follower: Follower[list[Event]]) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     try:
-        async for events in _batches(site, feed):
+        async for events in _batches(follower):
             yield b"".join(map(_shown, events)) if events else b":\n\n"
     except PotokError as error:
         yield _error_event(error)
@@ -170,21 +184,24 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
         await socket.send_text(dump({"error": problem_of(error)}).decode())
         await socket.close(1008, reason(error))
         return
+    follower, end = _followed(site, feed, socket)
     try:
-        await first_of(_send_all(socket, site, feed), until_gone(socket))
+        await first_of(_send_all(socket, follower, end, site.limits.stall_seconds), until_gone(socket))
     finally:
-        _end(site, feed)
+        end()
 
 
-async def _send_all(socket: WebSocket, site: Site, feed: Feed) -> None:
+async def _send_all(
+    socket: WebSocket, follower: Follower[list[Event]], end: Callable[[], None], stall_seconds: float
+) -> None:
     try:
-        async for events in _batches(site, feed):
+        async for events in _batches(follower):
             for event in events:
                 kind = f'"event":"{event.kind}",' if event.kind else ""
                 text = f'{{"id":"{event.id}",{kind}"data":{event.data.decode()}}}'
-                if not await sent(socket.send_text(text), site.limits.stall_seconds):
-                    _end(site, feed)
-                    await sent(socket.close(1008, reason(TooSlow(site.limits.stall_seconds))), LINGER_S)
+                if not await sent(socket.send_text(text), stall_seconds):
+                    end()
+                    await sent(socket.close(1008, reason(TooSlow(stall_seconds))), LINGER_S)
                     return
     except PotokError as error:
         await socket.send_text(dump({"error": problem_of(error)}).decode())

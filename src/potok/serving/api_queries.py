@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
+import orjson
 from fastapi import APIRouter, Request, Response
 
 from potok.errors import PotokError
+from potok.serving.answers import AnswerSize
 from potok.serving.api_tables import answer
 from potok.serving.errors import BadRequest, NotThere
 from potok.serving.guard import caller_of
@@ -52,10 +55,7 @@ async def sql(request: Request) -> Response:
     script = await site.work.script(text, variables)
     allow(script, caller_of(request.scope))
     _check_ends(script)
-    results, error = await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
-    if error is not None:
-        return problem_response(error, results=results)
-    return answer({"results": results})
+    return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
 
 
 def _check_ends(script: Sequence[ast.Parsed]) -> None:
@@ -67,18 +67,24 @@ def _check_ends(script: Sequence[ast.Parsed]) -> None:
 
 def _carry_out(
     site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], PotokError | None]:
-    session, results = site.work.session(variables), list[dict[str, Any]]()
+) -> Response:
+    """The whole answer: it may be large, and the event loop is for all."""
+    session, results = site.work.session(variables), list[orjson.Fragment]()
+    size = AnswerSize(site.limits.answer_bytes)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)
+            results.append(size.fragment(partial(_executed, parsed.text, result, size)))
         except PotokError as error:
-            return results, error
-        results.append({"statement": parsed.text, **result_of(result)})
-    return results, None
+            return problem_response(error, results=results)
+    return answer({"results": results})
 
 
-def result_of(result: Result) -> dict[str, Any]:
+def _executed(text: str, result: Result, size: AnswerSize) -> dict[str, Any]:
+    return {"statement": text, **result_of(result, size)}
+
+
+def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
     """A result that ends, as JSON has it."""
     if isinstance(result, Done):
         return {"kind": "done", **asdict(result)}
@@ -87,8 +93,8 @@ def result_of(result: Result) -> dict[str, Any]:
     return {
         "kind": result.kind,
         "columns": [{"name": c.name, "type": type_name(c.type), "key": c.is_key} for c in result.columns],
-        "rows": [writer.values(row) for row in result.rows],
-        "details": [[head, result_of(told) if isinstance(told, Rows) else told] for head, told in result.details],
+        "rows": orjson.Fragment(size.array(map(writer.array, result.rows))),
+        "details": [[head, result_of(told, size) if isinstance(told, Rows) else told] for head, told in result.details],
         "warnings": list(result.warnings),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,11 +10,12 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route
 
+from potok.serving.answers import AnswerSize
 from potok.serving.errors import BadRequest
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
 from potok.serving.problems import BAD, NOT_THERE
-from potok.serving.site import site_of
+from potok.serving.site import Site, site_of
 from potok.serving.table_reads import EVERY, Keys, Windows, no_row, source_named
 from potok.serving.tokens import READ
 
@@ -66,8 +68,7 @@ async def rows(
     if limit is not None and limit > site.limits.rows:
         raise BadRequest(f"limit is at most {site.limits.rows:,} here", hint="ask for the rest with from")
     keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
-    found = await site.work.answer(lambda: site.reads.in_range(name, keys, windows, limit))
-    return answer({"rows": found})
+    return await site.work.answer(lambda: _listed(site, site.reads.in_range(name, keys, windows, limit)))
 
 
 @router.get(
@@ -91,15 +92,23 @@ async def row(request: Request) -> Response:
     asked = request.query_params if request.scope["query_string"] else {}
     windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
     if site.reads.is_near(name):
-        found = site.reads.by_key(name, key, windows)
-    else:
-        found = await site.work.answer(lambda: site.reads.by_key(name, key, windows))
+        return _by_key(site, name, key, windows)
+    return await site.work.answer(lambda: _by_key(site, name, key, windows))
+
+
+def _by_key(site: Site, name: str, key: str, windows: Windows) -> Response:
+    found = site.reads.by_key(name, key, windows)
     source = source_named(site.database.catalog, name, is_table=True)
     if source.window is not None:
-        return answer({"rows": found})
+        return _listed(site, found)
     if not found:
         raise no_row(source)
     return answer(found[0])
+
+
+def _listed(site: Site, rows: Iterable[Mapping[str, Any]]) -> Response:
+    listed = AnswerSize(site.limits.answer_bytes).array(map(dump, rows))
+    return Response(b'{"rows":' + listed + b"}", media_type="application/json")
 
 
 class KeyConvertor(Convertor[str]):

@@ -20,10 +20,10 @@ from potok.serving import (
     ksql_statements,
 )
 from potok.serving.errors import BadRequest, NotThere, ServingError
-from potok.serving.guard import KSQL_PATHS, Guard
+from potok.serving.guard import Guard
 from potok.serving.limits import Limits
 from potok.serving.pages import Files, Page, PageRoute, file_routes
-from potok.serving.problems import OTHERS, ksql_response, problem_response
+from potok.serving.problems import OTHERS, refusal_of
 from potok.serving.quick_rows import QuickRows, leave_tables_alone
 from potok.serving.site import Site
 from potok.serving.tokens import Tokens
@@ -80,7 +80,9 @@ def create_app(
     app.router.routes.extend(file_routes(files))
     if leave_tables_alone(page.path for page in pages):
         app.add_middleware(QuickRows, rows=site.near)
-    app.add_middleware(Guard, tokens=tokens or Tokens({}), limits=limits, origins=origins)
+    app.add_middleware(
+        Guard, tokens=tokens or Tokens({}), limits=limits, bodies=site.bodies, unsent=site.unsent, origins=origins
+    )
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_parameter)
@@ -89,8 +91,7 @@ def create_app(
 
 async def _potok_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PotokError)
-    is_ksql = request.url.path in KSQL_PATHS or request.url.path.startswith("/status")
-    return ksql_response(error) if is_ksql else problem_response(error)
+    return refusal_of(error, request.scope)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -15,6 +15,9 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SILENT_S = 10.0
 """Whoever connects and says nothing is not waited for."""
 
+CROWD = 1.25
+"""Connections beyond the limit are told that the server is busy; beyond so many times the limit they are closed."""
+
 
 class EitherProtocol(asyncio.Protocol):
     """Looks at the first bytes of a connection and hands it to whoever understands them."""
@@ -29,10 +32,14 @@ class EitherProtocol(asyncio.Protocol):
         self._arguments = {"config": config, "server_state": server_state, "app_state": app_state, "_loop": _loop}
         self._connections: set[Any] = server_state.connections
         self._loop = _loop or asyncio.get_event_loop()
-        self._begun = b""
+        self._most, self._begun = config.limit_concurrency, b""
+        self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if self._most is not None and len(self._connections) > CROWD * self._most:
+            self._transport.abort()
+            return
         self._connections.add(self)
         self._patience = self._loop.call_later(SILENT_S, self._transport.close)
 
@@ -55,5 +62,6 @@ class EitherProtocol(asyncio.Protocol):
         self._transport.close()
 
     def _leave(self) -> None:
-        self._patience.cancel()
+        if self._patience is not None:
+            self._patience.cancel()
         self._connections.discard(self)

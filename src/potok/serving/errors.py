@@ -6,7 +6,8 @@ ServingError
 ├── ForeignPage          a request that a browser sends on behalf of another site
 ├── BadRequest           a body or a parameter that cannot be read
 ├── NotThere             a path that names nothing
-├── BodyTooLarge, TooManyRows, TooLong, TooSlow, TooManyPushes, OutOfMemory, Busy, HeadTooLarge    a limit was reached
+├── BodyTooLarge, HeadTooLarge, TooManyRows, AnswerTooLarge, TooLong, TooSlow, TooManyPushes, OutOfMemory,
+│   Busy                 a limit was reached
 ├── KeyUsedBefore        an idempotency key that came with other records
 ├── NoChanges            a table whose changes nobody writes down
 ├── WrongMethod          a page that does not take the method of a request
@@ -20,9 +21,10 @@ from potok.errors import PotokError, SetupError
 
 
 class ServingError(PotokError):
-    """`status` is that of HTTP."""
+    """`status` is that of HTTP; `retry_after_s` tells a client when to send its request again, 0 if that is no help."""
 
     status = 400
+    retry_after_s = 0
 
 
 class NoToken(ServingError):
@@ -75,6 +77,14 @@ class TooManyRows(ServingError):
         super().__init__(f"the answer has more than {limit:,} rows", hint="write LIMIT, or ask for a part of the keys")
 
 
+class AnswerTooLarge(ServingError):
+    status = 400
+
+    def __init__(self, limit: int) -> None:
+        hint = "write LIMIT, ask for a part of the keys or for fewer columns"
+        super().__init__(f"the answer has more than {limit:,} bytes", hint=hint)
+
+
 class TooLong(ServingError):
     status = 503
 
@@ -85,6 +95,7 @@ class TooLong(ServingError):
 
 class OutOfMemory(ServingError):
     status = 503
+    retry_after_s = 5
 
     def __init__(self) -> None:
         hint = "ask for less: a key, a LIMIT, shorter values"
@@ -93,6 +104,7 @@ class OutOfMemory(ServingError):
 
 class Busy(ServingError):
     status = 503
+    retry_after_s = 1
 
     def __init__(self) -> None:
         super().__init__("the server has too many requests at this moment", hint="send it again later")
@@ -120,6 +132,7 @@ class TooSlow(ServingError):
 
 class TooManyPushes(ServingError):
     status = 429
+    retry_after_s = 5
 
     def __init__(self, limit: int) -> None:
         hint = "end one of them: close its connection, or POST /close-query"

@@ -14,32 +14,42 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from potok.errors import PotokError
-from potok.serving.errors import BadRequest, BodyTooLarge, Busy, ForeignPage
+from potok.serving.errors import BadRequest, BodyTooLarge, ForeignPage
+from potok.serving.held_bytes import HeldBytes, Holding
+from potok.serving.leaving import remember_stop
 from potok.serving.limits import Limits
-from potok.serving.problems import ksql_response, problem_response
+from potok.serving.problems import refusal_of
+from potok.serving.sending import Sending, connection_of
 from potok.serving.tokens import Caller, Tokens
 
 log = logging.getLogger(__name__)
 
 CALLER = "potok.caller"
+BODY = "potok.body"
 OPEN_PATHS = frozenset({"/healthcheck", "/info"})
 """Whoever looks after a server asks these, without a token."""
 
+SLOWEST = 16 << 10
+"""Bytes a second of a body: one that comes more slowly has to be there within the time of an answer."""
+
 STREAMED = "/inserts-stream"
 """Its body has no end; each of its lines is measured there."""
-
-KSQL_PATHS = frozenset(
-    {"/ksql", "/query", "/query-stream", "/inserts-stream", "/close-query", "/clusterStatus", "/info", "/healthcheck"}
-)
 
 
 class Guard:
     """Lets requests pass that may. Their sender stands in the scope, for those who know what a request needs."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, limits: Limits, origins: Collection[str] = ()) -> None:
-        self._app, self._tokens, self.limits = app, tokens, limits
-        self.held = 0
-        """Bytes of the bodies that requests have sent so far, of those that are not answered yet."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        limits: Limits,
+        bodies: HeldBytes,
+        unsent: HeldBytes,
+        origins: Collection[str] = (),
+    ) -> None:
+        self._app, self._tokens, self._limits = app, tokens, limits
+        self._bodies, self._unsent = bodies, unsent
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,18 +65,26 @@ class Guard:
                 return
             open_to_all = scope["path"] in OPEN_PATHS
             scope[CALLER] = None if open_to_all else self._tokens.caller(headers.get("authorization"))
-            body = _Body(self, receive, headers if scope["path"] != STREAMED else Headers())
+            is_measured = scope["type"] == "http" and scope["path"] != STREAMED
+            if is_measured:
+                _check_length(headers, self._limits)
         except PotokError as error:
             await self._refuse(error, scope, receive, send)
             return
-        sending = send if origin is None else _allowing(origin, send)
-        measured = scope["type"] == "http" and scope["path"] != STREAMED
+        remember_stop(scope)
+        scope[BODY] = holding = Holding(self._bodies, connection_of(scope))
+        sending = Sending(self._unsent, scope, receive, send if origin is None else _allowing(origin, send))
         try:
-            await self._app(scope, body.receive if measured else receive, sending)
+            if scope["type"] == "http":
+                receiving = _Body(self._limits, holding, receive).receive if is_measured else receive
+                await self._app(scope, receiving, sending)
+            else:
+                await self._app(scope, receive, send)
         except ClientDisconnect:
-            log.debug("a client went away before its request was there")
+            log.debug("a client left before its answer was there")
         finally:
-            self.held -= body.taken
+            sending.holding.give_back()
+            holding.give_back()
 
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
@@ -86,45 +104,55 @@ class Guard:
             await receive()
             await send({"type": "websocket.close", "code": 1008, "reason": error.message[:120]})
             return
-        answer = ksql_response if scope["path"] in KSQL_PATHS else problem_response
-        await answer(error)(scope, receive, send)
+        await refusal_of(error, scope)(scope, receive, send)
 
 
 class _Body:
     """The body of one request, measured as it comes. Its size counts until the request is answered."""
 
-    def __init__(self, guard: Guard, receive: Receive, headers: Headers) -> None:
-        self._guard, self._receive = guard, receive
-        self.taken, self._whole = 0, False
-        declared = headers.get("content-length", "")
-        if declared.isdigit() and (len(declared) > 18 or int(declared) > guard.limits.body_bytes):
-            raise BodyTooLarge(guard.limits.body_bytes)
+    __slots__ = ("_ends_at", "_holding", "_is_whole", "_limits", "_receive")
+
+    def __init__(self, limits: Limits, holding: Holding, receive: Receive) -> None:
+        self._limits, self._holding, self._receive = limits, holding, receive
+        self._is_whole, self._ends_at = False, 0.0
 
     async def receive(self) -> Message:
-        if self._whole:
+        if self._is_whole:
             return await self._receive()
-        guard, limits = self._guard, self._guard.limits
+        limits, loop = self._limits, asyncio.get_running_loop()
+        self._ends_at = self._ends_at or loop.time() + limits.seconds
         try:
-            async with asyncio.timeout(limits.seconds):
+            async with asyncio.timeout_at(self._ends_at + self._holding.size / SLOWEST):
                 message = await self._receive()
         except TimeoutError:
             waited = f"the body did not come within {limits.seconds:g} seconds"
             raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
-        self._whole = not message.get("more_body", False)
+        self._is_whole = not message.get("more_body", False)
         size = len(message.get("body", b""))
-        self.taken += size
-        guard.held += size
-        if self.taken > limits.body_bytes:
+        if self._holding.size + size > limits.body_bytes:
             raise BodyTooLarge(limits.body_bytes)
-        if guard.held > max(limits.bodies_bytes, limits.body_bytes):
-            raise Busy
+        self._holding.take(size)
         return message
+
+
+def _check_length(headers: Headers, limits: Limits) -> None:
+    """Refuse a body that says that it is too large, before any of it is read."""
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
+        raise BodyTooLarge(limits.body_bytes)
 
 
 def caller_of(scope: Scope) -> Caller:
     caller = scope[CALLER]
     assert isinstance(caller, Caller)
     return caller
+
+
+def body_of(scope: Scope) -> Holding:
+    """What a request whose body is not measured here holds of it; given back in the end."""
+    holding = scope[BODY]
+    assert isinstance(holding, Holding)
+    return holding
 
 
 def _check_site(scope: Scope, headers: Headers) -> None:

@@ -29,10 +29,10 @@ from h2.exceptions import ProtocolError
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from potok.serving.errors import Busy, HeadTooLarge
+from potok.serving import one_write
+from potok.serving.errors import HeadTooLarge
 from potok.serving.http2_exchange import Exchange
-from potok.serving.one_write import HEAD_BYTES
-from potok.serving.problems import problem_response
+from potok.serving.problems import busy, problem_response
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ IDLE_FRAMES = 1_000
 class _Connection(H2Connection):
     """Reads heads that are larger than allowed, so that they can be refused with a status."""
 
-    DEFAULT_MAX_HEADER_LIST_SIZE = 4 * HEAD_BYTES
+    DEFAULT_MAX_HEADER_LIST_SIZE = 4 * one_write.HEAD_BYTES
 
 
 class Http2Protocol(asyncio.Protocol):
@@ -75,6 +75,7 @@ class Http2Protocol(asyncio.Protocol):
         self._unread = bytearray()
         self._reading = self._ending = False
         self._idle: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -90,8 +91,9 @@ class Http2Protocol(asyncio.Protocol):
         for exchange in list(self._exchanges.values()):
             exchange.gone()
         self.writable.set()
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in (self._idle, self._stalled):
+            if timer is not None:
+                timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._unread += data
@@ -153,10 +155,10 @@ class Http2Protocol(asyncio.Protocol):
             return
         state, limit = self.server_state, self.config.limit_concurrency
         app: Any = self.config.loaded_app
-        if sum(len(name) + len(value) + 32 for name, value in headers) > HEAD_BYTES:
-            app = problem_response(HeadTooLarge(HEAD_BYTES))
+        if sum(len(name) + len(value) + 32 for name, value in headers) > one_write.HEAD_BYTES:
+            app = problem_response(HeadTooLarge(one_write.HEAD_BYTES))
         elif limit is not None and max(len(state.connections), len(state.tasks)) >= limit:
-            app = problem_response(Busy())
+            app = busy
         exchange = Exchange(self, stream, headers)
         self._exchanges[stream] = exchange
         self._running += 1
@@ -219,7 +221,7 @@ class Http2Protocol(asyncio.Protocol):
         if code is not None:
             self.connection.close_connection(code)
         self.flush()
-        self.transport.close()
+        one_write.close(self.transport, self.loop)
 
     def shutdown(self) -> None:
         """Take no more requests, and close when the last one is answered; called when the server ends."""
@@ -231,8 +233,12 @@ class Http2Protocol(asyncio.Protocol):
         """The client does not take what was sent: nothing more is read, as an answer might be due to it."""
         self.writable.clear()
         self.transport.pause_reading()
+        self._stalled = self.loop.call_later(one_write.STALL_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         self.writable.set()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
         if not self._reading:
             self.transport.resume_reading()

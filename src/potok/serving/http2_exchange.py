@@ -12,13 +12,14 @@ from h2.exceptions import ProtocolError
 from starlette.types import Message
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
+from potok.serving import one_write
+from potok.serving.leaving import STOP
+from potok.sql.budget import Stop
+
 if TYPE_CHECKING:
     from potok.serving.http2 import Http2Protocol
 
 log = logging.getLogger("uvicorn.error")
-
-STALL_S = 60.0
-"""A client that opens its window for nothing in so long is not waited for."""
 
 _NOT_SENT = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
 """Headers of HTTP/1.1 alone, which an application may give."""
@@ -34,8 +35,8 @@ class Exchange:
         self._body, self._unaccepted, self._ended = bytearray(), 0, False
         self._gone = self._started = self._complete = False
         self._given: list[tuple[bytes, bytes]] = []
-        self._left: int | None = None
-        self._scope = _scope(protocol, headers)
+        self._stop = Stop()
+        self._scope = {**_scope(protocol, headers), STOP: self._stop}
         self._continues = (b"expect", b"100-continue") in self._scope["headers"]
 
     async def run(self, app: Any) -> None:
@@ -71,6 +72,7 @@ class Exchange:
     def gone(self) -> None:
         """The client waits for this answer no more."""
         self._gone = True
+        self._stop.ask()
         self._something.set()
         self.may_send.set()
 
@@ -110,22 +112,31 @@ class Exchange:
         self._started = True
         self._bodiless = self._scope["method"] == "HEAD" or message["status"] in (204, 304)
         self._given = [(b":status", b"%d" % message["status"]), *headers]
+        # It leaves with what comes right behind it, and does not wait for the first event of a stream.
+        self._protocol.loop.call_soon(self._flush_head)
+
+    def _flush_head(self) -> None:
+        if self._given and not self._gone and self._send_head(ends=False):
+            self._protocol.flush()
+
+    def _send_head(self, *, ends: bool) -> bool:
+        headers, self._given = self._given, []
+        return self._try(lambda: self._protocol.connection.send_headers(self._stream, headers, end_stream=ends))
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
         if not self._started:
             raise RuntimeError("the body of an answer was sent before its head")
         body = b"" if self._bodiless else body
         if self._given:
-            headers, self._given = self._given, []
             ends = not more and not body
-            if not self._try(lambda: self._protocol.connection.send_headers(self._stream, headers, end_stream=ends)):
+            if not self._send_head(ends=ends):
                 return
             if ends:
                 self._end()
                 return
-        view = memoryview(body)
+        view, ends_at = memoryview(body), self._protocol.loop.time() + one_write.STALL_S
         while len(view):
-            room = await self._room()
+            room = await self._room(ends_at)
             if not room:
                 return
             part, view = view[:room], view[room:]
@@ -139,11 +150,11 @@ class Exchange:
             self._end()
         self._protocol.flush()
 
-    async def _room(self) -> int:
+    async def _room(self, ends_at: float) -> int:
         """How much may be sent at once, when some may; 0 if the client is gone, or takes nothing any more."""
         connection, protocol = self._protocol.connection, self._protocol
         try:
-            async with asyncio.timeout(STALL_S):
+            async with asyncio.timeout_at(ends_at):
                 while not self._gone:
                     await protocol.writable.wait()
                     if self._gone or protocol.transport.is_closing():
@@ -155,7 +166,7 @@ class Exchange:
                     protocol.flush()
                     await self.may_send.wait()
         except TimeoutError:
-            log.info("a client took nothing for %g seconds, and is dropped", STALL_S)
+            log.info("a client took too little for %g seconds, and is dropped", one_write.STALL_S)
             self._reset(ErrorCodes.CANCEL)
         except ProtocolError:
             self.gone()

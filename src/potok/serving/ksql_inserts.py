@@ -12,7 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from potok.errors import PotokError
 from potok.serving.errors import BadRequest, BodyTooLarge
-from potok.serving.guard import caller_of
+from potok.serving.guard import body_of, caller_of
+from potok.serving.held_bytes import Holding
 from potok.serving.json_rows import dump
 from potok.serving.problems import BAD_REQUEST, BAD_STATEMENT, ksql_error, ksql_response
 from potok.serving.row_formats import DELIMITED, JSON
@@ -28,7 +29,7 @@ Ack = dict[str, Any]
 async def inserts_stream(request: Request) -> ASGIApp:
     """The first line names the stream, each other one is a row; each row is answered when it is durable."""
     site = site_of(request)
-    lines = _lines(request, site.limits.body_bytes)
+    lines = _lines(request, site.limits.body_bytes, body_of(request.scope))
     try:
         caller_of(request.scope).require(WRITE)
         first: list[bytes] = await anext(lines, [])
@@ -50,21 +51,28 @@ def _target(site: Site, line: bytes) -> Source:
     return writable(site.database, folded, None)
 
 
-async def _lines(request: Request, most: int) -> AsyncIterator[list[bytes]]:
-    """The complete lines of each piece that arrives."""
-    rest = b""
+async def _lines(request: Request, most: int, holding: Holding) -> AsyncIterator[list[bytes]]:
+    """The complete lines of each piece that arrives. They count until the next ones are asked for, and so does the
+    beginning of a line that is not there as a whole."""
+    rest = bytearray()
     try:
         async for piece in request.stream():
-            *whole, rest = (rest + piece).split(b"\n")
+            holding.take(len(piece))
+            searched = len(rest)
+            rest += piece
+            end = rest.rfind(b"\n", searched)
+            whole = bytes(rest[: max(end, 0)]).split(b"\n")
+            del rest[: end + 1]
             if len(rest) > most or any(len(line) > most for line in whole):
                 raise BodyTooLarge(most)
             found = [line for line in whole if line.strip()]
             if found:
                 yield found
+            holding.give_back(end + 1)
     except ClientDisconnect:
         return
     if rest.strip():
-        yield [rest]
+        yield [bytes(rest)]
 
 
 class _Inserts:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,21 +14,27 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from potok.errors import PotokError
-from potok.serving.errors import BadRequest, TooSlow
+from potok.serving.answers import AnswerSize
+from potok.serving.errors import BadRequest, Busy, TooSlow
 from potok.serving.guard import caller_of
+from potok.serving.held_bytes import Holding
 from potok.serving.json_rows import RowWriter, dump, schema_tree
 from potok.serving.problems import ksql_response
-from potok.serving.pushes import OpenPush
+from potok.serving.pushes import OpenPush, Write, Written
 from potok.serving.row_formats import KsqlRows, RowFormat, chosen
+from potok.serving.sending import connection_of
 from potok.serving.site import Site, json_body, json_object, object_of, site_of, text_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
 from potok.serving.tokens import READ
 from potok.serving.work import allow, properties_of
 from potok.sql.budget import in_time
 from potok.sql.syntax import ast
-from potok.statements.results import Push, Rows
+from potok.statements.results import Push, ResultColumn, Rows
 
-FEW_ROWS = 100
+T = TypeVar("T", Response, list[str])
+
+TRY_AGAIN_LATER = 1013
+"""How a WebSocket says that the server is busy."""
 
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 
@@ -43,32 +49,42 @@ async def query_stream(request: Request) -> ASGIApp:
 
 async def _answer(request: Request, form: RowFormat) -> ASGIApp:
     site, text = site_of(request), ""
+
+    def whole(found: Rows) -> Response:
+        size, array = AnswerSize(site.limits.answer_bytes), RowWriter(found.columns).array
+        # ksqlDB names pull queries as well, in the form of /query.
+        query_id = f"query_{secrets.token_hex(8)}" if isinstance(form, KsqlRows) else None
+        written = form.whole(query_id, found.columns, size.each(map(array, found.rows)))
+        return Response(written, media_type=form.media_type)
+
+    def part(columns: Sequence[ResultColumn]) -> Write[bytes]:
+        array = RowWriter(columns).array
+        return lambda rows: b"".join(form.row(array(row)) for row in in_time(rows))
+
     try:
         body = await json_body(request)
         text = text_of(body, "sql", "ksql")
-        opened = await open_query(site, request, body, text)
+        opened = await open_query(site, request, body, text, whole, part)
     except PotokError as error:
         return ksql_response(error, statement=text) if text else ksql_response(error)
-    if isinstance(opened, Rows):
-        writer = RowWriter(opened.columns)
-        # ksqlDB names pull queries as well, in the form of /query.
-        query_id = f"query_{secrets.token_hex(8)}" if isinstance(form, KsqlRows) else None
-        rows = opened.rows
-
-        def whole() -> bytes:
-            return form.whole(query_id, opened.columns, map(writer.array, in_time(rows)))
-
-        # To write many rows takes long, and the event loop is for all.
-        written = whole() if len(rows) <= FEW_ROWS else await site.work.answer(whole)
-        return Response(written, media_type=form.media_type)
+    if isinstance(opened, Response):
+        return opened
     stall_seconds = site.limits.stall_seconds
     dropped = form.failed(TooSlow(stall_seconds))
     end = partial(site.pushes.end, opened)
     return Streamed(_pieces(opened, form), form.media_type, stall_seconds, end, dropped)
 
 
-async def open_query(site: Site, request: Request | WebSocket, body: Mapping[str, Any], text: str) -> Rows | OpenPush:
-    """The rows of a pull query, or a push query that has begun."""
+async def open_query(
+    site: Site,
+    request: Request | WebSocket,
+    body: Mapping[str, Any],
+    text: str,
+    whole: Callable[[Rows], T],
+    part: Callable[[Sequence[ResultColumn]], Write[Written]],
+) -> T | OpenPush[Written]:
+    """The rows of a pull query, as `whole` writes them in a thread; or a push query that has begun, whose rows are
+    written by what `part` gives for its columns."""
     properties = properties_of(body.get("properties", body.get("streamsProperties")))
     variables = object_of(body, "sessionVariables")
     parsed = await site.work.query(text, variables)
@@ -76,28 +92,29 @@ async def open_query(site: Site, request: Request | WebSocket, body: Mapping[str
     statement = parsed.statement
     session = site.work.session(variables)
     if isinstance(statement, ast.Query) and statement.query.emit is None:
-        result = await site.work.answer(lambda: site.work.run(session, parsed, properties))
-        assert isinstance(result, Rows)
-        return result
+
+        def written() -> T:
+            found = site.work.run(session, parsed, properties)
+            assert isinstance(found, Rows)
+            return whole(found)
+
+        return await site.work.answer(written)
     site.pushes.reserve()
     try:
         push = await site.work.change(lambda: site.work.run(session, parsed, properties))
         assert isinstance(push, Push)
-        return site.pushes.add(push)
+        return site.pushes.add(push, part(push.columns), Holding(site.unsent, connection_of(request.scope)))
     except BaseException:
         site.pushes.release()
         raise
 
 
-async def _pieces(opened: OpenPush, form: RowFormat) -> AsyncIterator[bytes]:
-    writer = RowWriter(opened.columns)
+async def _pieces(opened: OpenPush[bytes], form: RowFormat) -> AsyncIterator[bytes]:
     yield form.header(opened.query_id, opened.columns)
     try:
-        async for rows in opened.batches():
-            if rows:
-                yield b"".join(form.row(writer.array(row)) for row in rows)
-            elif form.idle:
-                yield form.idle
+        async for written in opened.batches():
+            if written or form.idle:
+                yield written or form.idle
     except PotokError as error:
         yield form.failed(error)
         return
@@ -121,46 +138,70 @@ async def ws_query(socket: WebSocket) -> None:
     """The request stands in the parameter `request`; the first message is the schema, each other one a row."""
     await socket.accept()
     site = site_of(socket)
+
+    def whole(found: Rows) -> list[str]:
+        size = AnswerSize(site.limits.answer_bytes)
+        return [_schema_text(found.columns), *(data.decode() for data in size.each(_messages(found)))]
+
+    def part(columns: Sequence[ResultColumn]) -> Write[list[str]]:
+        return lambda rows: [data.decode() for data in in_time(_messages(Rows("query", tuple(columns), tuple(rows))))]
+
+    holding = Holding(site.unsent, connection_of(socket.scope))
     try:
         body = json_object(socket.query_params.get("request", ""))
-        opened = await open_query(site, socket, body, text_of(body, "ksql", "sql"))
+        opened = await open_query(site, socket, body, text_of(body, "ksql", "sql"), whole, part)
+        if isinstance(opened, list):
+            holding.take(sum(map(len, opened)))
     except PotokError as error:
-        await socket.close(1003, reason(error))
+        await socket.close(TRY_AGAIN_LATER if isinstance(error, Busy) else 1003, reason(error))
         return
-    if isinstance(opened, Rows):
-        await socket.send_text(_schema_text(opened))
-        writer = RowWriter(opened.columns)
-        for row in opened.rows:
-            text = f'{{"row":{{"columns":{writer.array(row).decode()}}}}}'
-            if not await sent(socket.send_text(text), site.limits.stall_seconds):
-                await sent(socket.close(1008, reason(TooSlow(site.limits.stall_seconds))), LINGER_S)
-                return
-        await socket.close(1000, "done")
+    stall_seconds = site.limits.stall_seconds
+    if isinstance(opened, list):
+        try:
+            await first_of(_send_texts(socket, opened, holding, stall_seconds), until_gone(socket))
+        finally:
+            holding.give_back()
         return
     end = partial(site.pushes.end, opened)
     try:
-        await first_of(_send_rows(socket, opened, site.limits.stall_seconds, end), until_gone(socket))
+        await first_of(_send_rows(socket, opened, stall_seconds, end), until_gone(socket))
     finally:
         end()
 
 
-def _schema_text(opened: Rows | OpenPush) -> str:
-    return dump([{"name": column.name, "schema": schema_tree(column.type)} for column in opened.columns]).decode()
+def _schema_text(columns: Sequence[ResultColumn]) -> str:
+    return dump([{"name": column.name, "schema": schema_tree(column.type)} for column in columns]).decode()
 
 
-async def _send_rows(socket: WebSocket, opened: OpenPush, stall_seconds: float, on_stall: Callable[[], object]) -> None:
-    await socket.send_text(_schema_text(opened))
-    writer = RowWriter(opened.columns)
+def _messages(found: Rows) -> Iterator[bytes]:
+    array = RowWriter(found.columns).array
+    return (b'{"row":{"columns":' + array(row) + b"}}" for row in found.rows)
+
+
+async def _send_texts(socket: WebSocket, texts: list[str], holding: Holding, stall_seconds: float) -> None:
+    texts.reverse()
+    while texts:
+        text = texts.pop()
+        if not await sent(socket.send_text(text), stall_seconds):
+            await sent(socket.close(1008, reason(TooSlow(stall_seconds))), LINGER_S)
+            return
+        holding.give_back(len(text))
+    await socket.close(1000, "done")
+
+
+async def _send_rows(
+    socket: WebSocket, opened: OpenPush[list[str]], stall_seconds: float, on_stall: Callable[[], object]
+) -> None:
+    await socket.send_text(_schema_text(opened.columns))
     try:
-        async for rows in opened.batches():
-            for row in rows:
-                text = f'{{"row":{{"columns":{writer.array(row).decode()}}}}}'
+        async for texts in opened.batches():
+            for text in texts:
                 if not await sent(socket.send_text(text), stall_seconds):
                     on_stall()
                     await sent(socket.close(1008, reason(TooSlow(stall_seconds))), LINGER_S)
                     return
     except PotokError as error:
-        await socket.close(1011, reason(error))
+        await socket.close(TRY_AGAIN_LATER if isinstance(error, Busy) else 1011, reason(error))
         return
     await socket.close(1000, "done")
 

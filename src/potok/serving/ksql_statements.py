@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from potok.errors import PotokError
-from potok.serving.entities import Entity, entity_of
+from potok.serving.answers import AnswerSize
+from potok.serving.entities import entity_of
 from potok.serving.errors import NotThere
 from potok.serving.guard import caller_of
 from potok.serving.json_rows import dump
@@ -21,10 +23,7 @@ from potok.serving.tokens import READ
 from potok.serving.work import allow, properties_of
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
-from potok.statements.books import parsed_of
-from potok.statements.command_log import CommandLog
 from potok.statements.results import Push
-from potok.statements.wording import command_id_of, done_message
 from potok.version import __version__
 
 SPOKEN = "0.29.0"
@@ -34,7 +33,7 @@ SPOKEN = "0.29.0"
 class Failed(Exception):
     """A statement of a script that failed, and what those before it gave."""
 
-    def __init__(self, error: PotokError, statement: str, entities: list[Entity]) -> None:
+    def __init__(self, error: PotokError, statement: str, entities: list[orjson.Fragment]) -> None:
         super().__init__(str(error))
         self.error, self.statement, self.entities = error, statement, entities
 
@@ -49,14 +48,14 @@ async def ksql(request: Request) -> Response:
         script = await site.work.script(text, variables)
         allow(script, caller_of(request.scope))
         _check_endpoint(script)
-        entities = await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
+        told = await site.work.carry_out(script, lambda: dump(_carry_out(site, script, properties, variables)))
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
     except _ForQueries as error:
         return ksql_response(error, statement=text, code=QUERY_ENDPOINT)
     except PotokError as error:
         return ksql_response(error, statement=text) if text else ksql_response(error)
-    return Response(dump(entities), media_type="application/json")
+    return Response(told, media_type="application/json")
 
 
 class _ForQueries(Refused):
@@ -72,17 +71,18 @@ def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
 
 def _carry_out(
     site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
-) -> list[Entity]:
-    session, entities = site.work.session(variables), list[Entity]()
+) -> list[orjson.Fragment]:
+    session, entities = site.work.session(variables), list[orjson.Fragment]()
+    size = AnswerSize(site.limits.answer_bytes)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)
             assert not isinstance(result, Push)
             entity = entity_of(parsed, result, site.database, session)
+            if entity is not None:
+                entities.append(orjson.Fragment(size.add(dump(entity))))
         except PotokError as error:
             raise Failed(error, parsed.text, entities) from error
-        if entity is not None:
-            entities.append(entity)
     return entities
 
 
@@ -122,8 +122,9 @@ async def _is_well(site: Site) -> bool:
 
 
 async def statuses(request: Request) -> Response:
+    site = site_of(request)
     caller_of(request.scope).require(READ)
-    found = await site_of(request).work.answer(lambda: _statuses(site_of(request)))
+    found = await site.work.answer(site.statuses.all)
     return Response(
         dump({"commandStatuses": {name: told["status"] for name, told in found.items()}}),
         media_type="application/json",
@@ -131,30 +132,15 @@ async def statuses(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    command_id = request.path_params["command_id"]
+    site, command_id = site_of(request), request.path_params["command_id"]
     try:
         caller_of(request.scope).require(READ)
-        found = await site_of(request).work.answer(lambda: _statuses(site_of(request)))
-        if command_id not in found:
+        found = await site.work.answer(lambda: site.statuses.find(command_id))
+        if found is None:
             raise NotThere(f'there is no command "{command_id}"', hint="GET /status lists them")
     except PotokError as error:
         return ksql_response(error)
-    return Response(dump(found[command_id]), media_type="application/json")
-
-
-def _statuses(site: Site) -> dict[str, dict[str, Any]]:
-    """Every command was carried out before its sender heard of it; the latest of an id counts."""
-    running = site.database.books().queries
-    found: dict[str, dict[str, Any]] = {}
-    for command in CommandLog(site.database.broker).all():
-        statement = parsed_of(command).statement
-        over = bool(command.query_id) and command.query_id not in running
-        found[command_id_of(statement)] = {
-            "status": "TERMINATED" if over else "SUCCESS",
-            "message": "Query terminated" if over else done_message(statement, command.query_id),
-            "queryId": command.query_id or None,
-        }
-    return found
+    return Response(dump(found), media_type="application/json")
 
 
 async def cluster_status(request: Request) -> Response:

@@ -15,8 +15,17 @@ class Limits:
     bodies_bytes: int = 128 << 20
     """Of all requests whose bodies are held at one time; whoever comes then is told that the server is busy."""
 
+    connection_bytes: int = 32 << 20
+    """Of the bodies and unfinished lines of one connection, with all of its requests."""
+
     rows: int = 100_000
     """Of an answer that ends."""
+
+    answer_bytes: int = 128 << 20
+    """Of an answer that ends."""
+
+    unsent_bytes: int = 512 << 20
+    """Of all answers that are written and not sent; whoever asks then is told that the server is busy."""
 
     seconds: float = 60.0
     """For an answer that ends."""

@@ -4,21 +4,35 @@ for half an answer."""
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from potok.serving.errors import HeadTooLarge
-from potok.serving.problems import problem_response
+from potok.serving.leaving import STOP
+from potok.serving.problems import busy, problem_response
+from potok.sql.budget import Stop
 
 HEAD_BYTES = 64 << 10
 """Of the first line and the headers of a request; of HTTP/2, as it counts them."""
 
-STALL_S = 300.0
-"""A client that takes nothing of an answer for so long is cut off: the answer is held for it meanwhile."""
+STALL_S = 60.0
+"""A client that takes less than a piece of an answer in so long is cut off: the answer is held for it meanwhile."""
+
+QUEUED = 16
+"""Requests that may wait on a connection for the answer to one before them; whoever sends more is cut off."""
 
 HEAD_S = 10.0
 """Whoever begins a request has so long to come to the end of its head."""
+
+
+def close(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    """Close a connection when its client has taken what was written, and do not wait for that without end."""
+    transport.close()
+    if transport.get_write_buffer_size():
+        loop.call_later(STALL_S, transport.abort)
 
 
 class OneWriteProtocol(HttpToolsProtocol):
@@ -32,6 +46,19 @@ class OneWriteProtocol(HttpToolsProtocol):
     """Bytes that came after the first of an unfinished head: the parser keeps them until a line is whole."""
     _read = 0
     """Bytes of the lines of this head that are whole, and of the trailers behind its body."""
+    _answering: RequestResponseCycle | None = None
+    """The request whose answer is under way: `cycle` may be one that waits behind it."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._whole_app, self._most, self.limit_concurrency = self.app, self.limit_concurrency, None
+        self._stop = Stop()
 
     def data_received(self, data: bytes) -> None:
         while self._inside_head and data:
@@ -67,32 +94,24 @@ class OneWriteProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Called for what cannot be parsed, which what is too large is to the parser as well."""
+        if self.transport.is_closing():
+            return
         if max(self._read, self._begun) <= HEAD_BYTES:
             super().send_400_response(msg)
             return
         body = problem_response(HeadTooLarge(HEAD_BYTES)).body
         head = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/problem+json\r\n"
         self.transport.write(head + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + bytes(body))
-        self.transport.close()
+        close(self.transport, self.loop)
 
     def pause_writing(self) -> None:
-        self._watch(self.transport.get_write_buffer_size())
+        self._unwatch()
+        self._stalled = self.loop.call_later(STALL_S, self.transport.abort)
         super().pause_writing()
 
     def resume_writing(self) -> None:
         self._unwatch()
         super().resume_writing()
-
-    def _watch(self, unsent: int) -> None:
-        self._unwatch()
-        self._stalled = self.loop.call_later(STALL_S, self._cut_off_unless_less_than, unsent)
-
-    def _cut_off_unless_less_than(self, unsent: int) -> None:
-        left = self.transport.get_write_buffer_size()
-        if left < unsent:
-            self._watch(left)
-        else:
-            self.transport.abort()
 
     def _unwatch(self) -> None:
         if self._stalled is not None:
@@ -102,6 +121,11 @@ class OneWriteProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
         self._head_is_there()
+        self._stop.ask()
+        self.pipeline.clear()
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def _head_is_there(self) -> None:
@@ -112,10 +136,27 @@ class OneWriteProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._inside_head = False
         self._head_is_there()
+        if len(self.pipeline) >= QUEUED:
+            self.transport.abort()
+            raise ConnectionAbortedError
+        self.scope[STOP] = self._stop  # type: ignore[literal-required]
+        crowd = max(len(self.connections), len(self.tasks))
+        self.app = busy if self._most is not None and crowd >= self._most else self._whole_app
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
+            if self.pipeline:
+                # The few that may wait are read, so that a client is seen to leave.
+                self.flow.resume_reading()
             self.cycle.transport = cast("asyncio.Transport", _HeadFirst(self.transport, self.loop))
+
+    def timeout_keep_alive_handler(self) -> None:
+        if not self.transport.is_closing():
+            close(self.transport, self.loop)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
 
 class _HeadFirst:
@@ -141,7 +182,7 @@ class _HeadFirst:
 
     def close(self) -> None:
         self._flush()
-        self._transport.close()
+        close(self._transport, self._loop)
 
     def _flush(self) -> None:
         if self._head:

@@ -7,14 +7,16 @@ from typing import Any
 
 import orjson
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from potok.errors import PotokError, SetupError
 from potok.log.errors import DiskFull, KeylessRecord, MarkChanged, RecordTooLarge, TopicNotFound
-from potok.serving.errors import ServingError
+from potok.serving.errors import Busy, ServingError
 from potok.serving.json_rows import dump
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
 from potok.statements.errors import CatalogueMoved, NotRunningHere, UnknownQuery
+from potok.statements.tail import TooManyWait
 from potok.views.tables import NoSuchQuery, NoSuchTable
 
 PROBLEM = "application/problem+json"
@@ -48,9 +50,14 @@ NOT_THERE: dict[int | str, dict[str, Any]] = {404: problem_described("Nothing ha
 OTHERS: dict[int | str, dict[str, Any]] = {
     "default": problem_described(
         "Another problem: 401 and 403 without the token that is asked for, 413 for a body that is too large, 503 where "
-        "the answer takes too long."
+        "the answer takes too long, or where the server is busy: with `Retry-After` then."
     )
 }
+
+KSQL_PATHS = frozenset(
+    {"/ksql", "/query", "/query-stream", "/inserts-stream", "/close-query", "/clusterStatus", "/info", "/healthcheck"}
+)
+STATUS = "/status"
 
 BAD_REQUEST, BAD_STATEMENT, QUERY_ENDPOINT = 40000, 40001, 40002
 
@@ -59,6 +66,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (SqlError, 400),
     (TooLarge, 400),
     (TimeIsOver, 503),
+    (TooManyWait, 503),
     (TopicNotFound, 404),
     (NoSuchQuery, 404),
     (NoSuchTable, 404),
@@ -97,8 +105,28 @@ def problem_of(error: PotokError) -> dict[str, Any]:
 
 def problem_response(error: PotokError, **more: Any) -> Response:
     """The answer to a request that failed, with `more` than the error says."""
-    headers = {"WWW-Authenticate": 'Bearer realm="potok"'} if status_of(error) == 401 else None
-    return Response(dump({**problem_of(error), **more}), status_of(error), headers, media_type=PROBLEM)
+    return Response(
+        dump({**problem_of(error), **more}), status_of(error), _headers(error, "Bearer"), media_type=PROBLEM
+    )
+
+
+def _headers(error: PotokError, scheme: str) -> dict[str, str]:
+    headers = {"WWW-Authenticate": f'{scheme} realm="potok"'} if status_of(error) == 401 else {}
+    if isinstance(error, ServingError) and error.retry_after_s:
+        headers["Retry-After"] = str(error.retry_after_s)
+    return headers
+
+
+def refusal_of(error: PotokError, scope: Scope) -> Response:
+    """The same, in the form that clients of the path of a request read."""
+    path = scope["path"]
+    is_ksql = path in KSQL_PATHS or path == STATUS or path.startswith(f"{STATUS}/")
+    return ksql_response(error) if is_ksql else problem_response(error)
+
+
+async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that the server has no place for."""
+    await refusal_of(Busy(), scope)(scope, receive, send)
 
 
 def ksql_error(
@@ -122,5 +150,5 @@ def code_of(error: PotokError) -> int:
 
 def ksql_response(error: PotokError, **more: Any) -> Response:
     status = 400 if isinstance(error, SqlError) else status_of(error)
-    headers = {"WWW-Authenticate": 'Basic realm="potok"'} if status == 401 else None
-    return Response(orjson.dumps(ksql_error(error, **more)), status, headers, media_type=KSQL_JSON)
+    told = orjson.dumps(ksql_error(error, **more))
+    return Response(told, status, _headers(error, "Basic"), media_type=KSQL_JSON)

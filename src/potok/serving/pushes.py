@@ -7,13 +7,16 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from potok.serving.errors import TooManyPushes
-from potok.sql.budget import until
+from potok.serving.held_bytes import Holding
+from potok.serving.sending import PIECE
+from potok.sql.budget import Stop, allowance, until
 from potok.statements.results import Push, Row
 
 T = TypeVar("T")
+Written = TypeVar("Written", bytes, list[str])
 
 QUIET_S = 5.0
 """After so long without a row, whoever waits is told that there was none."""
@@ -26,23 +29,40 @@ THREADS = 4
 TAKE_S = 10.0
 """For so long one may compute what it takes at a time; one that needs longer is ended."""
 
+MOST_BYTES = 128 << 20
+"""Of the values that it may compute with meanwhile."""
+
 
 class Follower(Generic[T]):
-    """Takes what comes whenever there is something to take; `wake` may be called from any thread."""
+    """Takes what comes whenever there is something to take; `wake` may be called from any thread.
 
-    def __init__(self, pool: ThreadPoolExecutor, take: Callable[[], T | None]) -> None:
-        self._pool = pool
-        # Whoever computes for longer keeps the others from their rows: a few threads are there for all.
-        self._take = lambda: until(time.monotonic() + TAKE_S, take)
+    What was taken counts as held for the client until the next is asked for, or until `close`.
+
+    Args:
+        take: What there is; nothing where nothing is, None when it is over.
+        size_of: How many bytes of that are kept until they are sent.
+    """
+
+    def __init__(
+        self,
+        pool: ThreadPoolExecutor,
+        take: Callable[[], T | None],
+        size_of: Callable[[T], int],
+        holding: Holding,
+    ) -> None:
+        self._pool, self._take, self._size_of, self._holding = pool, take, size_of, holding
         self._loop, self._something = asyncio.get_running_loop(), asyncio.Event()
         self._something.set()
+        self._stop = Stop()
 
     def wake(self) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._something.set)
 
     async def next(self, timeout_s: float) -> T | None:
-        """What there is; whatever `take` gives for nothing if nothing came in time."""
+        """What there is; whatever `take` gives for nothing if nothing came in time. Raises `Busy` where it is more than
+        there is room for."""
+        self._holding.give_back()
         if not self._something.is_set():
             try:
                 async with asyncio.timeout(timeout_s):
@@ -50,31 +70,59 @@ class Follower(Generic[T]):
             except TimeoutError:
                 pass
         self._something.clear()
-        return await self._loop.run_in_executor(self._pool, self._take)
+        found = await self._loop.run_in_executor(self._pool, self._taken)
+        size = 0 if found is None else self._size_of(found)
+        if size > PIECE and not self._stop.is_asked:
+            self._holding.take(size)
+        return found
+
+    def _taken(self) -> T | None:
+        # Whoever computes for longer keeps the others from their rows: a few threads are there for all.
+        with allowance(most=MOST_BYTES):
+            return until(time.monotonic() + TAKE_S, self._take, self._stop)
+
+    def close(self) -> None:
+        """Stop what computes, and let go of what was not sent; from the event loop."""
+        self._stop.ask()
+        self._holding.give_back()
 
 
-class OpenPush:
+Write = Callable[[Sequence[Row]], Written]
+"""What rows become, in a thread, on their way to the client."""
+
+
+class OpenPush(Generic[Written]):
     """A push query of one client."""
 
-    def __init__(self, push: Push, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, push: Push, write: Write[Written], pool: ThreadPoolExecutor, holding: Holding) -> None:
         self.push, self.columns = push, push.columns
         # An id that somebody else could guess would let them close it.
         self.query_id = f"{push.query_id or 'transient'}_{secrets.token_hex(8)}"
         self.was_closed = False
-        self._follower: Follower[Sequence[Row]] = Follower(pool, lambda: push.next(0))
-        self._look_s = QUIET_S if push.notify(self._follower.wake) else LOOK_S
+        self._write: Write[Written] = write
+        self.follower: Follower[Written] = Follower(pool, self._take, _size_of, holding)
+        self._look_s = QUIET_S if push.notify(self.follower.wake) else LOOK_S
 
-    async def batches(self) -> AsyncIterator[Sequence[Row]]:
-        """Its rows, as they come; an empty batch now and then while nothing does. Raises why it was dropped."""
-        while (rows := await self._follower.next(self._look_s)) is not None:
-            if rows:
-                self._follower.wake()  # there may be more: only an empty batch says that there is not
-            yield rows
+    def _take(self) -> Written | None:
+        rows = self.push.next(0)
+        return None if rows is None else self._write(rows)
+
+    async def batches(self) -> AsyncIterator[Written]:
+        """Its rows, as they come and as they are written; an empty batch now and then while nothing does. Raises why it
+        was dropped."""
+        while (written := await self.follower.next(self._look_s)) is not None:
+            if written:
+                self.follower.wake()  # there may be more: only an empty batch says that there is not
+            yield written
 
     def close(self) -> None:
         self.was_closed = True
         self.push.close()
-        self._follower.wake()
+        self.follower.wake()
+
+
+def _size_of(written: Written) -> int:
+    return len(written) if isinstance(written, bytes) else sum(len(text) for text in written)
 
 
 class Pushes:
@@ -82,7 +130,7 @@ class Pushes:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open: dict[str, OpenPush] = {}
+        self._open: dict[str, OpenPush[Any]] = {}
         self._taken = 0
         self.pool = ThreadPoolExecutor(THREADS, "potok-push")
         # To close one may mean to wait for the end of a batch, and the others go on meanwhile.
@@ -97,14 +145,15 @@ class Pushes:
     def release(self) -> None:
         self._taken -= 1
 
-    def add(self, push: Push) -> OpenPush:
+    def add(self, push: Push, write: Write[Written], holding: Holding) -> OpenPush[Written]:
         """For a push query that has its place."""
-        opened = OpenPush(push, self.pool)
+        opened = OpenPush(push, write, self.pool, holding)
         self._open[opened.query_id] = opened
         return opened
 
-    def end(self, opened: OpenPush) -> None:
+    def end(self, opened: OpenPush[Any]) -> None:
         """Close one and give its place back; harmless if that was done."""
+        opened.follower.close()
         if self._open.pop(opened.query_id, None) is not None:
             self.release()
         self._close_later(opened)
@@ -116,7 +165,7 @@ class Pushes:
             self._close_later(found)
         return found is not None
 
-    def _close_later(self, opened: OpenPush) -> None:
+    def _close_later(self, opened: OpenPush[Any]) -> None:
         """To close one may mean to remove a query between two batches, so nobody waits for it."""
         try:
             self._closing.submit(opened.close)

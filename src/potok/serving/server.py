@@ -17,6 +17,7 @@ from potok.serving.guard import is_loopback
 from potok.serving.limits import Limits
 from potok.serving.pages import Files, Page
 from potok.serving.tokens import Tokens
+from potok.serving.web_socket import LONGEST, ListenerProtocol
 from potok.statements.database import Database
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8088
@@ -67,7 +68,8 @@ class Server:
             self.app,
             http=EitherProtocol,
             limit_concurrency=self.app.state.site.limits.connections,
-            ws_max_size=1 << 20,
+            ws=ListenerProtocol,
+            ws_max_size=LONGEST,
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -11,9 +11,11 @@ from starlette.requests import HTTPConnection, Request
 
 from potok.serving.errors import BadRequest
 from potok.serving.feeds import Feed
+from potok.serving.held_bytes import HeldBytes
 from potok.serving.limits import Limits
 from potok.serving.near_rows import NearRows
 from potok.serving.pushes import Pushes
+from potok.serving.statuses import Statuses
 from potok.serving.table_reads import TableReads
 from potok.serving.work import Work
 from potok.statements.database import Database
@@ -25,9 +27,15 @@ class Site:
     def __init__(self, database: Database, limits: Limits) -> None:
         self.database, self.limits = database, limits
         self.work = Work(database, limits)
+        most_bodies = max(limits.bodies_bytes, limits.body_bytes)
+        self.bodies = HeldBytes(most_bodies, min(max(limits.connection_bytes, limits.body_bytes), most_bodies))
+        """Bodies of requests that are not answered yet, and lines of those that stream rows in."""
+        self.unsent = HeldBytes(max(limits.unsent_bytes, limits.answer_bytes), limits.answer_bytes)
+        """Answers that are written and not sent."""
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
         self.near = NearRows(database, self.reads)
+        self.statuses = Statuses(database)
         self.feeds: set[Feed] = set()
         self.started_ms = time.time_ns() // 1_000_000
         self.address = "localhost:8088"

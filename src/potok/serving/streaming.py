@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
+from potok.serving.sending import in_pieces
+
 log = logging.getLogger(__name__)
 
 
@@ -48,10 +50,11 @@ class Streamed:
     async def _send_all(self, send: Send) -> None:
         patience_s = self._stall_seconds
         async for piece in self._pieces:
-            if not await sent(send({"type": "http.response.body", "body": piece, "more_body": True}), patience_s):
-                self._on_end()
-                await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
-                return
+            for part, _ in in_pieces(piece):
+                if not await sent(send({"type": "http.response.body", "body": part, "more_body": True}), patience_s):
+                    self._on_end()
+                    await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
+                    return
         self._on_end()  # before the client knows: whoever asks again at once finds the place free
         await sent(send({"type": "http.response.body", "body": b""}), patience_s)
 

@@ -9,10 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
+
 from potok.serving.errors import BadRequest, OutOfMemory, TooLong, TooManyRows
+from potok.serving.leaving import current_stop
 from potok.serving.limits import Limits
 from potok.serving.tokens import ADMIN, READ, WRITE, Caller
-from potok.sql.budget import TimeIsOver, check_time, until
+from potok.sql.budget import NobodyWaits, TimeIsOver, check_time, until
 from potok.sql.errors import Refused
 from potok.sql.properties import canonical
 from potok.sql.syntax import ast
@@ -62,12 +65,15 @@ class Work:
         return await self._in_time(self._looks, work)
 
     async def _in_time(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        end = time.monotonic() + self.limits.seconds
+        end, stop = time.monotonic() + self.limits.seconds, current_stop()
         try:
-            # Work that has not begun by then is taken back, and work that has begun sees that its time is over.
+            # Work that has not begun by then is taken back, and work that has begun sees that its time is over. So does
+            # work whose client has left.
             async with asyncio.timeout(self.limits.seconds):
                 loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(pool, lambda: until(end, lambda: _surviving(work)))
+                return await loop.run_in_executor(pool, lambda: until(end, lambda: _surviving(work), stop))
+        except NobodyWaits:
+            raise ClientDisconnect from None
         except (TimeoutError, TimeIsOver):
             raise TooLong(self.limits.seconds) from None
 

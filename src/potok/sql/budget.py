@@ -47,6 +47,22 @@ class TimeIsOver(QueryError):
         super().__init__("the query took too long, and was ended", hint="ask for less: by key, or with a LIMIT")
 
 
+class NobodyWaits(TimeIsOver):
+    """The client has left before its answer was there."""
+
+
+class Stop:
+    """Tells work in other threads that nobody waits for it; what was asked once stays asked."""
+
+    __slots__ = ("is_asked",)
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    def ask(self) -> None:
+        self.is_asked = True
+
+
 class TooLarge(QueryError):
     """Values that would fill the memory."""
 
@@ -59,7 +75,9 @@ class TooLarge(QueryError):
 
 class _Work(threading.local):
     end: float | None = None
+    stop: Stop | None = None
     spent: int = 0
+    most: int = MOST_BYTES
     given: Callable[[], int] | None = None
     """How many bytes the work began with; None outside of any allowance."""
 
@@ -67,21 +85,26 @@ class _Work(threading.local):
 _work = _Work()
 
 
-def until(end: float, work: Callable[[], T]) -> T:
-    """Do work of this thread that may not go on after an instant of the monotonic clock; an earlier one counts."""
-    outer = _work.end
+def until(end: float, work: Callable[[], T], stop: Stop | None = None) -> T:
+    """Do work of this thread that may not continue after an instant of the monotonic clock, nor once it is asked to
+    stop. Inside other such work the earlier end counts."""
+    outer, outer_stop = _work.end, _work.stop
     _work.end = end if outer is None else min(end, outer)
+    _work.stop = stop or outer_stop
     try:
         check_time()
         return work()
     finally:
-        _work.end = outer
+        _work.end, _work.stop = outer, outer_stop
 
 
 def check_time() -> None:
-    """Raise if the time of this thread's work is over."""
-    if _work.end is not None and time.monotonic() > _work.end:
+    """Raise if the time of this thread's work is over, or if nobody waits for it any more."""
+    work = _work
+    if work.end is not None and time.monotonic() > work.end:
         raise TimeIsOver
+    if work.stop is not None and work.stop.is_asked:
+        raise NobodyWaits
 
 
 def end_of_work() -> float | None:
@@ -112,34 +135,32 @@ def held(cells: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 class allowance:  # noqa: N801 - used as `with allowance():`, once for every column
     """Work that counts its bytes from zero, unless it is a part of work that already does."""
 
-    __slots__ = ("_given", "_outermost")
+    __slots__ = ("_given", "_most", "_outermost")
 
-    def __init__(self, given: Callable[[], int] = lambda: 0) -> None:
-        self._given = given
+    def __init__(self, given: Callable[[], int] = lambda: 0, most: int = MOST_BYTES) -> None:
+        self._given, self._most = given, most
 
     def __enter__(self) -> None:
         self._outermost = _work.given is None
         if self._outermost:
-            _work.given, _work.spent = self._given, 0
+            _work.given, _work.spent, _work.most = self._given, 0, self._most
 
     def __exit__(self, *_: object) -> None:
         if self._outermost:
-            _work.given, _work.spent = None, 0
+            _work.given, _work.spent, _work.most = None, 0, MOST_BYTES
 
 
 def spent() -> int:
     """How many bytes are counted, after a look at the clock."""
-    work = _work
-    if work.end is not None and time.monotonic() > work.end:
-        raise TimeIsOver
-    return work.spent
+    check_time()
+    return _work.spent
 
 
 def settle(before: int, size: int = 0) -> None:
     """Forget what was spent since `before`, except for a result of this size."""
     total = before + size
     _work.spent = total
-    if total > MOST_BYTES:
+    if total > _work.most:
         reserve(0)
 
 
@@ -150,8 +171,8 @@ def reserve(size: int) -> None:
             raise TooLarge(MOST_BYTES)
         return
     _work.spent += int(size)
-    if _work.spent > MOST_BYTES:
-        most = MOST_BYTES + 4 * _work.given()
+    if _work.spent > _work.most:
+        most = _work.most + 4 * _work.given()
         if _work.spent > most:
             raise TooLarge(most)
 

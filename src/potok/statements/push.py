@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.errors import QueryError
 from potok.sql.catalog import Catalog
 from potok.sql.errors import UnknownName, closest
 from potok.sql.expressions.typed import ColumnRef, Typed
@@ -28,7 +30,7 @@ from potok.statements.push_failures import OFFSET, PushFailures
 from potok.statements.push_plan import RecordPlan, needs_topology, plan_records, plan_transient
 from potok.statements.records import ReadRecords, RecordReader
 from potok.statements.results import Push, ResultColumn, Row
-from potok.statements.tail import Block, Subscription, tail_of
+from potok.statements.tail import MOST_BYTES, Block, Memory, Subscription, tail_of
 from potok.statements.transient import Transient, transient_name
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,9 @@ Computing = Callable[[Sequence[Typed], Frame], list[pa.Array]]
 
 CHECK_S = 0.25
 """How often a push query without rows looks whether what it waits for is still at work."""
+
+PER_KEY = 128
+"""What a key is counted as that a push query remembers, besides its bytes."""
 
 _numbers = itertools.count(1)
 
@@ -157,6 +162,54 @@ class TailPush(Push):
             self._run.end()
 
 
+class TooManyKeys(QueryError):
+    """A push query that would have to remember more than it may."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the query would have to remember more than {MOST_BYTES >> 20} MB of keys",
+            hint="leave WHERE out, or write the result to a table: CREATE TABLE ... AS SELECT",
+        )
+
+
+class KeysSent:
+    """Keys of a table whose rows are among the result of a push query, where not all are. They count as memory of the
+    tail until `clear`, which any thread may call."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self._keys, self._size, self._counted = memory, set[bytes](), 0, 0
+        self._lock, self._is_over = threading.Lock(), False
+
+    def add(self, key: bytes) -> None:
+        if key not in self._keys:
+            self._keys.add(key)
+            self._size += len(key) + PER_KEY
+
+    def remove(self, key: bytes) -> bool:
+        """Whether it was there."""
+        if key not in self._keys:
+            return False
+        self._keys.remove(key)
+        self._size -= len(key) + PER_KEY
+        return True
+
+    def check(self) -> None:
+        """Raise where they are too many."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._memory.add(self._size - self._counted)
+            self._counted = self._size
+        if self._size > MOST_BYTES or (self._size and self._memory.is_full):
+            raise TooManyKeys
+
+    def clear(self) -> None:
+        with self._lock:
+            self._keys, self._size, self._is_over = set(), 0, True
+            self._memory.add(-self._counted)
+            self._counted = 0
+
+
 class RecordPush(TailPush):
     """The rows of a query that looks at one record at a time."""
 
@@ -171,8 +224,7 @@ class RecordPush(TailPush):
         super().__init__(query_id, plan.columns, plan.limit, subscription, run)
         self._failures = failures
         self._plan, self._reader = plan, RecordReader(plan.source, plan.alias, plan.wanted)
-        self._sent: set[bytes] = set()
-        """Keys of a table whose rows are among the result, where not all are."""
+        self._sent = KeysSent(subscription.memory)
 
     def looked(self) -> None:
         self._failures.tell()
@@ -213,10 +265,9 @@ class RecordPush(TailPush):
                 told[row] = not is_gone
             elif not is_gone:
                 self._sent.add(key)
-            elif key in self._sent:
-                self._sent.remove(key)
-            else:
+            elif not self._sent.remove(key):
                 told[row] = False
+        self._sent.check()
         return told
 
     def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], computing: Computing) -> list[Row]:
@@ -232,6 +283,7 @@ class RecordPush(TailPush):
 
     def close(self) -> None:
         super().close()
+        self._sent.clear()
         self.left_out = self._failures.left_out + (self._run.dead_letters if self._run is not None else 0)
         self._failures.tell(at_once=True)
 

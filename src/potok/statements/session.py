@@ -22,6 +22,7 @@ from potok.statements.pull import run_pull
 from potok.statements.push import start_print, start_push
 from potok.statements.rehearsal import Rehearsal
 from potok.statements.results import Done, Executed, Push, Result
+from potok.statements.session_variables import SessionVariables
 
 CHANGES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.AlterSource | ast.Drop | ast.InsertSelect | ast.Steer
 """Statements that change the catalogue."""
@@ -51,7 +52,7 @@ class SqlSession:
             self.database = Database(
                 broker if isinstance(broker, Broker) else open_broker(chosen.broker, chosen), chosen
             )
-        self.variables: dict[str, str] = {}
+        self.variables = SessionVariables()
         self.properties: dict[str, str] = {}
 
     def execute(self, text: str, properties: Mapping[str, str] | None = None) -> list[Executed]:
@@ -126,12 +127,10 @@ class SqlSession:
         raise TypeError(f"no way to carry out {type(statement).__name__}")
 
     def _define(self, statement: ast.Define) -> Done:
-        known = [name for name in self.variables if name.upper() == statement.name.upper()]
-        if statement.value is None and not known:
+        was_known = self.variables.discard(statement.name)
+        if statement.value is None and not was_known:
             hint = closest(statement.name, self.variables) or "SHOW VARIABLES lists those that are defined"
             raise UnknownName(f"there is no variable {statement.name}", hint=hint, place=statement.at)
-        for name in known:
-            del self.variables[name]
         if statement.value is None:
             return Done(f"Variable {statement.name} undefined")
         self.variables[statement.name] = statement.value

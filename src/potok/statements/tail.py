@@ -23,6 +23,10 @@ MOST_RECORDS = 100_000
 MOST_BYTES = 64 << 20
 """What a reader may leave lying before it is dropped."""
 
+MOST_OF_ALL = 512 << 20
+"""What all readers together may; beyond it, the one that has left the most is dropped. Records that wait for many count
+once."""
+
 BLOCK = 20_000
 """So many records are read at a time by whoever begins in the past."""
 
@@ -40,12 +44,53 @@ class SlowReader(QueryError):
         )
 
 
+class TooManyWait(QueryError):
+    """So much waits for other clients that there is no room for the records of one more."""
+
+    def __init__(self) -> None:
+        super().__init__("too many records wait for slow clients at this moment", hint="ask again later")
+
+
+class Memory:
+    """Counts the bytes that are kept for all readers of a tail; from any thread."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._lock = threading.Lock()
+
+    def add(self, size: int) -> None:
+        with self._lock:
+            self.used += size
+
+    @property
+    def is_full(self) -> bool:
+        return self.used > MOST_OF_ALL
+
+
+class Lease:
+    """Counts the bytes of a batch for as long as anybody has a part of it: parts share its memory."""
+
+    __slots__ = ("_memory", "_size")
+
+    def __init__(self, memory: Memory, size: int) -> None:
+        self._memory, self._size = memory, size
+        memory.add(size)
+
+    def __del__(self) -> None:
+        self._memory.add(-self._size)
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Records of one partition, in their order."""
 
     partition: int
     batch: pa.RecordBatch
+    lease: Lease | None = None
+
+    @classmethod
+    def read(cls, partition: int, batch: pa.RecordBatch, memory: Memory) -> Block:
+        return cls(partition, batch, Lease(memory, batch.nbytes))
 
 
 @dataclass(slots=True)
@@ -76,7 +121,7 @@ def pieces(block: Block) -> Iterator[Block]:
         return
     half = rows // 2
     for part in (batch.slice(0, half), batch.slice(half)):
-        yield from pieces(Block(block.partition, part))
+        yield from pieces(Block(block.partition, part, block.lease))
 
 
 class Subscription:
@@ -95,6 +140,10 @@ class Subscription:
         self._error: PotokError | None = None
         self.wake: Callable[[], None] | None = None
         """Called, from any thread, whenever `take` may have something to give."""
+
+    @property
+    def memory(self) -> Memory:
+        return self._tail.memory
 
     def take(self, timeout_s: float | None = None) -> list[Block]:
         """The next blocks; none if there were none in time, or if it is closed. Raises why it was dropped."""
@@ -131,7 +180,9 @@ class Subscription:
         """One batch, however many there are: nothing is open while a client is slow."""
         for batch in self._tail.broker.read(self.topic, partition, start, stop):
             if batch.num_rows:
-                self._reading = pieces(Block(partition, batch))
+                if self._tail.memory.is_full:
+                    raise TooManyWait
+                self._reading = pieces(Block.read(partition, batch, self._tail.memory))
                 self._places[partition] = int(batch.column("offset")[-1].as_py()) + 1
                 return
         self._places[partition] = stop
@@ -158,7 +209,19 @@ class Subscription:
         start, offsets = self._places.get(block.partition, 0), block.batch.column("offset")
         if offsets[0].as_py() >= start:
             return block
-        return Block(block.partition, block.batch.filter(pc.greater_equal(offsets, start)))
+        unread = block.batch.filter(pc.greater_equal(offsets, start))
+        return Block.read(block.partition, unread, self._tail.memory)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._waiting.size
+
+    def drop(self) -> None:
+        """Give up what waits, and tell the reader why."""
+        with self._woken:
+            self._error = self._error or SlowReader(self._waiting.records)
+            self._waiting = _Waiting()
+            self._ring()
 
     def fail(self, error: PotokError) -> None:
         with self._woken:
@@ -191,7 +254,7 @@ class Tail:
     """Hands what is appended to the topics of its subscriptions over to them."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+        self.broker, self.memory = broker, Memory()
         self._lock = threading.Lock()
         self._readers: dict[str, list[Subscription]] = {}
         self._places: dict[str, dict[int, int]] = {}
@@ -265,13 +328,13 @@ class Tail:
         for batch in self.broker.read(topic, partition, start, end):
             if batch.num_rows:
                 behind = int(batch.column("offset")[-1].as_py()) + 1
-                if not self._hand_over_to(topic, partition, start, behind, Block(partition, batch)):
+                if not self._hand_over_to(topic, partition, start, behind, batch):
                     return
                 start = behind
         if start < end:
             self._hand_over_to(topic, partition, start, end, None)
 
-    def _hand_over_to(self, topic: str, partition: int, start: int, end: int, block: Block | None) -> bool:
+    def _hand_over_to(self, topic: str, partition: int, start: int, end: int, batch: pa.RecordBatch | None) -> bool:
         """Whether the readers are still where they were."""
         with self._lock:
             if topic not in self._places or self._places[topic].get(partition, 0) != start:
@@ -279,10 +342,22 @@ class Tail:
                 return False
             self._places[topic][partition] = end
             readers = list(self._readers.get(topic, ()))
+        block = None if batch is None else Block.read(partition, batch, self.memory)
         for reader in readers:
             if block is not None and not reader.offer(block):
                 self.leave(reader)
+        del block
+        while self.memory.is_full and (slowest := self._slowest()) is not None:
+            slowest.drop()
+            self.leave(slowest)
         return True
+
+    def _slowest(self) -> Subscription | None:
+        """The reader that has left the most; None if none has left anything."""
+        with self._lock:
+            readers = [reader for of_topic in self._readers.values() for reader in of_topic]
+        found = max(readers, key=lambda reader: reader.waiting_bytes, default=None)
+        return found if found is not None and found.waiting_bytes else None
 
     def _readers_of(self, topic: str) -> list[Subscription]:
         with self._lock:

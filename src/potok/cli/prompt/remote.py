@@ -18,6 +18,7 @@ from potok.sql.errors import Place
 from potok.sql.syntax import ast
 from potok.statements.inspect_settings import set_property, show_variables
 from potok.statements.results import Done, Result, ResultColumn, Rows
+from potok.statements.session_variables import SessionVariables
 
 OLD_S = 5.0
 """Names that are older are asked for again, when somebody types."""
@@ -120,10 +121,9 @@ class Remote(Target):
         pass
 
 
-def _kept(variables: dict[str, str], name: str, value: str | None) -> Done:
-    """Set a variable that is kept here; None takes it away. Variables are named whatever their case."""
-    for known in [known for known in variables if known.upper() == name.upper()]:
-        del variables[known]
+def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
+    """Set a variable that is kept here; None takes it away."""
+    variables.discard(name)
     if value is None:
         return Done(f"Variable '{name}' unset")
     variables[name] = value

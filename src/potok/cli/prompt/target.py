@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from potok.sql.syntax import ast
 from potok.statements.results import Result
+from potok.statements.session_variables import SessionVariables
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Target(ABC):
     """Variables and properties hold until it is closed."""
 
     def __init__(self) -> None:
-        self.variables: dict[str, str] = {}
+        self.variables = SessionVariables()
         self.properties: dict[str, str] = {}
 
     @abstractmethod

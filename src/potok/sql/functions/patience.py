@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql.budget import TimeIsOver, end_of_work
+from potok.sql.budget import check_time, end_of_work
 from potok.sql.functions.function import Compute, Context, each_row
 
 ROW_S = 1.0
@@ -43,8 +43,7 @@ def each_text(function: Callable[..., Any]) -> Compute:
             nonlocal left
             began = time.monotonic()
             _running.end = min(began + min(ROW_S, max(left, LEAST_S)), over)
-            if began > over:
-                raise TimeIsOver
+            check_time()
             try:
                 return function(*given)
             finally:

@@ -10,7 +10,7 @@ FILE_MODE = 0o600
 
 
 def private_directory(path: Path) -> Path:
-    """Make a directory, and those above it that are missing. One that is there keeps the mode that somebody gave it."""
+    """Create a directory and its missing parents. An existing directory keeps its mode."""
     missing = [path]
     while not missing[-1].parent.exists():
         missing.append(missing[-1].parent)
@@ -20,12 +20,12 @@ def private_directory(path: Path) -> Path:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """For `open(..., opener=private_opener)`: a file that is made by it."""
+    """Create files with a private mode: `open(..., opener=private_opener)`."""
     return os.open(path, flags, FILE_MODE)
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that nobody else can have open, not even one who made it before."""
+    """Write a new private file. An existing one, which others may have open, is removed first."""
     path.unlink(missing_ok=True)
     with open(path, "xb", opener=private_opener) as file:
         file.write(data)

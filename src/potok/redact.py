@@ -1,7 +1,7 @@
-"""Secrets stay out of everything that is shown, logged or written down: the only place that takes them out of texts.
+"""Redact secrets from everything that is shown, logged or stored. No other module does.
 
-A URL is taken apart by the first `/`, `?` or `#`. One that could be read in two ways, because a password holds such a
-character as it is, is shown as its scheme alone, and opened by nobody (`split_url`).
+The authority of a URL ends at the first `/`, `?` or `#`. An ambiguous URL, whose password contains one of these
+unescaped, is shown as its scheme alone and is refused (`split_url` returns None).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MASK = "***"
 _SECRET_NAMES = re.compile(r"passw|passphrase|secret|jaas|key|token|credential|authorization|cookie", re.IGNORECASE)
 
 _LEFT_OUT = re.compile(r"passw|passphrase|secret|token|credential|scram_\w+_key", re.IGNORECASE)
-"""Of these, what is left out of a URL that is written down for others to open: the path of a key is not."""
+"""Options that are removed from a URL before it is stored for other processes; the path of a key file is kept."""
 
 SHORTEST = 4
-"""Shorter words are not looked for in texts of others: too many of them mean something else."""
+"""Shorter secrets are not searched for: they would match unrelated text."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
 _HOSTS = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\s:@\[\]]*)(:\d*)?")
@@ -35,7 +35,7 @@ def is_secret(name: str) -> bool:
 
 
 def remember(*secrets: str) -> None:
-    """Take these out of every text from now on, however they are escaped in it."""
+    """Redact these from all text from now on, in every escaped form."""
     for secret in secrets:
         plain = unquote(secret)
         for text in (secret, plain):
@@ -44,12 +44,12 @@ def remember(*secrets: str) -> None:
 
 
 def remember_options(options: Mapping[str, str]) -> None:
-    """The same for the options that hold secrets by their names."""
+    """Redact the values of options whose name marks them as secret."""
     remember(*(value for name, value in options.items() if is_secret(name)))
 
 
 def redact(text: str) -> str:
-    """A text without the secrets that this process knows, and without the passwords of URLs in it."""
+    """Mask all known secrets, and the passwords of URLs, in a text."""
     for secret in sorted(_known, key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, MASK)
@@ -57,12 +57,12 @@ def redact(text: str) -> str:
 
 
 def safe_cause(error: BaseException) -> BaseException | None:
-    """For `raise ... from`: an error of somebody else, unless a traceback would show a secret with it."""
+    """Return an error of a library for `raise ... from`, or None if its text contains a secret."""
     return error if redact(str(error)) == str(error) else None
 
 
 class Url(NamedTuple):
-    """The parts of a URL as they stand in it; `user` and `password` decoded, None where there are none."""
+    """The parts of a URL, still escaped except for `user` and `password`, which are None if absent."""
 
     scheme: str
     user: str | None
@@ -88,17 +88,17 @@ class Url(NamedTuple):
 
     @property
     def public(self) -> str:
-        """Without secrets; whoever knows the password can open it."""
+        """The URL without secrets, to be completed with the password."""
         return self.text([(name, value) for name, value in self.options if not _LEFT_OUT.search(unquote(name))])
 
     @property
     def address(self) -> str:
-        """The server and what is asked of it, without who asks."""
+        """Scheme, hosts and path only."""
         return f"{self.scheme}://{self.hosts}{self.path}"
 
 
 def split_url(url: str) -> Url | None:
-    """The parts of a URL of a server; None for one that is none, or can be read in two ways."""
+    """Split the URL of a server; return None if it is malformed or ambiguous."""
     found = _SCHEME.fullmatch(url)
     if found is None or found[2] is None:
         return None
@@ -117,7 +117,7 @@ def split_url(url: str) -> Url | None:
 
 
 def redact_url(url: str) -> str:
-    """A URL for people: without its password, and with a mask for each option that holds a secret."""
+    """Return a URL for display: without its password, and with secret options masked."""
     scheme = _SCHEME.fullmatch(url)
     if scheme is None or scheme[1] == "file":
         return url if "@" not in url else redact(url)
@@ -129,13 +129,13 @@ def redact_url(url: str) -> str:
 
 
 def _hidden(name: str, value: str) -> bool:
-    """Whether an option has a secret for its value, or in it: a URL with a password, other options."""
+    """Whether the value of an option is or contains a secret, such as a URL with a password."""
     inner = unquote(value)
     return is_secret(unquote(name)) or "@" in inner or ("=" in inner and is_secret(inner))
 
 
 def _redact_in_text(url: str) -> str:
-    """A URL in a sentence: an example in a hint stays as it is, so only what looks like a secret is masked."""
+    """Redact a URL inside a sentence only if it contains something like a secret, to keep the examples of hints."""
     parts = split_url(url)
     if parts is not None:
         return redact_url(url) if parts.password is not None or parts.secrets else url

@@ -1,4 +1,4 @@
-"""Trying again what may pass: with growing pauses, until the time is over. The one policy for servers and sinks."""
+"""Retry with exponential backoff and a time limit: the one policy for servers and sinks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FIRST_S = 0.05
 MOST_S = 5.0
 
 BRIEFLY_MS = 2_000
-"""How long one call goes on by itself where whoever made it tries again: a query between its batches, where it can be
-stopped and says what it waits for."""
+"""Time limit of a call whose caller retries: a query does so between batches, where it can stop and report the
+cause."""
 
 
 GIVE_UP_MS = 60_000
-"""How long one call goes on by itself where nobody tries again."""
+"""Time limit of a call whose caller does not retry."""
 
 
 _here = threading.local()
@@ -39,10 +39,10 @@ def is_brief() -> bool:
 
 
 class Retry:
-    """How long to try one thing again. It ends early where somebody else has given up, or wants to stop."""
+    """The retries of one operation. They end early when `given_up` is set by another thread."""
 
     def __init__(self, for_ms: int, given_up: threading.Event | None = None) -> None:
-        """`for_ms` is counted from here on; 0 is for ever."""
+        """`for_ms` starts now; 0 means no limit."""
         self._began = time.monotonic()
         self._end = self._began + for_ms / 1000 if for_ms else float("inf")
         self._delay_s = FIRST_S
@@ -54,14 +54,14 @@ class Retry:
         return time.monotonic() - self._began
 
     def pause(self, at_least_s: float = 0.0) -> float | None:
-        """How many seconds to wait before the next try; None where there is to be none."""
+        """Return the seconds to wait before the next try, or None when the time is up."""
         self.tries += 1
-        # Those who were turned away together must not come back together.
+        # Jitter: clients that failed together must not retry together.
         delay_s = max(self._delay_s * random.uniform(0.5, 1.0), at_least_s)
         self._delay_s = min(self._delay_s * 2, MOST_S)
         return None if time.monotonic() + delay_s > self._end else delay_s
 
     def wait(self, at_least_s: float = 0.0) -> bool:
-        """Wait before the next try; False, at once, where there is to be none."""
+        """Wait before the next try; return False at once when the time is up."""
         delay_s = self.pause(at_least_s)
         return delay_s is not None and not self._given_up.wait(delay_s)

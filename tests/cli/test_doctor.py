@@ -151,7 +151,7 @@ def test_verify_of_an_index_that_leads_nowhere(potok, data: Path) -> None:
     metadata.close()
     result = potok("doctor", "--verify", "--json")
     assert result.code == 1
-    assert "the index leads to no frame there" in result.out
+    assert "the index points to no frame there" in result.out
 
 
 def test_verify_where_there_is_nothing_yet(potok) -> None:

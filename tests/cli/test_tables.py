@@ -143,7 +143,7 @@ def test_of_several_queries_the_one_that_keeps_the_table_is_meant(potok, tmp_pat
     assert "say which one with --query: one, two" in potok("tables", "get", "Shared", "k").err
     assert "say which one: one, three, two" in potok("offsets", "show").err
     nobody = potok("tables", "scan", "shard").err
-    assert 'no query keeps a table "shard"' in nobody and "did you mean shared?" in nobody
+    assert 'no query has a table "shard"' in nobody and "did you mean shared?" in nobody
     assert potok("tables", "scan", "shared", "--query", "two").code == 0
 
 

@@ -182,4 +182,4 @@ def test_a_number_of_records_that_is_a_bound_says_so(potok, monkeypatch: pytest.
     assert (listed["records"], listed["exact"]) == (1500, False)
     assert "its at most 1,500 records?" in potok("topics", "delete", "orders", stdin="n\n").err
     shown = potok("sql", "-e", "SHOW TOPICS;")
-    assert "the number of records of orders is a bound" in shown.err
+    assert "the number of records of orders is an upper bound" in shown.err

@@ -242,9 +242,7 @@ def test_the_error_names_the_step_the_shard_and_the_table() -> None:
         reshape(driver, dump_state(7))
         with pytest.raises(PotokError, match='the state of table "n" holds a cell of another shape'):
             driver.table("n").get("k1")
-        with pytest.raises(
-            StepFailed, match='step "n" cannot go on with the state of its shard 0: TypeError'
-        ) as raised:
+        with pytest.raises(StepFailed, match='step "n" cannot process the state of shard 0: TypeError') as raised:
             send(driver, 20)
         assert "potok/kernels/" in raised.value.message
         assert "potok run PROGRAM --shadow" in raised.value.hint
@@ -280,7 +278,7 @@ class Trips(Operator):
 
 @pytest.mark.parametrize("fails", [partial(rows_of, 7), partial(encode_typed, pa.array([1]), pc.utf8_upper)])
 def test_a_step_that_reads_is_named_without_a_shard(fails: Callable[[], object]) -> None:
-    told = 'step "s" cannot go on with the records that it has read'
+    told = 'step "s" cannot process its records'
     with pytest.raises(StepFailed, match=told) as raised, naming_step(None):
         Trips(fails).finish()
     assert "potok/records/" in raised.value.message

@@ -226,7 +226,7 @@ def test_a_value_that_is_no_data_is_a_dead_letter() -> None:
         send(driver, (100, 1), (101, 2))
         driver.run()
         assert rows(driver) == [(101, 101, [2])]
-        assert "cannot be kept" in driver.dead_letters()[0].error
+        assert "cannot be stored" in driver.dead_letters()[0].error
 
 
 def test_a_selector_sees_the_key_that_was_grouped_by() -> None:

@@ -79,6 +79,6 @@ def test_a_script_is_checked_with_the_properties_that_it_sets() -> None:
         found = [str(error) for error in driver.session.check(f"SELECT * FROM s; {off} {wrong} SELECT * FROM s;")]
         assert [text.partition("\n")[0].partition(": ")[2] for text in found] == [
             "there is no property 'ksql.fancy'",
-            "S is a stream, and cannot be pulled",
+            "S is a stream, and pull queries over streams are disabled",
         ]
         assert driver.session.properties == {}

@@ -177,7 +177,7 @@ def test_equal_sets_have_equal_bytes() -> None:
 )
 @pytest.mark.parametrize("within", [lambda o: o, lambda o: (1, o), lambda o: (1, {"deep": [o]}), lambda o: {"a": (o,)}])
 def test_objects_of_other_classes_are_refused(value: Any, within: Any) -> None:
-    with pytest.raises(StateNotData, match="cannot be kept"):
+    with pytest.raises(StateNotData, match="cannot be stored"):
         dump_state(within(value))
 
 

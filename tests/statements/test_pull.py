@@ -298,7 +298,7 @@ def test_where_keys_are_named_no_other_rows_are_read(orders: Play, text: str, ro
 @pytest.mark.parametrize("where", ["", " WHERE n = 3", " WHERE user_id = 'u1' OR n = 3"])
 def test_a_session_may_forbid_to_read_whole_tables(orders: Play, where: str) -> None:
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
-    with pytest.raises(Refused, match="all of table TOTALS would be read"):
+    with pytest.raises(Refused, match="would read all of table TOTALS"):
         orders.rows(f"SELECT n FROM totals{where};")
 
 
@@ -335,7 +335,7 @@ def test_a_session_may_forbid_to_read_ranges_of_keys_as_well(orders: Play) -> No
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'false';")
     assert orders.rows(pull) == [("u3",)]
     orders.do("SET 'ksql.query.pull.range.scan.enabled' = 'false';")
-    with pytest.raises(Refused, match="a range of table TOTALS would be read"):
+    with pytest.raises(Refused, match="would read a range of table TOTALS"):
         orders.rows(pull)
     orders.do("SET 'ksql.query.pull.table.scan.enabled' = 'true';")
     assert orders.rows(pull) == [("u3",)]

@@ -32,8 +32,8 @@ PLAIN = "dict"
 
 
 def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
-    """The columns of a type, if it has any: a field that is any list, or any of several types, leaves values dynamic,
-    and so does a type that is `dict`; so does a field that is an instant, unless these may be columns."""
+    """Return the columns of a type, or None if its values are dynamic: for `dict`, and for a type with a field that is
+    an untyped list, one of several types, or an instant, unless instants may be columns."""
     if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type, instants=instants):
         return None
     if leaves_open(value_type):

@@ -41,9 +41,7 @@ class Finding:
 def doctor(
     context: typer.Context,
     deep: Annotated[bool, typer.Option("--deep", help="Start Spark and run a small job on it.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read all of the data directory, and name what is damaged.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read the whole data directory and report damage.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -136,9 +134,11 @@ def check_directory(directory: Path) -> Iterator[Finding]:
 
 
 def check_data(directory: Path | None) -> Iterator[Finding]:
-    """Read the log, the ledgers and the state; queries may run meanwhile."""
+    """Read the log, the ledgers and the state; queries may run at the same time."""
     if directory is None:
-        yield Finding("verify", "warn", "the broker is no directory", "potok state verify QUERY reads the state alone")
+        yield Finding(
+            "verify", "warn", "the broker is not a directory", "run potok state verify QUERY to read the state"
+        )
         return
     if not (directory / "log").exists():
         yield Finding("verify", "ok", f"{directory} holds no data yet")

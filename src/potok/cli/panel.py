@@ -42,7 +42,7 @@ class Display(Protocol):
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Around start and run: holds the terminal."""
+        """Own the terminal while the query starts and runs."""
         ...
 
     @contextmanager
@@ -117,7 +117,7 @@ class Objects(Lines):
 
 
 class Screen(Lines):
-    """A panel that moves, below what the program prints."""
+    """A live panel below the output of the program."""
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class Screen(Lines):
     @contextmanager
     def shown(self) -> Iterator[None]:
         with terminal_stream() as terminal, silent_keys():
-            # The size is asked of the standard streams; where keys come from elsewhere, none of them is the terminal.
+            # Rich takes the size from the standard streams; with stdin redirected, none of them is the terminal.
             size = None if sys.stdin and sys.stdin.isatty() else os.get_terminal_size(terminal.fileno())
             width, height = (None, None) if size is None else size
             self._console = Console(file=terminal, highlight=False, width=width, height=height)
@@ -145,7 +145,7 @@ class Screen(Lines):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        # Whatever is printed comes by `shown`, in order, so Live does not look at sys.stdout.
+        # `shown` passes on all output in order, so Live must not redirect sys.stdout.
         live = Live(
             console=self._console,
             refresh_per_second=REFRESHES_PER_SECOND,
@@ -172,7 +172,7 @@ def panel(snapshot: Snapshot) -> Panel:
     body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
     told = f"{state}, idle" if snapshot.get("idle") else state
     if state == "waiting":
-        foot = f"waits and tries again: {snapshot['error']}"
+        foot = f"waiting to retry: {snapshot['error']}"
     title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{told}[/] {uptime}".strip()
     return Panel(
         body, title=title, title_align="left", subtitle=escape(foot) or None, subtitle_align="left", border_style=colour
@@ -181,7 +181,7 @@ def panel(snapshot: Snapshot) -> Panel:
 
 def _before_the_first_batch(state: str) -> str:
     if state in _ENDED:
-        return "[dim]no batch was run[/]"
+        return "[dim]no batch ran[/]"
     return f"[dim]{'waiting for records' if state == 'running' else 'waiting for the first batch'}[/]"
 
 

@@ -57,16 +57,16 @@ def produce(
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
     skip: Annotated[
-        int, typer.Option(min=0, metavar="LINES", help="Leave out so many lines at the beginning: they were appended.")
+        int, typer.Option(min=0, metavar="LINES", help="Skip this many lines, which were appended before.")
     ] = 0,
     no_create: Annotated[bool, typer.Option("--no-create", help="Refuse a topic that does not exist.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Append lines to a topic, which is created if need be. A line is durable once the next one can be typed.
+    """Append lines to a topic, creating it if needed. A line is durable once the next one can be typed.
 
-    All lines of a file, also of one that is stdin, are checked before the first is appended. Those of a pipe are
-    appended as they come; where one is wrong, the error says with which --skip to append the rest.
+    All lines of a file, even if it is stdin, are checked before the first is appended. Lines of a pipe are
+    appended as they arrive; if one is invalid, the error names the --skip that appends the rest.
     """
     form = LineForm(
         key_field=key_field,
@@ -91,7 +91,7 @@ def produce(
                 count += len(batch)
         except BadLine as error:
             before = error.at.line - 1 if error.at is not None else 0
-            error.hint = f"{error.hint}; the lines before it were appended: --skip {before} leaves them out"
+            error.hint = f"{error.hint}; the lines before it were appended; --skip {before} skips them"
             raise
         finally:
             if as_json:
@@ -126,7 +126,7 @@ class LineForm:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether there are lines that cannot be taken apart so."""
+        """Whether a line can be invalid."""
         return bool(self.key_field or self.key_separator or self.timestamp_field)
 
     def record(self, line: bytes, at: Location) -> LogRecord:
@@ -151,8 +151,8 @@ class LineForm:
 
 
 def record_batches(descriptor: int, form: LineForm, file: str, skip: int = 0) -> Iterator[list[LogRecord]]:
-    """The lines after the first `skip`. Those before a bad one come out before it is raised, so that its number says
-    where to go on."""
+    """Yield the records of the lines after the first `skip`. Those before an invalid line are yielded before it raises,
+    so that its number tells where to resume."""
     number = 0
     for lines in line_blocks(descriptor):
         records: list[LogRecord] = []
@@ -192,7 +192,7 @@ def _available(descriptor: int) -> bytes:
 
 
 def _start_of_file(descriptor: int) -> int | None:
-    """Where reading begins, if the lines can be read twice: a pipe or a terminal gives them once."""
+    """Return the current offset if the descriptor is a regular file, which can be read twice."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
     return os.lseek(descriptor, 0, os.SEEK_CUR)

@@ -80,7 +80,7 @@ def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interr
                 threading.Thread(target=query.stop, daemon=True).start()
             waits = query.waiting_for
             if waits is not None:
-                # Whoever does not answer the query would not answer us either.
+                # A server that does not answer the query would not answer the feed either.
                 snapshot = {**snapshot, "state": "waiting", "error": waits.message}
             else:
                 snapshot = _look(feed, snapshot)
@@ -90,7 +90,7 @@ def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interr
 
 
 def _look(feed: QueryFeed, before: dict[str, Any]) -> dict[str, Any]:
-    """How a query is doing; as before, if that cannot be read now."""
+    """Return a new snapshot, or the previous one while the log is unreachable."""
     try:
         return feed.snapshot()
     except PotokError as error:

@@ -128,7 +128,7 @@ def verify(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Read every page and every cell and check it. Ends with 1 if some are damaged, and says which."""
+    """Verify every page and every cell. Lists damaged ones, and exits with 1 if there are any."""
     if of_backup is not None:
         from potok.engine.backup import verify_backup
 

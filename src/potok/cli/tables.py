@@ -40,10 +40,10 @@ class WhichQuery(QueryError):
 
 
 class NobodyKeeps(QueryError):
-    """A table that none of several queries keeps."""
+    """A table that no query has."""
 
     def __init__(self, table: str, known: list[str]) -> None:
-        super().__init__(f'no query keeps a table "{table}"', hint=closest(table, known) or "potok tables list")
+        super().__init__(f'no query has a table "{table}"', hint=closest(table, known) or "potok tables list")
 
 
 class NoSuchRow(QueryError):
@@ -143,9 +143,9 @@ def scan(
 
 
 def chosen_query(log: Log, given: str | None, table: str = "", *, option: str = "--query") -> str:
-    """The query that was named, or the only one there is, or the only one that keeps `table`.
+    """Return the given query, the only query, or the only one with `table`.
 
-    `option` is how a query is named, "" where it is an argument.
+    `option` is the option that names a query, "" where it is an argument.
     """
     from potok.views.tables import NoSuchQuery, known_queries
 
@@ -161,7 +161,7 @@ def chosen_query(log: Log, given: str | None, table: str = "", *, option: str = 
 
 
 def _keeping(log: Log, queries: list[str], table: str) -> list[str]:
-    """The queries that keep a table: by this name or, where none does, by one in another case."""
+    """Return the queries that have a table of this name or, if none does, of this name in another case."""
     from potok.views.tables import Tables
 
     kept = {query: list(Tables(log, query)) for query in queries}
@@ -173,14 +173,14 @@ def _keeping(log: Log, queries: list[str], table: str) -> list[str]:
 
 
 def any_case(name: str, known: Iterable[str]) -> str:
-    """The known name that is meant: as it stands, in upper case as SQL has it, or the only one in any case; else ""."""
+    """Match a name exactly, in upper case as SQL stores it, or as the only one in any case; "" if nothing matches."""
     names = list(known)
     alike = [found for found in names if found.casefold() == name.casefold()]
     return next((found for found in (name, name.upper()) if found in names), alike[0] if len(alike) == 1 else "")
 
 
 def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
-    """The tables of a query, and the name of the one that is meant among them."""
+    """Return the tables of a query, and the exact name of the requested one."""
     from potok.views.tables import Tables
 
     tables = Tables(log, chosen_query(log, query, table))

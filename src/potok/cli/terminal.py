@@ -1,4 +1,4 @@
-"""The terminal under a live panel: what this process and its children print goes above it, and keys are not echoed."""
+"""Keep a live panel intact: print the output of this process and its children above it, and do not echo keys."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import TextIO
 CHUNK = 65_536
 OUTPUTS = (1, 2)
 MARK = b"\0\x1bpotok\0"
-"""Written by `drain` behind everything else; no program prints it."""
+"""Written by `drain` after all other output; no program prints it."""
 
 
 class CapturedOutput:
-    """Passes each line that is written to the terminal to `print_line`, also by processes that are started meanwhile.
+    """Pass each line written to the terminal, also by child processes, to `print_line`.
 
-    Works on file descriptors: Spark's processes inherit them and know nothing of `sys.stdout`. An output that is not a
-    terminal, such as a file, stays what it is.
+    Works on file descriptors: Spark's processes inherit them and do not use `sys.stdout`. Output that is not a
+    terminal, such as a file, is not captured.
     """
 
     def __init__(self, print_line: Callable[[str], None]) -> None:
@@ -46,12 +46,12 @@ class CapturedOutput:
         self._ended = True
         os.write(self._writer, MARK)
         self._listener.join()
-        # Spark's processes may outlive this: a write that fails does not hold them up, a full pipe would.
+        # Spark's processes may outlive this: a failed write does not block them, a full pipe would.
         os.close(self._writer)
         os.close(self._reader)
 
     def drain(self) -> None:
-        """Return when everything that has been written so far is printed."""
+        """Wait until all output written so far is printed."""
         _flush()
         self._drained.clear()
         os.write(self._writer, MARK)
@@ -83,14 +83,14 @@ def _flush() -> None:
 
 @contextlib.contextmanager
 def terminal_stream() -> Iterator[TextIO]:
-    """Standard output as it is now, whatever is done to its descriptor later."""
+    """Duplicate standard output, so that redirecting its descriptor later has no effect."""
     with os.fdopen(os.dup(OUTPUTS[0]), "w", encoding=sys.stdout.encoding, errors="replace") as stream:
         yield stream
 
 
 @contextlib.contextmanager
 def silent_keys() -> Iterator[None]:
-    """Do not echo keys: the `^C` or the new line would move the cursor, and a panel be drawn beside its old place."""
+    """Turn off echo: a `^C` or a newline would move the cursor, and the panel would be drawn in another place."""
     try:
         keyboard = sys.stdin.fileno()
         before = termios.tcgetattr(keyboard)

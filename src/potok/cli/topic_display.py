@@ -22,8 +22,8 @@ def print_list(topics: Sequence[TopicDescription]) -> None:
 
 
 def records_of(described: TopicDescription | PartitionDescription) -> int | str:
-    """How many records there are. On Kafka it is a bound where counting them would take long: among the offsets are
-    those of transaction markers and of what was aborted or compacted."""
+    """Render the number of records. On Kafka it is an upper bound if counting takes too long, because offsets include
+    transaction markers and aborted or compacted records."""
     return described.records if described.exact else f"at most {described.records:,}"
 
 

@@ -35,13 +35,13 @@ class UnknownStore(StateError):
 
 
 class UnclearUrl(StateError):
-    """A URL that can be read in two ways, or not at all: a password holds what ends a host."""
+    """An ambiguous or malformed URL, for example with an unescaped `/` in its password."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f'"{redact_url(url)}" cannot be taken apart',
+            f'"{redact_url(url)}" is not a valid URL',
             hint="in a URL, write / ? # @ & and % of user, password and options as %2F %3F %23 %40 %26 %25; "
-            f"or leave the password out, and put it into {PASSWORD} as it is",
+            f"or leave the password out, and put it unescaped into {PASSWORD}",
         )
 
 

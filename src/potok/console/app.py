@@ -49,7 +49,7 @@ def create_app(feed: Feed, *, interval: float = 0.4) -> FastAPI:
     app = FastAPI(title="Potok", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.live = live
     app.add_middleware(WithHeaders)
-    # A name that another site lets point to this machine must not show its pages what is here.
+    # Against DNS rebinding: another site's name may resolve to this machine.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 

@@ -95,8 +95,8 @@ class Live:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End all the streams of events with a last snapshot, from any thread: a server waits for its open answers
-        before it stops."""
+        """End all event streams with a last snapshot, from any thread: the server waits for open responses before it
+        stops."""
         if self._loop is None or not self._loop.is_running():
             self._closed = True
             return

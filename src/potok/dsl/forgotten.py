@@ -9,7 +9,7 @@ import sys
 from potok.errors import Location
 
 _waiting: dict[int, tuple[str, Location, str]] = {}
-"""The builders that the main program made and has not built: name, place and what would run them, by identity."""
+"""Builders of the main program that nothing has run yet: name, location and the call to run them, by identity."""
 
 
 def expect_use(builder: object, name: str, at: Location | None) -> None:
@@ -22,7 +22,7 @@ def expect_use(builder: object, name: str, at: Location | None) -> None:
 
 
 def ends_with(builder: object, call: str) -> None:
-    """Say with which call a program ends that makes its builder in another way."""
+    """Set the call that the hint suggests, for programs that create their builder indirectly."""
     if id(builder) in _waiting:
         name, at, _ = _waiting[id(builder)]
         _waiting[id(builder)] = name, at, call

@@ -28,7 +28,7 @@ Both = Selector
 """A joiner or, for a global table, first the key to look up."""
 
 Joiner = Callable[..., Any]
-"""A function of left and right value, or of the key and both."""
+"""A function of the left and the right value, or of the key and both."""
 
 
 class JoinWithoutWindow(TopologyError):

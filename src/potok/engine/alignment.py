@@ -1,9 +1,9 @@
 """Timestamp alignment: a batch takes the oldest unread records of its inputs, whichever partition they are in.
 
 The records of aligned topics have one order: by the greatest timestamp so far in their partition, then by whether
-their topic only feeds tables, then by topic, partition and offset. A batch that cannot take all that is there takes a
-prefix of that order, so what a record meets in a table does not depend on where batches end. Partitions without unread
-records hold nothing back.
+their topic only feeds tables, then by topic, partition and offset. A batch that cannot take all unread records
+takes a prefix of that order, so the row that a record joins does not depend on where batches end. Partitions without
+unread records do not hold others back.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ Unread = Mapping[Partition, tuple[int, int]]
 _LEAST_MS = -(1 << 62)
 _GREATEST_MS = 1 << 62
 _FULL = 0.75
-"""A batch that is as full as this need not be made fuller: each further look at the log costs a little."""
+"""A batch filled to this ratio is full enough: each further lookup in the log has a cost."""
 
 
 @dataclass(slots=True)
 class Aligner:
-    """Chooses the ends of batches over aligned topics. Without the plan it knows the timestamps in the log alone, and
-    takes them for those of records whose event time comes from a field or a function."""
+    """Choose the end offsets of batches over aligned topics. Without a plan it uses the timestamps in the log, even
+    where the event time comes from a field or a function."""
 
     broker: Broker
     groups: tuple[AlignedTopics, ...]
     plan: Plan | None = None
     _scans: dict[Partition, TimestampScan] = field(default_factory=dict)
     _first_ms: dict[Partition, tuple[int, int]] = field(default_factory=dict)
-    """The first unread offset of each partition, and a time that its unread records have reached."""
+    """The first unread offset of each partition, and a lower bound of the stream time of its unread records."""
     _step_ms: dict[AlignedTopics, int] = field(default_factory=dict)
-    """How much time the last batch of a group took, as a first guess for the next one."""
+    """How much stream time the last batch of a group covered, as a first guess for the next one."""
 
     def advance(self, entry: Entry, ends: Ends, limit: int) -> Offsets:
-        """At most `limit` records further. Groups and the topics that are in none share the limit in proportion to what
-        they have waiting."""
+        """Advance by at most `limit` records, shared between groups and ungrouped topics in proportion to their
+        lag."""
         offsets = entry.offsets
         further = offsets.advance(ends, limit)
         if not self.groups or further.pending(ends) == 0:
@@ -67,14 +67,14 @@ class Aligner:
         return replace(further, topics=topics)
 
     def _oldest(self, group: AlignedTopics, unread: Unread, budget: int) -> Counts:
-        """How many records of each partition are among the oldest `budget` ones."""
+        """Count the records of each partition among the oldest `budget` ones."""
         if len(unread) < 2 or budget >= sum(end - start for start, end in unread.values()):
             return {place: min(budget, end - start) for place, (start, end) in unread.items()}
         below_ms, counts = self._search(group, unread, budget)
         left = budget - sum(counts.values())
         if sum(counts.values()) >= budget * _FULL:
             return counts
-        # The records of one more millisecond would be too many: some of them, in their order.
+        # All records of the next millisecond would be too many: take some, in order.
         more = self._older_than(below_ms + 1, unread)
         for place in sorted(unread, key=lambda place: (place[0] not in group.tables, place)):
             taken = min(left, more[place] - counts[place])
@@ -83,8 +83,8 @@ class Aligner:
         return counts
 
     def _search(self, group: AlignedTopics, unread: Unread, budget: int) -> tuple[int, Counts]:
-        """A time before which there are at most `budget` records, either nearly as many or the greatest such time; and
-        how many each partition has."""
+        """Find a time before which there are at most `budget` records: one that fills the budget well, or the greatest
+        such time. Return it with the count of each partition."""
         low, high = min(self._first_ms[place][1] for place in unread), _GREATEST_MS
         counts = dict.fromkeys(unread, 0)
         step = self._step_ms.get(group, 1000)
@@ -101,8 +101,8 @@ class Aligner:
         return low, counts
 
     def _look_ahead(self, unread: Unread, entry: Entry) -> None:
-        """Find out from when on each partition has unread records, and read ahead where the log's index does not know
-        the timestamps."""
+        """Find the stream time at which unread records of each partition begin; read ahead where the log's index does
+        not have the timestamps."""
         for (topic, part), (start, end) in unread.items():
             clock_ms = entry.stream_times.get(topic, {}).get(part, NEVER)
             node = self._extracting.get(topic)
@@ -121,12 +121,12 @@ class Aligner:
 
     @property
     def _extracting(self) -> dict[str, StreamSource | TableSource]:
-        """The sources whose event time is not that of the log."""
+        """Sources whose event time is not the timestamp in the log."""
         sources = [] if self.plan is None else self.plan.topology.sources
         return {source.topic: source for source in sources if source.timestamps.function is not None}
 
     def _older_than(self, time_ms: int, unread: Unread) -> Counts:
-        """How many unread records of each partition come before the first that is as late as that."""
+        """Count the unread records of each partition before the first one at or after `time_ms`."""
         found = self.broker.offsets_at([place for place in unread if place not in self._scans], time_ms)
         found |= {
             place: self._scans[place].first_at(time_ms, *unread[place]) for place in unread if place in self._scans

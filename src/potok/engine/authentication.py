@@ -1,7 +1,7 @@
-"""Driver and executors prove to each other who they are: whoever could join them could run code in both.
+"""Authentication between driver and executors: a process that could join them could run code in both.
 
-Spark itself makes a secret for one process, for YARN and for Kubernetes. A cluster of Spark's own has one that its
-master and workers were started with, and Potok has to be told it.
+Spark generates a secret itself in local mode, on YARN and on Kubernetes. A standalone cluster has the secret that its
+master and workers were started with, which Potok has to be given.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _IN_THIS_PROCESS = re.compile(r"local-cluster\[.*\]")
 
 
 class NoSparkSecret(SetupError):
-    """A cluster whose secret nobody has said."""
+    """A standalone cluster whose secret is not set."""
 
     def __init__(self, master: str) -> None:
         super().__init__(
-            f'the Spark at "{master}" needs a secret, so that nobody else can join as an executor',
+            f'the Spark at "{master}" needs a secret, so that no other process can join as an executor',
             hint=f"start its master and workers with spark.authenticate=true and a {_SECRET}, and put the same one "
             f'into {VARIABLE}; or, in a network that you trust, write authenticate = "false" in [spark] of potok.toml',
         )
 
 
 def authentication(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What Spark is told, beside what is `given`. A secret must not stand on a command line: all users can read it."""
+    """Return the options to add to `given`. A secret must not be on a command line, which all users can read."""
     if given.get(_ON, "true").lower() != "true":
         return {}
     if _MAKES_ITS_OWN.fullmatch(master):
@@ -53,6 +53,6 @@ def authentication(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def as_submitted(master: str, conf: SparkConf) -> dict[str, str]:
-    """What `spark-submit` was told about it. A cluster that was started without a secret cannot be given one here."""
+    """Return the options of `spark-submit`. A cluster that was started without a secret cannot be given one here."""
     told = {name: value for name in (_ON, _SECRET) if (value := conf.get(name)) is not None}
     return told if _ON in told or _MAKES_ITS_OWN.fullmatch(master) else {_ON: "false", **told}

@@ -1,4 +1,4 @@
-"""What a batch costs: so much for itself, and so much for each record, learnt from batches of different sizes."""
+"""The fixed cost of a batch and the cost per record, estimated from batches of different sizes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from math import log2
 
 APART = 1.5
-"""The largest batch must be so many times larger than the smallest: others do not tell the two costs apart."""
+"""Minimum ratio between the largest and the smallest batch: below it, the two costs cannot be separated."""
 
 _OF_ONE_SIZE = 10
-"""So many batches of about the same size are kept. Otherwise those of the usual size would displace all others."""
+"""How many batches of about the same size are kept. Otherwise the usual size would displace all others."""
 
 _OLDEST = 200
-"""After so many batches, one is forgotten: costs change."""
+"""How many batches are kept before the oldest is dropped, because costs change."""
 
 
 _ROUNDS = 4
@@ -22,7 +22,7 @@ _LARGE_ERROR = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A line through the times of batches, in milliseconds."""
+    """A linear model of the duration of a batch, in milliseconds."""
 
     fixed: float
     per_record: float
@@ -30,13 +30,13 @@ class Cost:
 
 @dataclass(slots=True)
 class BatchCost:
-    """Remembers the time that batches took."""
+    """Collect durations of batches and fit the model."""
 
     _seen: int = 0
     _sizes: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     def add(self, records: int, batch_ms: int) -> None:
-        """Take a batch into account that had at least one record."""
+        """Add a batch, which had at least one record."""
         self._seen += 1
         size = round(log2(records))
         self._sizes[size] = [*self._sizes.get(size, ()), (self._seen, records, max(batch_ms, 1))][-_OF_ONE_SIZE:]
@@ -46,7 +46,7 @@ class BatchCost:
 
     @property
     def largest(self) -> int:
-        """The size of the largest batch that is remembered."""
+        """Return the size of the largest batch kept."""
         return max((records for records, _ in self.samples()), default=0)
 
     @property
@@ -54,7 +54,7 @@ class BatchCost:
         return min((records for records, _ in self.samples()), default=0)
 
     def count_up_to(self, size: float) -> int:
-        """How many batches are remembered that were no larger."""
+        """Count the batches kept that were no larger."""
         return sum(records <= size for records, _ in self.samples())
 
     def samples(self) -> Iterator[tuple[int, int]]:
@@ -63,10 +63,10 @@ class BatchCost:
         return ((records, batch_ms) for _, records, batch_ms in everything)
 
     def fit(self) -> Cost | None:
-        """The costs, neither of them negative; None if all batches had about the same size.
+        """Return the costs, neither of them negative, or None if all batches had about the same size.
 
-        Errors count in proportion to the time, and large ones for less than their square: one batch that took ten times
-        as long as it should have, because something else was going on, changes little.
+        Errors are relative to the duration, and large ones count less than quadratically: a single batch that took ten
+        times as long as expected, because of other load, changes little.
         """
         found = list(self.samples())
         sizes = [records for records, _ in found]
@@ -83,7 +83,7 @@ class BatchCost:
 
 
 def _line(weights: Sequence[float], sizes: Sequence[int], times: Sequence[float]) -> Cost:
-    """Weighted least squares, where costs below zero are zero."""
+    """Fit by weighted least squares with non-negative costs."""
     total = sum(weights)
     mean_size = sum(w * n for w, n in zip(weights, sizes, strict=True)) / total
     mean_time = sum(w * t for w, t in zip(weights, times, strict=True)) / total

@@ -31,7 +31,7 @@ class QueryAlreadyRuns(QueryError):
 
 
 class QueryTakenOver(QueryError):
-    """This process was stopped or cut off for a while, and another one has begun to run the query."""
+    """This process was paused or disconnected, and another one has started to run the query."""
 
     exit_code = 3
 

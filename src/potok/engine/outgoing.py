@@ -33,8 +33,8 @@ class Outgoing:
         data = Path(self.path).read_bytes()
         if _digest(data) != self.digest:
             raise QueryError(
-                f"{self.path} is not as the task wrote it, so its records are not read",
-                hint="look who else can write to the directory of the query; the next start runs the batch again",
+                f"{self.path} is not as the task wrote it, so its records were not read",
+                hint="check who else can write to the query's directory; the next start runs the batch again",
             )
         return from_wire(data)
 

@@ -1,4 +1,4 @@
-"""How large a batch may be, so that it takes about as long as it should and wastes little on what every batch costs."""
+"""Choose the size of a batch: close to the target duration, with little time lost to the fixed cost of a batch."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from potok.engine.batch_cost import APART, BatchCost
 LEAST = 1
 FIRST = 250_000
 FIRST_ONE_BY_ONE = 20_000
-"""Where each record goes through a function of the user's: there is no knowing how long that takes."""
+"""Used where each record goes through a user's function, whose duration is unknown."""
 
 WARM_UP = 2
 """The first batches after a start are slow: workers start, code is loaded, connections are made."""
 
 WARM_UP_MS = 10_000
-"""No warm-up takes longer: what goes beyond it, the records took."""
+"""No warm-up takes longer; the rest of a slow batch is attributed to its records."""
 
 GROWTH = 4
-"""A batch is no larger than so many times the largest before it."""
+"""Maximum ratio between a batch and the largest before it."""
 
 _SURE = 3
-"""So many small batches tell what every batch costs: a single one may be slow by accident."""
+"""How many small batches are needed to estimate the fixed cost: a single one may be slow by accident."""
 
 _TRY_EVERY = 12
-"""One batch in so many has half the size, or twice the size, so that other sizes than the usual one stay known, and
-what was learnt by accident is found to be wrong."""
+"""Every how many batches one has half or twice the usual size, so that the estimate is based on several sizes and
+corrects itself."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """Learns what a batch and what a record costs, and finds the size of the next batch from that.
+    """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
 
-    A batch should take `target_ms`. Where what every batch costs is a good part of that, it takes longer, because
-    smaller batches would take nearly as long and do less: up to 1.9 times the target to give at least three quarters of
-    the time to the records, and as long as that takes where what every batch costs is over half of the target.
-    `most` bounds the size in any case, and so does `most_bytes`, by what records had so far. `limit` is the size found
-    so far, `next` that of the next batch.
+    A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
+    ones would take nearly as long and process less: up to 1.9 times the target so that records get at least three
+    quarters of the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
+    the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
+    size of the next batch.
     """
 
     target_ms: int
@@ -55,21 +55,21 @@ class Pace:
         self._set(self.limit)
 
     def learn(self, records: int, batch_ms: int, size: int = 0) -> int:
-        """Take one batch of `size` bytes into account; returns how many records the next one may have."""
+        """Add the measurement of a batch of `size` bytes, and return how many records the next one may have."""
         if records:
             self._learn(records, batch_ms)
-            # Records that became larger count at once; that they became smaller is believed by and by.
+            # A growing record size applies at once, a shrinking one gradually.
             self._record_bytes = max(size / records, (self._record_bytes + size / records) / 2)
         self.next = min(self.next, self._fitting())
         return self.next
 
     def shrink(self, records: int, record_bytes: float) -> None:
-        """Let the next batch be smaller than one of so many records, which had too many bytes."""
+        """Make the next batch smaller than one of `records`, which had too many bytes."""
         self._record_bytes = max(self._record_bytes, record_bytes)
         self.next = max(min(self._fitting(), records // 2), LEAST)
 
     def _fitting(self) -> int:
-        """How many records have about as many bytes as a batch may; fewer, since some are larger than others."""
+        """How many records fit into half of the byte limit: some are larger than the average."""
         if not self.most_bytes or self._record_bytes * self.most <= self.most_bytes / 2:
             return self.most
         return max(int(self.most_bytes / 2 / self._record_bytes), LEAST)
@@ -86,12 +86,12 @@ class Pace:
             self.next = self._other_size()
 
     def _other_size(self) -> int:
-        """Half of the limit, and the next time twice as much."""
+        """Alternate between half of the limit and twice the limit."""
         half = self._learnt // _TRY_EVERY % 2 == 1 or self.limit == self.most
         return max(self.limit // 2, LEAST) if half and self.limit > LEAST else min(self.limit * 2, self.most)
 
     def _warm_up(self, records: int, batch_ms: int) -> None:
-        """Make the next batch smaller by what no warm-up can explain, if nothing better is known."""
+        """Shrink the next batch by the time beyond any warm-up, while there is no estimate."""
         beyond = batch_ms - WARM_UP_MS
         if beyond > self.target_ms and not self._cost.largest:
             self._set(min(self.limit, records) * max(self.target_ms / beyond, 1 / GROWTH))
@@ -102,7 +102,7 @@ class Pace:
             return self._apart(records, batch_ms)
         for_records = self._time(cost.fixed) - cost.fixed
         if cost.fixed + for_records > self.target_ms:
-            # Larger than the target asks for: not before small batches have told what every batch costs.
+            # Longer than the target only after small batches have confirmed the fixed cost.
             if cost.fixed < cost.per_record * smallest and smallest > LEAST:
                 return smallest / 2
             if self._cost.count_up_to(APART * smallest) < _SURE:
@@ -111,7 +111,7 @@ class Pace:
         if for_records >= cost.per_record * reach:
             return max(self.limit, reach)
         wanted = for_records / cost.per_record
-        # Half of the way, as a ratio, so that times which scatter do not make the size swing.
+        # Take half of the step, as a ratio, so that noisy durations do not make the size oscillate.
         return float((wanted * self.limit) ** 0.5) if wanted / 2 < self.limit < wanted * 2 else wanted
 
     def _time(self, fixed_ms: float) -> float:
@@ -120,7 +120,7 @@ class Pace:
         return max(target, min(5 * fixed_ms, max(1.9 * target, 6 * fixed_ms - 1.1 * target)))
 
     def _apart(self, records: int, batch_ms: int) -> float:
-        """While all batches have had about the same size: another one, far enough away to tell a difference."""
+        """Choose a clearly different size while all batches have had about the same."""
         if batch_ms * APART <= self.target_ms:
             return max(self.limit, records * min(self.target_ms / batch_ms, GROWTH))
         smaller = min(self.limit, records) * max(min(self.target_ms / batch_ms, 0.5), 1 / GROWTH)
@@ -130,7 +130,7 @@ class Pace:
         self.limit = self.next = max(min(round(limit), self.most), LEAST)
 
     def to_bytes(self) -> bytes:
-        """What the planner and the next start need to know."""
+        """Serialize what the planner and the next start need."""
         found = {
             "next": self.next,
             "limit": self.limit,
@@ -141,7 +141,7 @@ class Pace:
         return json.dumps(found).encode()
 
     def resume(self, data: bytes | None) -> None:
-        """Continue with what an earlier run has learnt."""
+        """Continue with the measurements of an earlier run."""
         found = _load(data)
         for records, batch_ms in found.get("batches", ()):
             self._cost.add(records, batch_ms)
@@ -151,12 +151,12 @@ class Pace:
 
 
 def next_size(data: bytes | None) -> int | None:
-    """How many records the next batch may have, by what was learnt; None if nothing was."""
+    """Return how many records the next batch may have; None before the first measurement."""
     size: int | None = _load(data).get("next")
     return size
 
 
 def _load(data: bytes | None) -> dict[str, Any]:
-    """What `to_bytes` wrote. Earlier versions wrote the limit alone."""
+    """Read what `to_bytes` wrote. Earlier versions wrote only the limit."""
     found = json.loads(data or b"{}")
     return found if isinstance(found, dict) else {"limit": int(found), "next": int(found)}

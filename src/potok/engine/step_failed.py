@@ -1,4 +1,4 @@
-"""Name the step that stopped at what it found in its records or its state: an error of Python or NumPy names none."""
+"""Name the step that failed on its records or its state: errors of Python and NumPy do not."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from potok.state.misfit import MISFIT
 
 
 class StepFailed(QueryError):
-    """A step that raised what neither a record nor a user's function explains."""
+    """A step that failed for a reason other than a record or a user's function."""
 
     def __init__(self, step: str, shard: int | None, error: BaseException) -> None:
         what = f"{type(error).__name__}: {error}"[:500]
         if shard is None:
             found, hint = (
-                "the records that it has read",
+                "its records",
                 "Start the query again; if it stops again, report this message",
             )
         else:
-            found = f"the state of its shard {shard}"
+            found = f"the state of shard {shard}"
             hint = (
                 "If something else writes to the state, or a backup of another query was restored: "
                 f"{REPAIR}. Otherwise report this message"
             )
         super().__init__(
-            f'step "{step}" cannot go on with {found}: {what} ({place_of(error)})',
+            f'step "{step}" cannot process {found}: {what} ({place_of(error)})',
             hint=f"nothing of the batch is visible. {hint}",
         )
 

@@ -1,5 +1,5 @@
-"""Timestamps of unread records whose event time comes from a field or a function: the log's index does not know them,
-so they are read ahead, each once."""
+"""Timestamps of unread records whose event time comes from a field or a function: the log's index does not have them,
+so each record is read ahead once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class TimestampScan:
-    """The stream times of one partition from some offset on, as far as somebody asked."""
+    """The stream times of one partition from `start` on, read as far as requested."""
 
     broker: Broker
     plan: Plan
@@ -31,13 +31,13 @@ class TimestampScan:
     partition: int
     start: int
     end: int
-    """Up to where it has read."""
+    """The next offset to read."""
     clock_ms: int = NEVER
     _offsets: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     _times: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def first_ms(self, start: int, end: int) -> int:
-        """The stream time at the first offset that moves it; the one before it where none does."""
+        """Return the stream time at the first offset that advances it, or the previous one if none does."""
         before = self.clock_ms
         self._skip(start)
         while self.end < end and not len(self._times):
@@ -45,8 +45,7 @@ class TimestampScan:
         return int(self._times[0]) if len(self._times) else before
 
     def first_at(self, time_ms: int, start: int, end: int) -> int:
-        """The first offset from `start` on at which the stream time has reached an instant; `end` where there is
-        none."""
+        """Return the first offset from `start` on at which the stream time reaches `time_ms`, or `end`."""
         self._skip(start)
         while self.end < end and not (len(self._times) and self._times[-1] >= time_ms):
             self._read(min(self.end + AT_ONCE, end))
@@ -54,12 +53,12 @@ class TimestampScan:
         return min(int(self._offsets[reached]), end) if reached < len(self._times) else end
 
     def _skip(self, start: int) -> None:
-        """Forget what has been processed."""
+        """Drop offsets that have been processed."""
         unread = np.searchsorted(self._offsets, start)
         self._offsets, self._times, self.start = self._offsets[unread:], self._times[unread:], start
 
     def _read(self, end: int) -> None:
-        """Records that cannot be decoded, or whose time cannot be read, do not move the stream time."""
+        """Read up to `end`. Records without a readable time do not advance the stream time."""
         lane = Lane(self.node.topic, self.partition)
         task = Task(DeadLetters([lane], partial(originals, self.broker), 0))
         columns = self.plan.columns[self.node.topic]

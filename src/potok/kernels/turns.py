@@ -1,4 +1,4 @@
-"""The order in which the records of a batch take their turns: that in which inputs are read (`engine/alignment.py`)."""
+"""The processing order of the records of a batch, which is the order of aligned inputs (`engine/alignment.py`)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FIRST, NEXT, LAST = 0, 1, 2
 
 
 class Turns:
-    """Compares turns. `first` says of each partition whether its records come before those of others at the same
-    time."""
+    """Order changes and records. `first` says for each partition whether its records precede others with the same
+    timestamp."""
 
     def __init__(self, first: Sequence[bool]) -> None:
-        # The last one is that of NO_LANE.
+        # The last element is for NO_LANE.
         self._first = np.array([*first, False])
 
     def sort_keys(self, changes: Chunk, records: Chunk) -> tuple[Ints, ...]:
-        """Keys for `lexsort` over changes of a table and, behind them, records that look it up. A change that no single
-        record caused comes first at its time, and a record that no position stands for comes last."""
+        """Return keys for `lexsort` over changes of a table followed by the records that look it up. At equal times, a
+        change without a single causing record comes first, and a record without a position comes last."""
         (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(records).T
         ranks = np.where(self._first[lanes] | (lanes == NO_LANE), FIRST, NEXT)
         own_ranks = np.where(own_lanes == NO_LANE, LAST, np.where(self._first[own_lanes], FIRST, NEXT))
@@ -37,7 +37,7 @@ class Turns:
         )
 
     def one_after_the_other(self, changes: Chunk, records: Chunk) -> list[tuple[Chunk, Chunk]]:
-        """Changes and the records that come after them, up to the next changes."""
+        """Split into runs: changes, and the records that follow them up to the next changes."""
         order = np.lexsort(self.sort_keys(changes, records))
         is_change = order < len(changes)
         begins = np.flatnonzero(is_change & np.append(True, ~is_change[:-1]))

@@ -70,14 +70,14 @@ class PartitionDescription:
     bytes: int
     segments: int
     removed: int = 0
-    """Offsets between the two that hold no record: compaction has removed it, or it is a marker of a transaction."""
+    """How many offsets in between hold no record, because of compaction or transaction markers."""
     sealed_bytes: int = 0
     dirty_bytes: int = 0
     """Of the sealed segments, what compaction has not been over yet."""
     earliest_offset: int | None = None
     """Where the archive begins; None where there is none."""
     exact: bool = True
-    """Whether `records` is their number, and not only a bound of it."""
+    """Whether `records` is exact, not only an upper bound."""
 
     @property
     def records(self) -> int:
@@ -196,8 +196,8 @@ class Broker(ABC):
     def describe_topic(self, name: str) -> TopicDescription: ...
 
     def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
-        """The same for people who look: where the log only bounds the numbers of records, they are counted as far as
-        that takes a moment."""
+        """Describe topics for display: where the log has only upper bounds of the numbers of records, count them if
+        that is quick."""
         return [self.describe_topic(name) for name in names]
 
     @abstractmethod
@@ -229,7 +229,7 @@ class Broker(ABC):
         """
 
     def offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
-        """`offset_at` for several partitions, each a topic and a number."""
+        """Return `offset_at` for several (topic, partition) pairs."""
         return {(topic, part): self.offset_at(topic, part, timestamp_ms) for topic, part in partitions}
 
     @abstractmethod

@@ -12,7 +12,7 @@ LogError
 ├── GroupHasMembers      offsets of a group cannot be set from outside while it is at work
 ├── QueueAtWork          a queue cannot be set elsewhere while its workers hold records
 ├── CorruptSegment       bytes on disk are not the bytes that were written
-├── MetadataDamaged      the file that says where records are is not as it was written
+├── MetadataDamaged      the file that holds topics, offsets and ledgers is damaged
 ├── ArchiveDamaged       a file of the archive is missing, or is not what was written
 ├── KeylessRecord        a record without a key for a compacted topic
 ├── NotCompacted         a topic that keeps all records of a key was to be compacted
@@ -150,13 +150,13 @@ class CorruptSegment(LogError):
 
 
 class MetadataDamaged(LogError):
-    """The file that has topics, offsets, groups and ledgers is not as it was written."""
+    """The file that holds topics, offsets, groups and ledgers is damaged."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
             f"the metadata of the log at {path} is damaged: {why}",
             hint="restore the whole data directory from one backup: offsets, records and state belong together; "
-            "or start with an empty one (--broker file:DIRECTORY) and feed the records again",
+            "or start with an empty one (--broker file:DIRECTORY) and produce the records again",
         )
 
 

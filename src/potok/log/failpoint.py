@@ -1,4 +1,4 @@
-"""Places where a test may kill or pause the process, to prove that nothing is lost or comes twice."""
+"""Points where a test may kill or pause the process, to prove that nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _signal = signal.Signals[os.environ.get(SIGNAL, "SIGKILL")]
 def failpoint(name: str) -> None:
     """Kill this process when `POTOK_FAILPOINT` is `name`, or at the Nth call when it is `name:N`.
 
-    `POTOK_FAILPOINT_SIGNAL=SIGSTOP` pauses it instead, until somebody sends SIGCONT.
+    `POTOK_FAILPOINT_SIGNAL=SIGSTOP` pauses it instead, until SIGCONT.
     """
     global _remaining
     if name != _armed:

@@ -80,7 +80,7 @@ class CallableOutlet(Outlet):
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
             lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-            # A function that talks to a server raises these when it is away; any other error is one of its own.
+            # These mean that a server is unreachable; any other error is a bug in the function.
             passing = isinstance(error, ConnectionError | TimeoutError)
             step, label = self._opening.step, self._target.label
             raise DeliveryFailed(step, label, batch.number, cause, lost=lost, passing=passing) from error

@@ -143,7 +143,7 @@ class HttpOutlet(Outlet):
         return "/".join((*names, str(batch.number), request.name, f"{zlib.crc32(body):08x}"))
 
     def _failed(self, batch: Batch, cause: str, *, passing: bool = False) -> DeliveryFailed:
-        """`passing` unless it was said how long to try: then that was all."""
+        """Transient, unless `give_up_after` has already limited the retries."""
         passing = passing and self._target.give_up_after_ms is None
         step, label = self._opening.step, self._target.label
         return DeliveryFailed(step, label, batch.number, cause, lost=self._once, passing=passing)

@@ -1,7 +1,7 @@
-"""What the work of one thread may take: time, checked between two pieces of it, and bytes of values that it builds.
+"""Limits for the work of one thread: time, which is checked at intervals, and bytes of the values that it builds.
 
-Bytes are counted by column, never by row. What is counted is what is alive: the parts of an expression stop counting
-when the value made of them is there.
+Bytes are counted per column, never per row. Only live values count: the parts of an expression are released when its
+value has been computed.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
 
 PIECE: Final = 4_096
-"""So many small things are done between two looks at the clock."""
+"""How many items are processed between two checks of the time."""
 
 MOST_BYTES: Final = 512 << 20
-"""Of the values that one computation holds at a time; four times what it was given is added to that."""
+"""Limit for the live values of one computation, to which four times the size of its input is added."""
 
 LARGEST_VALUE: Final = 16 << 20
-"""Bytes of one computed value. A row that would have a larger one is NULL, and its failure noted."""
+"""Maximum size of one computed value. A larger one becomes NULL, and the failure is reported."""
 
 PER_ITEM: Final = 16
-"""What an item of an array or a map is counted as besides its bytes: to compute with it takes indices of its own."""
+"""Overhead of an element of an array or a map: computations need indices for it."""
 
 PER_OBJECT: Final = 48
-"""What a value is counted as where rows become Python objects."""
+"""Overhead of a value as a Python object."""
 
 _SMALL: Final = 1 << 16
 _SLICED: Final = 1 << 20
-"""From this size on it matters that a column may be a part of its buffers."""
+"""From this size on, account for columns that are slices of larger buffers."""
 
 
 class TimeIsOver(QueryError):
-    """Whoever asked waits no more."""
+    """A computation that exceeded its time limit."""
 
     def __init__(self) -> None:
-        super().__init__("the query took too long, and was ended", hint="ask for less: by key, or with a LIMIT")
+        super().__init__("the query took too long, and was stopped", hint="query by key, or add a LIMIT")
 
 
 class NobodyWaits(TimeIsOver):
@@ -64,12 +64,12 @@ class Stop:
 
 
 class TooLarge(QueryError):
-    """Values that would fill the memory."""
+    """A computation that exceeded its memory limit."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
             f"the statement needs more than {most >> 20} MB for its values",
-            hint="ask for fewer rows or shorter values: WHERE, LIMIT, SUBSTRING",
+            hint="select fewer rows or shorter values, with WHERE, LIMIT or SUBSTRING",
         )
 
 
@@ -79,7 +79,7 @@ class _Work(threading.local):
     spent: int = 0
     most: int = MOST_BYTES
     given: Callable[[], int] | None = None
-    """How many bytes the work began with; None outside of any allowance."""
+    """Returns the size of the input; None outside of an allowance."""
 
 
 _work = _Work()
@@ -108,12 +108,12 @@ def check_time() -> None:
 
 
 def end_of_work() -> float | None:
-    """The instant of the monotonic clock at which the time of this thread's work is over; None if it has no end."""
+    """Return the deadline of this thread by the monotonic clock, if it has one."""
     return _work.end
 
 
 def in_time(items: Iterable[T]) -> Iterator[T]:
-    """The same items, with a look at the clock now and then."""
+    """Yield the items, checking the deadline at intervals."""
     for number, item in enumerate(items):
         if number % PIECE == 0:
             check_time()
@@ -121,7 +121,7 @@ def in_time(items: Iterable[T]) -> Iterator[T]:
 
 
 def held(cells: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """The same keys and values, counted as they come: whoever asks keeps them all."""
+    """Yield keys and values, reserving memory for all of them, because the caller keeps them."""
     size = 0
     for number, cell in enumerate(cells):
         size += len(cell[0]) + len(cell[1]) + PER_OBJECT
@@ -133,7 +133,7 @@ def held(cells: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 
 
 class allowance:  # noqa: N801 - used as `with allowance():`, once for every column
-    """Work that counts its bytes from zero, unless it is a part of work that already does."""
+    """Count bytes from zero, unless inside of another allowance."""
 
     __slots__ = ("_given", "_most", "_outermost")
 
@@ -157,7 +157,7 @@ def spent() -> int:
 
 
 def settle(before: int, size: int = 0) -> None:
-    """Forget what was spent since `before`, except for a result of this size."""
+    """Release what was counted since `before`, except for a result of this size."""
     total = before + size
     _work.spent = total
     if total > _work.most:
@@ -165,7 +165,7 @@ def settle(before: int, size: int = 0) -> None:
 
 
 def reserve(size: int) -> None:
-    """Count bytes before they are used; raises `TooLarge` where they are too many."""
+    """Count bytes before they are allocated; raise `TooLarge` over the limit."""
     if _work.given is None:
         if size > MOST_BYTES:
             raise TooLarge(MOST_BYTES)
@@ -178,7 +178,7 @@ def reserve(size: int) -> None:
 
 
 def size_of(column: Any) -> int:
-    """About how many bytes a column holds; cheap where they are few."""
+    """Estimate the bytes of a column; cheap for small ones."""
     buffers: int = column.get_total_buffer_size()
     if buffers < _SMALL:
         return buffers
@@ -199,7 +199,7 @@ def _items_of(column: Any) -> int:
 
 
 def row_sizes(column: Any) -> Ints:
-    """How many bytes each row of a column holds."""
+    """Return the bytes of each row of a column."""
     type_, rows = column.type, len(column)
     if pa.types.is_struct(type_):
         parts = [row_sizes(column.field(index)) for index in range(type_.num_fields)]
@@ -218,7 +218,7 @@ def row_sizes(column: Any) -> Ints:
 
 
 def reserve_taken(column: Any, places: Any) -> None:
-    """Count what `column.take(places)` will hold; a place may come many times."""
+    """Reserve memory for `column.take(places)`, in which a row may occur many times."""
     size, times = size_of(column), len(places)
     if size * times <= LARGEST_VALUE:
         return
@@ -227,5 +227,5 @@ def reserve_taken(column: Any, places: Any) -> None:
 
 
 def reserve_objects(columns: Iterable[Any]) -> None:
-    """Count what columns will hold as Python objects."""
+    """Reserve memory for columns as Python objects."""
     reserve(sum(size_of(column) + PER_OBJECT * len(column) for column in columns))

@@ -1,4 +1,4 @@
-"""What stands behind a name: CREATE statements with columns as sources."""
+"""Turn CREATE statements with columns into sources."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def _check_name(column: ast.ColumnDefinition, found: Sequence[SourceColumn]) -> 
         raise Refused(f"{column.name} is a name of the system's", hint=hint, place=column.at)
     if any(other.name == column.name for other in found):
         hint = "give each column a name of its own"
-        raise Refused(f"column {quoted(column.name)} is there twice", hint=hint, place=column.at)
+        raise Refused(f"column {quoted(column.name)} is declared twice", hint=hint, place=column.at)
 
 
 def _check_header(column: ast.ColumnDefinition, header: str, found: Sequence[SourceColumn]) -> None:
     others = [other for other in found if other.header is not None]
     if any("" in (header, other.header) for other in others):
         hint = "declare HEADERS alone, or each header by its name: HEADER('name')"
-        raise Refused("HEADERS holds all headers, and stands alone", hint=hint, place=column.at)
+        raise Refused("HEADERS holds all headers, and must be the only header column", hint=hint, place=column.at)
     if any(other.header == header for other in others):
         hint = "leave one of the columns out"
-        raise Refused(f"the header '{header}' is there twice", hint=hint, place=column.at)
+        raise Refused(f"the header '{header}' is declared twice", hint=hint, place=column.at)
 
 
 def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> None:
@@ -85,8 +85,10 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
     values = tuple(column for column in columns if not column.is_key and column.header is None)
     formats, window = declared_formats(options, properties, keys, values), options.window()
     if window is not None and not keys:
-        hint = "windows are part of the key: declare a column with KEY"
-        raise Refused(f"{quoted(statement.name)} has windows, but no key", hint=hint, place=options.at("WINDOW_TYPE"))
+        hint = "declare a column with KEY, because windows are part of the key"
+        raise Refused(
+            f"{quoted(statement.name)} is windowed, but has no key", hint=hint, place=options.at("WINDOW_TYPE")
+        )
     options.count("REPLICAS")
     return Source(
         statement.name,
@@ -144,7 +146,7 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
         raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=place)
     if text and column.type != VARCHAR:
         hint = f"leave it out: {quoted(column.name)} is {type_name(column.type)}"
-        raise Refused("TIMESTAMP_FORMAT is for columns of text", hint=hint, place=options.at("TIMESTAMP_FORMAT"))
+        raise Refused("TIMESTAMP_FORMAT is only for VARCHAR columns", hint=hint, place=options.at("TIMESTAMP_FORMAT"))
     if text:
         _check_pattern(text, options)
     return column.name

@@ -20,11 +20,11 @@ class Place:
 
 
 LONG_LINE, LONG_TEXT = 400, 4_000
-"""Of longer lines, and of longer messages, a part is shown."""
+"""Longer lines and messages are truncated."""
 
 
 MOST_COMPARED = 200
-"""Names of more characters are not compared with others: that takes time and memory by the square of their length."""
+"""Longer names get no suggestions: comparing them takes quadratic time and memory."""
 
 
 class SqlError(PotokError):
@@ -39,7 +39,7 @@ class SqlError(PotokError):
         self.place = place
         self.line_text = ""
         self.skipped = 0
-        """How many characters of a long line are left out before `line_text`."""
+        """How many characters of a long line precede `line_text`."""
 
     def in_text(self, text: str) -> SqlError:
         """The same error, with the line that it is about."""
@@ -75,7 +75,7 @@ def _rebuild(kind: type[SqlError], message: str, hint: str, place: Place | None,
 
 
 def _shortened(text: str) -> str:
-    """A text that may quote a value of many megabytes."""
+    """Truncate a text that may quote a value of many megabytes."""
     return text if len(text) <= LONG_TEXT else f"{text[: LONG_TEXT // 2]} ... {text[-LONG_TEXT // 4 :]}"
 
 
@@ -103,7 +103,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def similar(name: str, known: Iterable[str], cutoff: float) -> str:
-    """The one of some names that is most like a name, or ""; a name of absurd length is like none."""
+    """Return the most similar of some names, or "" if none is, or if the name is absurdly long."""
     if len(name) > MOST_COMPARED:
         return ""
     near = difflib.get_close_matches(name, [each for each in known if len(each) <= MOST_COMPARED], 1, cutoff)

@@ -1,4 +1,4 @@
-"""Formats as statements name them: what each can hold, and how a WITH clause chooses one for keys and values."""
+"""Formats in SQL: what each can hold, and how a WITH clause selects one for keys and values."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ SQL_NAMES = {format_: name for name, format_ in FORMATS.items()}
 
 _WITH_REGISTRY = {"JSON_SR": "JSON"}
 _WRAPPING = {"JSON": (True, False), "DELIMITED": (False,), "KAFKA": (), "NONE": ()}
-"""What WRAP_SINGLE_VALUE may be. Formats that are not here take both values."""
+"""Allowed values of WRAP_SINGLE_VALUE. Other formats allow both."""
 
 _OWN_OPTIONS = {
     "DELIMITER": ("delimiter", ("DELIMITED",)),
     "PROTOBUF_NULLABLE_REPRESENTATION": ("nulls", ("PROTOBUF", "PROTOBUF_NOSR")),
 }
-"""Keys of a WITH clause behind KEY_ or VALUE_: the option of the format that they set, and which formats have it."""
+"""Properties after KEY_ or VALUE_ in a WITH clause: the format option that each sets, and the formats that have it."""
 
 _KAFKA_TYPES = (INT, BIGINT, DOUBLE, VARCHAR, BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The formats of a source, as records have them."""
+    """The formats of a source."""
 
     key: str
     value: str
@@ -51,7 +51,7 @@ class Sides:
 def declared_formats(
     options: Options, properties: Properties, keys: Sequence[SourceColumn], values: Sequence[SourceColumn]
 ) -> Sides:
-    """The formats of a source that is declared with its columns."""
+    """Return the formats of a source that is declared with columns."""
     value = _named(options, "VALUE", properties.text(VALUE_FORMAT))
     key = _named(options, "KEY", properties.text(KEY_FORMAT))
     return _checked(options, properties, key, value, {}, {}, keys, values)
@@ -66,7 +66,7 @@ def result_formats(
     *,
     drops_key: bool,
 ) -> Sides:
-    """The formats of what a query writes: those of the first source that it reads, unless WITH names others.
+    """Return the formats of a query's result: those of its first source, unless WITH names others.
 
     Args:
         drops_key: The query says PARTITION BY NULL.
@@ -74,11 +74,11 @@ def result_formats(
     first_key, key_inherited = _parts(first.key_format)
     first_value, value_inherited = _parts(first.value_format)
     if options.has("VALUE_FORMAT") or options.has("FORMAT"):
-        # How an app spells names is part of its own format, not of one that a statement asks for.
+        # How an app writes field names is part of its own format, not of one that a statement names.
         value_inherited.pop("names", None)
     key = _named(options, "KEY", "NONE" if drops_key else first_key)
     if drops_key and key != "NONE":
-        hint = "leave KEY_FORMAT out: PARTITION BY NULL leaves records without a key"
+        hint = "leave KEY_FORMAT out: PARTITION BY NULL removes the key"
         raise Refused("KEY_FORMAT is for records with a key", hint=hint, place=format_at(options, "KEY"))
     if keys and key == "NONE" and not (options.has("KEY_FORMAT") or options.has("FORMAT")):
         key = properties.text(KEY_FORMAT)
@@ -96,7 +96,7 @@ def result_formats(
 
 
 def _parts(format_: str) -> tuple[str, dict[str, str]]:
-    """The name of a format in SQL, and the options that a result inherits."""
+    """Return the name of a format in SQL, and the options that a result inherits."""
     name, _, options = format_.partition(";")
     known = {*(option for option, _ in _OWN_OPTIONS.values()), "names"}
     pairs = [pair.partition("=") for pair in options.split(";") if pair]
@@ -106,7 +106,7 @@ def _parts(format_: str) -> tuple[str, dict[str, str]]:
 
 
 def _named(options: Options, side: str, default: str) -> str:
-    """The name in SQL of the format of `KEY` or `VALUE`; `default` if the clause names none."""
+    """Return the SQL name of the format of `KEY` or `VALUE`; `default` if the clause names none."""
     if options.text("FORMAT") and options.text(f"{side}_FORMAT"):
         hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
         place = options.given[f"{side}_FORMAT"].at
@@ -124,7 +124,7 @@ def _named(options: Options, side: str, default: str) -> str:
 
 
 def format_at(options: Options, side: str) -> Place:
-    """Where the format of `KEY` or `VALUE` is named."""
+    """Return the position where the format of `KEY` or `VALUE` is named."""
     return options.at(f"{side}_FORMAT", "FORMAT")
 
 
@@ -170,7 +170,7 @@ def _with_options(options: Options, side: str, name: str, inherited: dict[str, s
 
 
 def _nulls(options: Options, written: str) -> str:
-    """How Protobuf marks a column without a value."""
+    """Return how Protobuf represents NULL."""
     found = options.text(written).lower()
     if found not in NULLS or found == "default":
         hint = f"write {written} = 'OPTIONAL' or 'WRAPPER'; without it, a missing value is read as 0, false or ''"
@@ -181,7 +181,7 @@ def _nulls(options: Options, written: str) -> str:
 def _check_delimiter(options: Options, side: str, delimiter: str, format_: str) -> None:
     try:
         if not delimiter:
-            raise SchemaError("a delimiter is one character", hint="use one character, or TAB or SPACE")
+            raise SchemaError("a delimiter has one character", hint="use one character, or TAB or SPACE")
         format_named(format_)
     except SchemaError as error:
         place = options.at(f"{side}_DELIMITER")
@@ -189,14 +189,14 @@ def _check_delimiter(options: Options, side: str, delimiter: str, format_: str) 
 
 
 def _wraps(options: Options, properties: Properties, name: str, values: Sequence[SourceColumn]) -> bool:
-    """Whether the only column of a value stands in a record, under its name."""
+    """Whether a single column is written as an object."""
     able = _WRAPPING.get(name, (True, False))
     asked = options.flag("WRAP_SINGLE_VALUE")
     if asked is None:
         return properties.flag(WRAP_SINGLE_VALUES) or len(values) != 1 or able != (True, False)
     place = options.given["WRAP_SINGLE_VALUE"].at
     if asked not in able:
-        hint = "leave it out" if name != "DELIMITED" else "leave it out: a line has no names"
+        hint = "leave it out" if name != "DELIMITED" else "leave it out: DELIMITED has no column names"
         raise Refused(f"{name} does not take WRAP_SINGLE_VALUE = {str(asked).lower()}", hint=hint, place=place)
     if len(values) != 1:
         hint = "leave it out: values of several columns are always wrapped"
@@ -208,33 +208,33 @@ def _check_no_map(keys: Sequence[SourceColumn], place: Place) -> None:
     """Equal maps may be written in different orders, so that equal keys would not have equal bytes."""
     for column in keys:
         if _maps(column.type):
-            hint = "take an array or a struct as the key, or the entries that tell keys apart: m['id']"
+            hint = "use an array or a struct as the key, or entries of the map: m['id']"
             message = f"a key cannot hold a MAP: {quoted(column.name)} is {type_name(column.type)}"
             raise Refused(message, hint=hint, place=place)
 
 
 def check_columns(name: str, columns: Sequence[SourceColumn], place: Place, side: str) -> None:
-    """Raise where a format, by its name in SQL, cannot hold these columns."""
+    """Raise if a format, by its SQL name, cannot hold these columns."""
     shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
     if name == "KAFKA" and not (len(columns) == 1 and columns[0].type in _KAFKA_TYPES):
         hint = f"write {side}_FORMAT = 'JSON'; KAFKA is for one column of INT, BIGINT, DOUBLE, VARCHAR or BYTES"
         raise Refused(f"KAFKA cannot hold {shown}", hint=hint, place=place)
     if name == "NONE" and columns:
         hint = f"write {side}_FORMAT = 'JSON'"
-        raise Refused(f"NONE holds no columns, and there is {shown}", hint=hint, place=place)
+        raise Refused(f"NONE cannot hold {shown}", hint=hint, place=place)
     for column in columns:
         if name == "DELIMITED" and pa.types.is_nested(column.type):
             hint = f"write {side}_FORMAT = 'JSON'"
             message = f"DELIMITED cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
             raise Refused(message, hint=hint, place=place)
         if name == "JSON" and any(part.key_type != VARCHAR for part in _maps(column.type)):
-            hint = "names in JSON are text: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
+            hint = "names in JSON are strings: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
             message = f"JSON cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
             raise Refused(message, hint=hint, place=place)
 
 
 def _maps(type_: pa.DataType) -> list[pa.DataType]:
-    """The map types in a type, itself included."""
+    """Return all map types in a type, including itself."""
     if pa.types.is_map(type_):
         return [type_, *_maps(type_.item_type)]
     if pa.types.is_list(type_):

@@ -1,7 +1,8 @@
-"""Properties of a session, as SET has them: which there are, what they may be, and what holds if nothing is set.
+"""Properties of a session, as SET changes them: names, allowed values and defaults.
 
-A property of ksqlDB is here if it changes something. One that only says what holds here anyway takes that value and no
-other; one that only paces Kafka Streams is accepted with a warning, because scripts have it. All others are refused.
+`KNOWN` lists those that have an effect, `ALWAYS` those that accept only the value that applies anyway, and `PACING`
+those that only tune Kafka Streams, which are accepted with a warning because scripts contain them. All others are
+refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from potok.sql.errors import Place, Refused, closest
 
 PREFIX = "ksql.streams."
-"""ksqlDB lets properties of Kafka Streams have it or not."""
+"""An optional prefix of properties of Kafka Streams."""
 
 OFFSET_RESET = "auto.offset.reset"
 KEY_FORMAT = "ksql.persistence.default.format.key"
@@ -36,7 +37,7 @@ _FORMATS = ("JSON", "DELIMITED", "KAFKA", "NONE", "AVRO", "PROTOBUF", "PROTOBUF_
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """What a property may be: one of `values`, a count, or any text. `default` holds if it is not set."""
+    """A property whose value is one of `values`, a count, or any text."""
 
     about: str
     default: str
@@ -45,19 +46,21 @@ class Property:
 
 
 KNOWN = {
-    OFFSET_RESET: Property("where a query begins that has not run before", "", ("earliest", "latest")),
+    OFFSET_RESET: Property("where a new query starts reading", "", ("earliest", "latest")),
     KEY_FORMAT: Property("the key format of a source whose WITH clause names none", "KAFKA", _FORMATS),
     VALUE_FORMAT: Property("the value format of a source whose WITH clause names none", "JSON", _FORMATS),
-    WRAP_SINGLE_VALUES: Property("whether the only column of a value has a name in the record", "true", _FLAGS),
-    TOPIC_PREFIX: Property("what the topics of queries begin with whose WITH clause names none", ""),
-    COLLECT_LIST_LIMIT: Property("how many values COLLECT_LIST takes", str(2**31 - 1), is_count=True),
-    COLLECT_SET_LIMIT: Property("how many values COLLECT_SET takes", str(2**31 - 1), is_count=True),
-    INVALID_TIMESTAMPS: Property("whether a record whose TIMESTAMP cannot be read ends the query", "false", _FLAGS),
+    WRAP_SINGLE_VALUES: Property("whether a value with a single column is written as an object", "true", _FLAGS),
+    TOPIC_PREFIX: Property("the prefix of a query's topic where its WITH clause names none", ""),
+    COLLECT_LIST_LIMIT: Property("how many values COLLECT_LIST collects", str(2**31 - 1), is_count=True),
+    COLLECT_SET_LIMIT: Property("how many values COLLECT_SET collects", str(2**31 - 1), is_count=True),
+    INVALID_TIMESTAMPS: Property("whether a record whose TIMESTAMP cannot be read stops the query", "false", _FLAGS),
     INSERTS: Property("whether INSERT INTO ... VALUES is allowed", "true", _FLAGS),
     SUPPRESS: Property("whether EMIT FINAL is allowed", "true", _FLAGS),
     PULLS: Property("whether pull queries are allowed", "true", _FLAGS),
     TABLE_SCANS: Property("whether pull queries may read all rows of a table", "true", _FLAGS),
-    RANGE_SCANS: Property("whether pull queries may read a range of keys where they may not read all", "true", _FLAGS),
+    RANGE_SCANS: Property(
+        "whether pull queries may read a range of keys where a full scan is not allowed", "true", _FLAGS
+    ),
     STREAM_PULLS: Property("whether pull queries may read streams", "true", _FLAGS),
     PULL_LIMITS: Property("whether pull queries may have a LIMIT", "true", _FLAGS),
 }
@@ -82,7 +85,7 @@ ALWAYS = {
     "ksql.variable.substitution.enable": ("true",),
     "ksql.windowed.session.key.legacy": ("false",),
 }
-"""What holds here anyway, and cannot be set to something else."""
+"""The only accepted values, which describe how Potok behaves anyway."""
 
 PACING = (
     "buffered.records.per.partition",
@@ -101,11 +104,11 @@ PACING = (
     "session.timeout.ms",
     "statestore.cache.max.bytes",
 )
-"""How fast Kafka Streams and its clients go. What queries give does not depend on it."""
+"""Tuning of Kafka Streams and its clients, without effect on results."""
 
 
 def canonical(name: str) -> str:
-    """The name of a property without the prefixes that ksqlDB lets it have."""
+    """Strip the prefixes that ksqlDB allows."""
     plain = name.removeprefix(PREFIX)
     for client in ("consumer.", "producer."):
         plain = plain.removeprefix(client)
@@ -113,13 +116,13 @@ def canonical(name: str) -> str:
 
 
 def check_property(name: str, value: str, place: Place | None = None) -> str:
-    """Raise where a property cannot be set so; return what there is to say of it, or ""."""
+    """Raise if a property cannot have this value; return a warning, or ""."""
     plain = canonical(name)
     if plain in PACING:
-        return f"'{name}' has no effect: it paces Kafka Streams, and Spark runs the queries here"
+        return f"'{name}' has no effect: it tunes Kafka Streams, and Spark runs the queries here"
     if plain in ALWAYS:
         if value.lower() not in ALWAYS[plain]:
-            hint = f"leave it out: here '{plain}' is always '{ALWAYS[plain][0]}'"
+            hint = f"leave it out: '{plain}' is always '{ALWAYS[plain][0]}' in Potok"
             raise Refused(f"'{name}' cannot be '{value}'", hint=hint, place=place)
         return ""
     known = KNOWN.get(plain)
@@ -137,7 +140,7 @@ def check_property(name: str, value: str, place: Place | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What was set. What cannot be read counts as not set: statements written down long ago may have it."""
+    """The properties that were set. Invalid ones, which older statements may contain, are ignored."""
 
     given: Mapping[str, str] = field(default_factory=dict)
 

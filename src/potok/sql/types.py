@@ -24,7 +24,7 @@ NULL: Final = pa.null()
 
 MAX_PRECISION: Final = 38
 NULL_KEY: Final = "null"
-"""The key of a map in place of NULL: Arrow has no such keys, and JSON writes them so."""
+"""Replaces NULL as the key of a map, which Arrow does not support; ksqlDB's JSON has the same key."""
 
 NAMES: Final = {
     BOOLEAN: "BOOLEAN",

@@ -1,4 +1,4 @@
-"""A WITH clause, checked: its keys, and the types of their values. `potok.sql.formats` reads formats out of it."""
+"""Validate a WITH clause: its properties, and the types of their values. `potok.sql.formats` interprets formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.sql.errors import Place, Refused, closest
 from potok.sql.syntax import ast
 
 MOST_PARTITIONS = 10_000
-"""Of a topic that a statement makes."""
+"""Limit for a topic that a statement creates."""
 
 KEYS = (
     "KAFKA_TOPIC",
@@ -49,14 +49,14 @@ _OTHERS = {
     "KEY": "declare the column with KEY or PRIMARY KEY",
     "SOURCED_BY_CONNECTOR": "leave it out: there are no connectors",
 }
-"""Keys of ksqlDB that are not here, and what to write instead."""
+"""Properties of ksqlDB that Potok does not support, and what to write instead."""
 
 Value = bool | int | Decimal | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A WITH clause, checked. `place` is that of its statement."""
+    """A validated WITH clause. `place` is the position of its statement."""
 
     given: Mapping[str, ast.Property]
     place: Place
@@ -69,7 +69,7 @@ class Options:
             if name not in allowed:
                 raise _unknown(found, allowed)
             if name in given:
-                raise Refused(f"{name} is there twice", hint="leave one of them out", place=found.at)
+                raise Refused(f"{name} is given twice", hint="leave one of them out", place=found.at)
             given[name] = found
         return cls(given, place)
 
@@ -77,7 +77,7 @@ class Options:
         return name in self.given
 
     def at(self, *names: str) -> Place:
-        """Where the value of the first of these stands that is given; else the place of the statement."""
+        """Return the position of the first of these that is given, or that of the statement."""
         return next((self.given[name].value_at for name in names if name in self.given), self.place)
 
     def _value(self, name: str) -> Value:
@@ -88,7 +88,7 @@ class Options:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise Refused(f"{name} is a text", hint=f"write {name} = '{value}'", place=self.at(name))
+            raise Refused(f"{name} must be a string", hint=f"write {name} = '{value}'", place=self.at(name))
         return value
 
     def count(self, name: str, least: int = 1, most: int | None = None) -> int | None:
@@ -101,7 +101,9 @@ class Options:
             number = least - 1
         if isinstance(value, bool) or number < least or (most is not None and number > most):
             span = f"from {least} on" if most is None else f"from {least} to {most}"
-            raise Refused(f"{name} is a number {span}, not {value!r}", hint=f"write {name} = 4", place=self.at(name))
+            raise Refused(
+                f"{name} must be a number {span}, not {value!r}", hint=f"write {name} = 4", place=self.at(name)
+            )
         return number
 
     def partitions(self) -> int | None:
@@ -112,11 +114,11 @@ class Options:
         if isinstance(value, str) and value.upper() in ("TRUE", "FALSE"):
             return value.upper() == "TRUE"
         if value is not None and not isinstance(value, bool):
-            raise Refused(f"{name} is true or false", hint=f"write {name} = false", place=self.at(name))
+            raise Refused(f"{name} must be true or false", hint=f"write {name} = false", place=self.at(name))
         return value
 
     def topic(self, otherwise: str) -> str:
-        """The topic that is named, or else `otherwise`."""
+        """Return the topic that is named, or `otherwise`."""
         name = self.text("KAFKA_TOPIC") or otherwise
         try:
             check_topic_name(name)
@@ -133,12 +135,12 @@ class Options:
         return given
 
     def retention_ms(self, *, compacted: bool) -> int | None:
-        """How long records are kept, None if that is not said; a `compacted` topic keeps the last of each key."""
+        """Return how long records are kept, or None; a `compacted` topic keeps the last one of each key."""
         found = self.count("RETENTION_MS", least=-1)
         if found is not None and compacted and "delete" not in self.cleanup_policy():
             hint = "leave it out: the topic of a table without windows keeps the last row of each key"
             place = self.given["RETENTION_MS"].at
-            raise Refused("RETENTION_MS is not for tables without windows", hint=hint, place=place)
+            raise Refused("RETENTION_MS is not supported for tables without windows", hint=hint, place=place)
         return found
 
     def window(self) -> WindowShape | None:
@@ -151,7 +153,7 @@ class Options:
             return None
         if kind not in ("TUMBLING", "HOPPING", "SESSION"):
             hint = "write WINDOW_TYPE = 'TUMBLING', 'HOPPING' or 'SESSION'"
-            raise Refused(f"there are no {kind} windows", hint=hint, place=self.at("WINDOW_TYPE"))
+            raise Refused(f"{kind} is not a window type", hint=hint, place=self.at("WINDOW_TYPE"))
         if (kind == "SESSION") == bool(size):
             hint = "sessions have no size" if size else "write WINDOW_SIZE = '1 HOUR'"
             place = self.given["WINDOW_SIZE"].at if size else self.at("WINDOW_TYPE")
@@ -159,22 +161,24 @@ class Options:
         return WindowShape(kind, self._duration("WINDOW_SIZE", size) if size else None)
 
     def history(self, statement: ast.CreateSource) -> int | None:
-        """How long versions of rows are kept."""
+        """Return how long versions of rows are kept."""
         text = self.text("HISTORY")
         if not text:
             return None
         if not statement.is_table or not statement.read_only:
             hint = "write CREATE SOURCE TABLE ... WITH (HISTORY = '7 DAYS')"
-            raise Refused("HISTORY is for tables whose rows are kept", hint=hint, place=self.given["HISTORY"].at)
+            raise Refused("HISTORY is only for source tables", hint=hint, place=self.given["HISTORY"].at)
         return self._duration("HISTORY", text)
 
     def _duration(self, name: str, text: str) -> int:
         try:
             found = to_ms(text.lower())
         except NotADuration as error:
-            raise Refused(f"{name} is a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)) from error
+            raise Refused(
+                f"{name} must be a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)
+            ) from error
         if found <= 0:
-            raise Refused(f"{name} is longer than nothing, not {text!r}", hint="write '1 HOUR'", place=self.at(name))
+            raise Refused(f"{name} must be positive, not {text!r}", hint="write '1 HOUR'", place=self.at(name))
         return found
 
 
@@ -183,5 +187,5 @@ def _unknown(found: ast.Property, allowed: Sequence[str]) -> Refused:
     if name in _OF_A_REGISTRY:
         hint = "leave it out: the columns of the statement are the schema"
         return Refused(f"{name} needs a schema registry, which is not supported yet", hint=hint, place=found.at)
-    hint = _OTHERS.get(name) or closest(name, allowed) or f"the keys are {', '.join(allowed)}"
-    return Refused(f"WITH has no {name}", hint=hint, place=found.at)
+    hint = _OTHERS.get(name) or closest(name, allowed) or f"the properties are {', '.join(allowed)}"
+    return Refused(f"WITH has no property {name}", hint=hint, place=found.at)

@@ -93,7 +93,7 @@ class Manifest:
             found = data.get("format") if isinstance(data, dict) else None
             raise NoBackup(directory, f"its format is {found}, not {FORMAT}")
         if data.pop("sha256", None) != _sum(data):
-            raise DamagedBackup(directory / MANIFEST, "its checksum is another")
+            raise DamagedBackup(directory / MANIFEST, "its checksum does not match")
         return cls(
             data["query"],
             Entry.of_bytes(json.dumps(data["entry"]).encode()),
@@ -105,7 +105,7 @@ class Manifest:
 
 
 def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
-    """A file that a manifest names. It lies beside the manifest, whatever somebody wrote there."""
+    """Return the path of a file in a manifest, which must be in the directory of the manifest."""
     if not _FILE_NAME.fullmatch(str(file["name"])):
         raise NoBackup(directory, f"it names a file {file['name']!r}")
     return ShardFile(**file)
@@ -152,7 +152,7 @@ def check_file(directory: Path, file: ShardFile) -> None:
     except OSError as error:
         raise DamagedBackup(path, str(error)) from error
     if found != file.sha256:
-        raise DamagedBackup(path, "its checksum is another")
+        raise DamagedBackup(path, "its checksum does not match")
 
 
 def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row]]]:
@@ -168,7 +168,7 @@ def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row
 
 
 def _sum(data: Mapping[str, Any]) -> str:
-    """The checksum of a manifest, however it is laid out."""
+    """Compute the checksum of a manifest, whatever its whitespace."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""State as bytes: Python data, exactly as it was, in MessagePack. Bytes that are read make data and nothing else.
+"""Encode state as MessagePack without loss. Decoding produces plain data only and runs no code.
 
-A cell begins with a letter that says which tuple or list it is, because MessagePack has but one kind of array. Other
-tuples, and classes that MessagePack does not have, are spelt out (`state/kinds.py`); a cell that has such a value with
-parts in it begins with a capital letter, and is read more slowly.
+A cell starts with a letter for its outer tuple or list, because MessagePack has only one kind of array. Other tuples,
+and types that MessagePack lacks, are encoded as extensions (`state/kinds.py`); a cell with a composite extension starts
+with a capital letter, and is decoded more slowly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
 
 _EXTENSION = 0xD4
 _MARK = bytes((_EXTENSION, MARK))
-"""How a mark begins. Other bytes may look like it, and then the cell is only read more slowly."""
+"""The first bytes of a mark. Other data may contain them; the cell is then only decoded more slowly."""
 
 _ONLY_TUPLES = frozenset((tuple,))
 
@@ -44,13 +44,13 @@ class StateNotData(StateError):
 
     def __init__(self, kind: type) -> None:
         super().__init__(
-            f"a {kind.__module__}.{kind.__qualname__} is no data and cannot be kept",
-            hint=f"keep dicts, lists, numbers, text or dates: {_instead(kind)}",
+            f"a {kind.__module__}.{kind.__qualname__} is not data, and cannot be stored in state",
+            hint=f"store dicts, lists, numbers, strings or dates: {_instead(kind)}",
         )
 
 
 def _instead(kind: type) -> str:
-    """What to return instead of an object of a class."""
+    """Suggest what to return instead of an object of a class."""
     if issubclass(kind, Enum):
         return f"return x.value instead of x, and read it as {kind.__name__}(value)"
     if is_dataclass(kind):
@@ -66,23 +66,22 @@ def _instead(kind: type) -> str:
 
 
 class NestedTooDeeply(StateError):
-    """A value of more levels than can be written, or one that contains itself."""
+    """A value that is nested too deeply, or contains itself."""
 
     def __init__(self) -> None:
         super().__init__(
-            "a value that contains itself, or is nested more than 1,000 levels deep, cannot be kept",
-            hint="keep a flat list or dict, and refer to parts of it by key",
+            "a value that contains itself, or is nested more than 1,000 levels deep, cannot be stored in state",
+            hint="store a flat list or dict, and refer to its parts by key",
         )
 
 
 class UnreadableCell(StateError):
-    """Bytes that `dump_state` did not write."""
+    """A cell that `dump_state` did not write."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
             f"a cell of the state cannot be read: {why}",
-            hint="state of version 0.1 has to be built again; otherwise look who else writes to the store, "
-            "and restore a backup",
+            hint="rebuild state of version 0.1; otherwise check who else writes to the store, and restore a backup",
         )
 
 
@@ -94,7 +93,7 @@ def _spell(value: Any) -> Any:
 
 
 class _Packers(threading.local):
-    """A packer holds what it has written so far, so each thread has its own."""
+    """Packers are not thread-safe, so each thread has its own."""
 
     def __init__(self) -> None:
         self.pack: Callable[[Any], bytes] = Packer(strict_types=True, default=_spell).pack
@@ -129,7 +128,7 @@ def dump_state(value: Any) -> bytes:
     else:
         letter, flat = _TUPLE, False
     if flat and type(value[0]) in _SCALARS:
-        # Only scalars, in one container: this encoder is faster, and would be wrong about other classes.
+        # For scalars in one container this encoder is faster; it would be wrong for other types.
         try:
             return letter + _encode(value)
         except (OverflowError, UnicodeEncodeError):
@@ -145,13 +144,13 @@ def _dump(letter: bytes, value: Any) -> bytes:
     except ValueError as error:
         raise NestedTooDeeply from error
     if (0xC4 in data or 0xC5 in data or 0xC6 in data) and _has_buffer(value):
-        # These bytes may begin others; a packer takes a bytearray and a memoryview for them, without asking.
+        # A packer encodes a bytearray or a memoryview as bytes without calling `default`.
         data = _packers.pack(_spelt(value))
     return (letter.upper() if _EXTENSION in data and _MARK in data else letter) + data
 
 
 def _has_buffer(value: Any) -> bool:
-    """Whether there is a bytearray or a memoryview somewhere in a value. Keys, and what is in a set, cannot be one."""
+    """Whether a value contains a bytearray or a memoryview; keys and elements of sets cannot be one."""
     if isinstance(value, dict):
         value = value.values()
     elif type(value) not in (list, tuple, deque):
@@ -160,7 +159,7 @@ def _has_buffer(value: Any) -> bool:
 
 
 def _spelt(value: Any) -> Any:
-    """A value in which each bytearray is spelt out. A memoryview is refused: what it shows may change."""
+    """Encode each bytearray as an extension. A memoryview is refused, because its contents may change."""
     kind = type(value)
     if kind is list:
         return [_spelt(item) for item in value]
@@ -204,7 +203,7 @@ def load_state(data: bytes) -> Any:
         try:
             return read(data[1:])
         except (*_UNREADABLE, RecursionError):
-            pass  # half of a surrogate pair, or nested very deeply
+            pass  # a lone surrogate, or deep nesting
     return _load_slowly(data)
 
 
@@ -227,7 +226,7 @@ class _Nowhere:
 
 class _Checker(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
-        # Called only for what pickle does not know by itself, so plain data costs nothing.
+        # Called only for types that pickle does not handle itself, so plain data costs nothing.
         if obj is _Nowhere:
             return NotImplemented
         spelt = _spell(obj)
@@ -235,8 +234,8 @@ class _Checker(pickle.Pickler):
 
 
 def check_data(value: Any) -> None:
-    """Raise if something in a value is no data, a third of the price of its bytes. Nothing is ever read from what the
-    pickler writes. Who is refused asks `dump_state`, which follows values more deeply."""
+    """Raise if a value contains something other than data, at a third of the cost of encoding it. The output of the
+    pickler is never read. On refusal, `dump_state` decides, which descends further into values."""
     checker = _Checker(_Nowhere(), protocol=5)
     checker.fast = True
     checker.dump(value)

@@ -1,7 +1,7 @@
-"""The classes that a cell can hold beside those of MessagePack, and how each is written.
+"""The types that a cell can hold in addition to those of MessagePack, and their encoding.
 
-A value with parts is an array that begins with a mark, an extension of one byte; a value without parts is an extension
-of its own. To read one never looks a class up by name: the classes below are all that there are.
+A composite value is an array that starts with a mark, an extension of one byte; any other value is an extension of its
+own. Decoding never looks up a class by name: the types below are the only ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgpack import ExtType
 from potok.records.value import Value
 
 MARK = 80
-"""The extension that begins an array; its one byte says what the rest is."""
+"""The extension at the start of an array; its byte is the type of the value."""
 
 BIG_INT, DECIMAL, COMPLEX, UUID_, DATE, DATETIME, TIME, TIMEDELTA, BYTEARRAY = range(1, 10)
 
@@ -31,7 +31,7 @@ _COMPLEX = struct.Struct(">dd")
 
 
 class Mark:
-    """The beginning of an array that stands for something else: what makes it of the other items."""
+    """A decoded mark: builds the value from the other items of the array."""
 
     __slots__ = ("make",)
 
@@ -40,8 +40,7 @@ class Mark:
 
 
 def in_order(items: Iterable[Any]) -> list[Any]:
-    """The items of a set in the same order in every process, where they have one: a cell that says the same has the
-    same bytes."""
+    """Sort the items of a set, if they are comparable, so that equal sets have equal bytes in every process."""
     try:
         return sorted(items)
     except (TypeError, ArithmeticError):
@@ -61,7 +60,7 @@ _WITH_PARTS: list[tuple[type, Callable[[Any], list[Any]], Callable[[list[Any]], 
     (timezone, lambda o: list(o.__getinitargs__()), lambda items: timezone(*items)),
     (Fraction, lambda o: [o.numerator, o.denominator], lambda items: Fraction(*items)),
 ]
-"""Class, its parts, and the way back. The number of a row is written in cells: new ones are added at the end."""
+"""Type, its parts, and the constructor. Cells contain the row numbers: add new rows only at the end."""
 
 _AWARE_DATETIME, _AWARE_TIME = len(_WITH_PARTS), len(_WITH_PARTS) + 1
 
@@ -110,7 +109,7 @@ SPELL: dict[type, Callable[[Any], Any]] = {
     timedelta: lambda o: ExtType(TIMEDELTA, _SPAN.pack(o.days, o.seconds, o.microseconds)),
     bytearray: lambda o: ExtType(BYTEARRAY, bytes(o)),
 }
-"""What MessagePack is given instead of an object of a class that it does not have."""
+"""How to encode an object of a type that MessagePack lacks."""
 
 _READ: dict[int, Callable[[bytes], Any]] = {
     MARK: lambda data: MARKS[data[0]],
@@ -138,12 +137,12 @@ def read_extension(code: int, data: bytes) -> Any:
 
 
 def read_leaf(code: int, data: memoryview) -> Any:
-    """The same where no array can stand for something else."""
+    """Decode an extension where composite values are not allowed."""
     if code == MARK:
         raise ValueError("a mark in a cell without any")
     return read_extension(code, bytes(data))
 
 
 def read_array(items: list[Any]) -> Any:
-    """What an array stands for."""
+    """Decode an array."""
     return items[0].make(items[1:]) if items and type(items[0]) is Mark else items

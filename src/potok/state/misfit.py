@@ -1,5 +1,5 @@
-"""Cells that are whole, and hold something else than their step writes: somebody else wrote them, or a copy of another
-query was put in their place. What reads them trips over that in many ways; it is told in one."""
+"""Report intact cells with unexpected contents: another program wrote them, or a backup of another query was restored.
+Reading them fails in many ways, which become one error."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from potok.errors import StateError
 from potok.state.cell import REPAIR
 
 MISFIT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, struct.error, pa.ArrowException)
-"""What Python, NumPy and Arrow raise at data of another shape."""
+"""What Python, NumPy and Arrow raise for unexpected data."""
 
 
 class CellDoesNotFit(StateError):
-    """A cell of another shape than that of its table."""
+    """A cell that does not fit its table."""
 
     def __init__(self, table: str, error: BaseException) -> None:
         super().__init__(
-            f'the state of table "{table}" holds a cell of another shape than the table has: '
-            f"{type(error).__name__}: {error}"[:500],
-            hint=f"look who else writes to the store; {REPAIR}",
+            f'the state of table "{table}" holds a cell that does not fit the table: {type(error).__name__}: {error}'[
+                :500
+            ],
+            hint=f"check who else writes to the store; {REPAIR}",
         )
 
 
 @contextmanager
 def reading_cells(table: str) -> Iterator[None]:
-    """Raise `CellDoesNotFit` where cells of a table cannot be what they should be."""
+    """Raise `CellDoesNotFit` for cells that do not fit their table."""
     try:
         yield
     except MISFIT as error:

@@ -19,7 +19,7 @@ class Offsets:
     idle: frozenset[tuple[str, int]] = frozenset()
     at_ms: int = field(default=0, compare=False)
     max_bytes: int = field(default=0, compare=False)
-    """No batch that ends here may read more than this, so that a replay has the same bound; 0 for no bound."""
+    """Byte limit of the batch that ends here, stored so that a replay has the same; 0 means no limit."""
 
     def to_json(self) -> dict[str, Any]:
         """Stable text, since Spark tells by it whether there is anything new."""

@@ -17,7 +17,7 @@ from potok.state.store import Row, Snapshot
 from potok.storage.isolate import ReaderDied, isolated
 
 _OFTEN = 50_000
-"""After so many cells a reader shows that it is at work."""
+"""How many cells a reader verifies between two signs of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class DamagedShard:
-    """A shard whose cells cannot be reached."""
+    """A shard that cannot be read."""
 
     shard: int
     place: str
@@ -55,11 +55,11 @@ class Findings:
             pass
 
     def looking(self, shard: int, table: str, rows: Iterable[Row]) -> Iterator[None]:
-        """Look, and come back now and then."""
+        """Verify cells, yielding at intervals to show progress."""
         for key, data in rows:
             self.cells += 1
             self.bytes += len(data or b"")
-            # What was deleted is remembered by its key alone.
+            # A deleted cell has only its key.
             if not (table.endswith(GRAVES) and not data):
                 try:
                     decode_cell(data or b"", table, key)
@@ -70,7 +70,7 @@ class Findings:
 
 
 def verify(place: Place, shards: int) -> Findings:
-    """All cells of all shards, those of the running batch too; each shard in a process of its own."""
+    """Verify all cells of all shards, including those of the running batch; each shard in its own process."""
     found = Findings()
     for shard in range(shards):
         where = str(shard_path(place.where, place.name, shard)) if place.where.kind == FILE else str(place)

@@ -38,7 +38,7 @@ class Frame:
 
     @property
     def size(self) -> int:
-        """About how many bytes it holds."""
+        """Estimate the size in bytes."""
         return sum(size_of(column) for column in self.columns.values())
 
     def take(self, places: np.ndarray[Any, Any] | pa.Array) -> Frame:
@@ -65,7 +65,7 @@ class Frame:
 
 
 def kept(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """The same frames, counted: whoever asks keeps them all."""
+    """Yield the frames, reserving memory for all of them, because the caller keeps them."""
     for frame in frames:
         reserve(frame.size)
         yield frame
@@ -123,7 +123,7 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
     several = len(source.keys) > 1
     for index, column in enumerate(source.keys):
         if (slot := f"{alias}.{column.name}") in wanted:
-            # A table may keep its key under the names of what it is made of; the order is the same.
+            # The stored key may have other field names; the order is the same.
             parts = [None if key is None else list(key.values())[index] for key in keys] if several else keys
             columns[slot] = typed_column(parts, column.type)
     for index, name in enumerate(WINDOW_BOUNDS if source.window is not None else ()):

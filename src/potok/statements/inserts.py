@@ -51,7 +51,7 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
     deleted."""
     if not properties.flag(INSERTS):
         hint = f"SET '{INSERTS}' = 'true'"
-        raise Refused("INSERT INTO ... VALUES is switched off", hint=hint, place=statement.at)
+        raise Refused("INSERT INTO ... VALUES is disabled", hint=hint, place=statement.at)
     source = writable(database, statement.name, statement.at)
     named = _named(source, statement)
     scope, context = ValuesScope(database.catalog.types), Context(now_ms=_now_ms())
@@ -123,7 +123,7 @@ def writable(database: Database, name: str, place: Place | None) -> Source:
 
 
 def _insertable(source: Source) -> list[SourceColumn]:
-    """The columns that can be inserted, those of the key first, as `*` has them."""
+    """Return the columns that can be inserted, key columns first, in the order of `*`."""
     return [*source.keys, *source.values]
 
 
@@ -164,7 +164,7 @@ def _append(
     value_type = source.value_type
     made = [columns.get(c.name, pa.nulls(rows, c.type)) for c in source.values]
     deleted = pa.array(bare) if source.is_table and made else None
-    # Arrow does not tell the length of a struct of no fields from its columns.
+    # Arrow cannot infer the length of a struct without fields.
     fields = pa.StructArray.from_arrays(made, fields=list(value_type), mask=deleted) if made else None
     struct = pa.array([{}] * rows, value_type) if fields is None else fields
     encoded = format_named(source.value_format).encode(struct, source.value_schema)

@@ -36,7 +36,9 @@ def show_topics(database: Database, *, everything: bool, extended: bool) -> Rows
     """All topics; those that only Potok writes for itself are among them if `everything` is asked for."""
     names = [name for name in sorted(database.broker.topics()) if everything or not _is_internal(name)]
     described = database.broker.describe_topics(names)
-    warnings = tuple(f"the number of records of {topic.name} is a bound" for topic in described if not topic.exact)
+    warnings = tuple(
+        f"the number of records of {topic.name} is an upper bound" for topic in described if not topic.exact
+    )
     plain = ("Kafka Topic", "Partitions", "Partition Replicas", "Records")
     if not extended:
         rows: list[Row] = [_plain(database.broker, topic) for topic in described]

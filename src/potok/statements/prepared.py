@@ -22,11 +22,11 @@ V = TypeVar("V")
 
 MOST_STATEMENTS = 1_000
 MOST_CHARACTERS = 500_000
-"""Of all texts whose statements are remembered: what is made of a text takes some hundred times as much."""
+"""Limit for the text of all cached statements: a parsed statement is some hundred times larger."""
 
 
 class Recent(Generic[V]):
-    """The last values that were asked for, so many of them, of so much weight. May be called from any thread."""
+    """A thread-safe LRU cache with limits for the number of values and their total weight."""
 
     def __init__(self, most: int, weight: int = MOST_CHARACTERS) -> None:
         self._most, self._weight, self._used = most, weight, 0
@@ -41,7 +41,7 @@ class Recent(Generic[V]):
             return found[0]
 
     def keep(self, key: Any, value: V, weight: int = 1) -> V:
-        """Remember a value, unless it alone weighs too much."""
+        """Cache a value, unless its weight alone is too large."""
         with self._lock:
             if weight > self._weight // 10:
                 return value
@@ -53,7 +53,7 @@ class Recent(Generic[V]):
 
 
 def weight_of(text: str, variables: Iterable[tuple[str, str]]) -> int:
-    """What a text and its variables count in `Recent`."""
+    """Return the weight of a text and its variables."""
     return len(text) + sum(len(name) + len(value) for name, value in variables)
 
 
@@ -95,7 +95,7 @@ class Prepared:
 
 
 def _weight(query: ast.Select) -> int:
-    """About how many characters a query has."""
+    """Estimate the number of characters of a query."""
     found, left = 0, list[ast.Node]([query])
     while left:
         node = left.pop()

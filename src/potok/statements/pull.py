@@ -170,7 +170,7 @@ class _Pull:
         yield from table_frames(source, alias, reader, cut, access, wanted, limited=limited)
 
     def _check_access(self, access: Access, relation: RelationPlan) -> None:
-        """Raise where more would be read than the properties allow."""
+        """Raise if a query would read more than the properties allow."""
         if access.keys is not None or self._properties.flag(TABLE_SCANS):
             return
         if access.in_range and self._properties.flag(RANGE_SCANS):
@@ -178,7 +178,9 @@ class _Pull:
         source, what = relation.source, "a range" if access.in_range else "all"
         keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
         hint = f"name the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
-        raise Refused(f"{what} of table {quoted(source.name)} would be read", hint=hint, place=relation.relation.at)
+        raise Refused(
+            f"the query would read {what} of table {quoted(source.name)}", hint=hint, place=relation.relation.at
+        )
 
     def _records(self, relation: RelationPlan, ends: Mapping[int, int]) -> Iterator[Frame]:
         topic, unreadable = relation.source.topic, 0

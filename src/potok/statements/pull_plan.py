@@ -97,7 +97,7 @@ class _Planning:
             raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
         lists, replaced = self._exploded(items, scope)
         shown = [check(item.expression, RowScope(rows, self._types, replaced)) for item in items]
-        # The rows of a stream are records, of which many may have one key.
+        # Several records of a stream may have the same key.
         keys = {field.slot for field in rows.fields if field.is_key and rows.is_table}
         columns = [
             ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
@@ -120,10 +120,10 @@ class _Planning:
         query = self._query
         if not self._properties.flag(PULLS):
             hint = f"write EMIT CHANGES, or SET '{PULLS}' = 'true'"
-            raise Refused("pull queries are switched off", hint=hint, place=query.at)
+            raise Refused("pull queries are disabled", hint=hint, place=query.at)
         if query.limit is not None and not self._properties.flag(PULL_LIMITS):
             hint = f"leave it out, or SET '{PULL_LIMITS}' = 'true'"
-            raise Refused("LIMIT is switched off for pull queries", hint=hint, place=query.at)
+            raise Refused("LIMIT is disabled for pull queries", hint=hint, place=query.at)
 
     def _relations(self) -> tuple[RelationPlan, ...]:
         query = self._query
@@ -146,7 +146,11 @@ class _Planning:
             raise Refused(f"table {name} cannot be pulled", hint=hint, place=relation.at)
         if not source.is_table and not self._properties.flag(STREAM_PULLS):
             hint = f"write EMIT CHANGES, or SET '{STREAM_PULLS}' = 'true'"
-            raise Refused(f"{quoted(source.name)} is a stream, and cannot be pulled", hint=hint, place=relation.at)
+            raise Refused(
+                f"{quoted(source.name)} is a stream, and pull queries over streams are disabled",
+                hint=hint,
+                place=relation.at,
+            )
         if source.is_table:
             self._check_positions(alias)
         fields = source_fields(source, alias, positions=not source.is_table)
@@ -191,7 +195,7 @@ class _Planning:
         return check(condition, scope, to=BOOLEAN)
 
     def _check_key_lists(self, condition: ast.Expression, scope: RowScope) -> None:
-        """A key is looked up by the items of IN as by equality: no NULL, and nothing of another kind."""
+        """Check the items of IN over a key like `=`: neither NULL nor another type is allowed."""
         for part in walk(condition):
             if isinstance(part, ast.In) and not part.negated and isinstance(part.operand, ast.Name):
                 if not scope.rows.is_table or not _is_key(check(part.operand, scope), scope.rows):

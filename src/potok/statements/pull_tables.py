@@ -80,7 +80,7 @@ def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[st
 
 
 def _stored_names(source: Source, reader: RowReader) -> list[str]:
-    """What the columns of the key are called where they are kept: a table may have other names than its topic."""
+    """Return the stored names of the key columns, which may differ from those of the topic."""
     if len(source.keys) > 1 and reader.key_type is not None:
         return [field.name for field in reader.key_type]
     return [column.name for column in source.keys]

@@ -244,8 +244,8 @@ class RecordPush(TailPush):
         return python_rows(computing(plan.shown, frame), frame.rows)
 
     def _changes(self, frame: Frame, read: ReadRecords, computing: Computing) -> list[Row]:
-        """Rows of a table as they become; one that goes, or no longer fits, has its key, if that is asked
-        for, and NULL beside."""
+        """Return the changes of a table. A row that is deleted, or no longer matches, has its key, if selected, and
+        NULL in the other columns."""
         plan = self._plan
         gone = read.deletes.to_numpy(zero_copy_only=False)
         if plan.where is None:

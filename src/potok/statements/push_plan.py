@@ -130,7 +130,7 @@ def plan_transient(
 
 
 def filled(query: ast.Select) -> ast.Select:
-    """A record has a value: where all that is asked for may be the key, something else goes along."""
+    """Add a column if only key columns are selected, because a record must have a value."""
     if any(isinstance(item, ast.SelectItem) and not isinstance(item.expression, ast.Name) for item in query.items):
         return query
     filler = ast.SelectItem(ast.Literal(True, at=query.at), _FILLER, at=query.at)

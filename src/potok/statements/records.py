@@ -20,8 +20,8 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that could be read. `deletes` marks those without a value, which in a stream are no rows, as in a table
-    those without a key; `keys` are bytes."""
+    """Decoded records. `deletes` marks those without a value, which are not rows of a stream; in a table, those without
+    a key are not rows. `keys` are bytes."""
 
     frame: Frame
     deletes: pa.Array
@@ -74,7 +74,7 @@ class RecordReader:
         return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), offsets.take(at), unreadable)
 
     def _empty(self, keys: pa.Array, deletes: pa.Array) -> set[int]:
-        """Records that are no rows."""
+        """Records that are not rows."""
         missing = deletes if not self._source.is_table else keys.is_null() if self._source.keys else None
         return set() if missing is None or not missing.true_count else set(np.flatnonzero(missing).tolist())
 

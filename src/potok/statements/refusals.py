@@ -65,7 +65,7 @@ def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
 
 
 def _check_read_only(statement: ast.Statement, books: Books) -> None:
-    """What CREATE SOURCE made only reads a topic that is somebody else's: it stays as it is until it is dropped."""
+    """Refuse changes to what CREATE SOURCE made, which only reads a topic that others own."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
         return
     known = books.catalog.sources.get(statement.name)
@@ -83,12 +83,12 @@ def _check_read_only(statement: ast.Statement, books: Books) -> None:
 
 
 def _check_no_source_table(statement: ast.Steer, books: Books) -> None:
-    """A source table is what its query keeps: without it, there would be a table that nobody fills."""
+    """Refuse to terminate the query that maintains a source table."""
     query = books.queries.get(statement.query_id)
     if query is not None and query.kind == "SOURCE TABLE":
         hint = f"DROP TABLE {quoted(query.source)}; or PAUSE {query.query_id};"
         raise Refused(
-            f"query {query.query_id} keeps source table {quoted(query.source)}", hint=hint, place=statement.at
+            f"query {query.query_id} maintains source table {quoted(query.source)}", hint=hint, place=statement.at
         )
 
 
@@ -125,8 +125,8 @@ def _check_rows_go_on(known: Source, source: Source, books: Books, place: Place)
 
 
 def _check_declared_again(known: Source, source: Source, place: Place) -> None:
-    """A declaration in the place of another may add columns behind those that are there, and change nothing else, since
-    queries and tables read the topic by what was declared."""
+    """Refuse a replacement that does more than add columns at the end: queries and tables read the topic by its
+    declaration."""
     kept = source.values[: len(known.values)]
     changes = {
         "another topic": known.topic != source.topic,
@@ -134,7 +134,7 @@ def _check_declared_again(known: Source, source: Source, place: Place) -> None:
         or not _same(known.keys, source.keys),
         "another value format": known.value_format != source.value_format,
         "other windows": known.window != source.window,
-        "columns that are changed, missing or in another order": not _same(known.values, kept),
+        "changed, missing or reordered columns": not _same(known.values, kept),
     }
     found = [change for change, there in changes.items() if there]
     if found:

@@ -58,7 +58,7 @@ class Push(ABC):
     columns: tuple[ResultColumn, ...]
     query_id: str
     left_out: int = 0
-    """Records that could not be read, or that a step set aside; as far as they are counted here, when it is closed."""
+    """How many records could not be decoded or processed, known when it is closed; 0 where they are not counted."""
 
     @abstractmethod
     def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:

@@ -31,7 +31,7 @@ BLOCK = 20_000
 """So many records are read at a time by whoever begins in the past."""
 
 TAKEN_BYTES = 1 << 20
-"""What a reader takes at a time: it becomes several times as much where rows are made of it."""
+"""How much a reader takes at a time; rows are several times larger."""
 
 
 class SlowReader(QueryError):
@@ -102,7 +102,7 @@ class _Waiting:
     size: int = 0
 
     def take(self) -> list[Block]:
-        """The first of them, as many as are read at a time."""
+        """Return the first records, as many as are read at a time."""
         taken, size = list[Block](), 0
         while self.blocks and (not taken or size + self.blocks[0].batch.nbytes <= TAKEN_BYTES):
             taken.append(self.blocks.popleft())
@@ -113,7 +113,7 @@ class _Waiting:
 
 
 def pieces(block: Block) -> Iterator[Block]:
-    """A block in parts that are read at a time, of one record at least; none of a block without records."""
+    """Split a block into parts that are read at a time, of at least one record each."""
     batch, size, rows = block.batch, block.batch.nbytes, block.batch.num_rows
     if size <= TAKEN_BYTES or rows <= 1:
         if rows:
@@ -133,7 +133,7 @@ class Subscription:
         """Up to where this subscription has read by itself, until it has caught up with the tail."""
         self._until: dict[int, int] = {}
         self._reading: Iterator[Block] = iter(())
-        """Pieces of the batch that was read from the past."""
+        """Parts of the historical batch."""
         self._waiting = _Waiting()
         self._woken = threading.Condition()
         self._joined, self.closed = False, False
@@ -177,7 +177,7 @@ class Subscription:
         return []
 
     def _read(self, partition: int, start: int, stop: int) -> None:
-        """One batch, however many there are: nothing is open while a client is slow."""
+        """Read one batch, and close everything, so that a slow client holds nothing open."""
         for batch in self._tail.broker.read(self.topic, partition, start, stop):
             if batch.num_rows:
                 if self._tail.memory.is_full:
@@ -324,7 +324,7 @@ class Tail:
                     self._hand_over(topic, partition, start, end)
 
     def _hand_over(self, topic: str, partition: int, start: int, end: int) -> None:
-        """One batch after the other, so that a large append is not in memory as a whole."""
+        """Read batch by batch, so that a large append is never in memory as a whole."""
         for batch in self.broker.read(topic, partition, start, end):
             if batch.num_rows:
                 behind = int(batch.column("offset")[-1].as_py()) + 1

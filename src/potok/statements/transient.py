@@ -44,7 +44,7 @@ class Transient:
         self._broker, self._shared, self._name = broker, shared, name
         self._ended = False
         self.dead_letters = 0
-        """How many records it had set aside when it ended; they are gone with it."""
+        """How many dead letters it had when it ended; they are deleted with it."""
 
     @classmethod
     def begun(cls, database: Database, topology: Topology, name: str, begin: str) -> Transient:

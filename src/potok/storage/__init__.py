@@ -1,1 +1,1 @@
-"""What the log's metadata and the state have in common: LMDB files whose pages are checked before LMDB maps them."""
+"""LMDB files whose pages are verified before LMDB maps them, shared by the log's metadata and the state."""

@@ -1,8 +1,8 @@
-"""An LMDB data file whose pages are checked before LMDB maps them, and whose checksums follow each commit.
+"""An LMDB data file whose pages are verified before LMDB maps them, with checksums that are updated at each commit.
 
-LMDB trusts what it reads: a page that is not as it was written can end the process, let it loop, or hide rows. So the
-checksum of every page in use stands in a journal beside the file. Whoever opens the file compares all of them, about
-1 GB a second, unless the file system says that nobody has changed the file since a commit of the last minutes.
+LMDB trusts its pages: a damaged one can crash the process, make it loop, or hide rows. So the checksum of every page in
+use is kept in a journal next to the file. Opening the file compares all of them, at about 1 GB per second, unless the
+file has not changed since a commit in the last minutes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from potok.storage.page_inspection import inspect
 from potok.storage.page_walk import changed_pages
 
 TRUSTED_S = 600
-"""So long after its last commit a file that nobody has touched is opened without another look at its pages."""
+"""How long after its last commit an unchanged file is opened without verifying its pages."""
 
 _AT_ONCE = 256
 
 
 class CheckedFile:
-    """Checks the data file in a directory for one LMDB environment. Raises `PageDamage`, or returns."""
+    """Verify the data file of one LMDB environment. Every method may raise `PageDamage`."""
 
     def __init__(self, directory: Path, *, named: bool = True) -> None:
-        """`named` is whether the environment has named trees."""
+        """`named` says whether the environment has named trees."""
         self.directory = directory
         self._named = named
         self._path = f"{directory}/{DATA_FILE}"
@@ -59,23 +59,23 @@ class CheckedFile:
 
     @contextmanager
     def opening(self, *, always: bool = False) -> Iterator[None]:
-        """Hold off writers, check everything, and open the environment inside. With `always`, a recent commit is no
-        reason to trust the file."""
+        """Block writers and verify the file; open the environment inside. With `always`, verify pages even of an
+        unchanged file."""
         with self._locked():
             self._check_whole(always=always)
             yield
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Commit inside: the checksums follow. What somebody has changed past LMDB meanwhile is found first."""
+        """Commit inside; updates the checksums. First detects changes that were not made through LMDB."""
         if self._lock < 0:
-            # The environment is closed too, and says so.
+            # The environment is closed too, and raises the error.
             yield
             return
         with self._locked():
             status = self._pages().stat()
             if not status.st_nlink:
-                # The directory was deleted: what is written there is for nobody.
+                # The directory was deleted: there is nothing to protect.
                 yield
                 return
             self._catch_up(status)
@@ -85,16 +85,16 @@ class CheckedFile:
                 self._follow()
 
     def check_header(self) -> None:
-        """Check the meta pages alone, which LMDB reads when it opens the file."""
+        """Check only the meta pages, which LMDB reads when it opens the file."""
         try:
             self._check_header()
         except PageDamage:
-            # A meta page may have been written meanwhile.
+            # A meta page may have been written at the same time.
             with _shared_lock(self.directory):
                 self._check_header()
 
     def check_snapshot(self, begin: Callable[[], Any], *, always: bool = False) -> None:
-        """Check what a reader can see, while others may write: the pages of its transaction are not written again."""
+        """Verify the snapshot of a reader, without blocking writers: pages of an open transaction are not reused."""
         with self._mutex:
             with suppress(PageDamage):
                 txn = begin()
@@ -103,7 +103,7 @@ class CheckedFile:
                         return
                 finally:
                     txn.abort()
-            # It may be damaged, or only have changed too often meanwhile: nobody writes during the second look.
+            # It is damaged, or changed too often meanwhile. Block writers for the second attempt.
             with _shared_lock(self.directory):
                 self._check_newest(always=always)
 
@@ -121,12 +121,12 @@ class CheckedFile:
         return True
 
     def _check_newest(self, *, always: bool) -> None:
-        """While nobody writes."""
+        """Verify the newest transaction; requires that writers are blocked."""
         self._check_header()
         self._journal.read(self._sums)
         metas, meta = self._pages().metas(), self._pages().newest()
         if meta.txnid < self._sums.txnid:
-            raise PageDamage(f"transaction {self._sums.txnid} is not in it any more")
+            raise PageDamage(f"transaction {self._sums.txnid} is missing")
         self._check(self._sums, meta, metas, always=always)
         self._remember(meta.txnid)
 
@@ -136,14 +136,14 @@ class CheckedFile:
             raise PageDamage("its two meta pages are not of adjacent transactions")
         meta = max(first, second, key=lambda meta: meta.txnid)
         if meta.last_page >= max(file.pages(), 1) * 2 + _AT_ONCE:
-            raise PageDamage(f"it has {file.pages()} pages, and its meta page says {meta.last_page + 1}")
+            raise PageDamage(f"it has {file.pages()} pages, but its meta page says {meta.last_page + 1}")
 
     def look(self) -> None:
-        """Look whether somebody has changed the file other than by a commit; cheap enough for every read."""
+        """Detect changes that were not made by a commit; cheap enough for every read."""
         try:
             status = os.fstat(self._file.descriptor) if self._file is not None else None
         except OSError:
-            # Another thread has closed the environment, which says so itself.
+            # Another thread has closed the environment, which raises the error itself.
             return
         if status is None or ((status.st_ctime_ns, status.st_size) != self._seen and status.st_nlink):
             self._look_closer()
@@ -176,7 +176,7 @@ class CheckedFile:
         self._check_header()
         metas, meta = self._pages().metas(), self._pages().newest()
         if meta.txnid < self._sums.txnid:
-            raise PageDamage(f"transaction {self._sums.txnid} is not in it any more")
+            raise PageDamage(f"transaction {self._sums.txnid} is missing")
         found = self._check(self._sums, meta, metas, always=always)
         if found is not None:
             self._sums.reset(found, metas, self._stamp())
@@ -186,8 +186,8 @@ class CheckedFile:
     def _check(
         self, sums: PageSums, meta: Meta, metas: tuple[Meta, Meta], *, always: bool = False
     ) -> dict[int, int] | None:
-        """Check the pages of a transaction by their checksums; without these, or with those of an earlier
-        transaction, by the structure of the file, which gives the checksums."""
+        """Verify the pages of a transaction by their checksums. If these are missing or of an earlier transaction,
+        inspect the structure of the file instead, and return new checksums."""
         for other in metas:
             known = sums.metas.get(other.txnid)
             if known is not None and known != (other.sum, other.body_sum):
@@ -199,8 +199,8 @@ class CheckedFile:
         found = inspect(self._pages(), meta)
         if 0 <= sums.txnid == meta.txnid - 1:
             if any(meta.body_sum == body for _, body in sums.metas.values()):
-                raise PageDamage(f"meta page {meta.txnid % 2} has the number of another transaction")
-            # Pages that the transaction before has used too are the same, or are gone.
+                raise PageDamage(f"meta page {meta.txnid % 2} has the id of another transaction")
+            # Pages that the previous transaction used are unchanged, or are gone.
             pages = np.array([page for page in found if page < len(sums.in_use) and sums.in_use[page]], np.uint32)
             check_pages(self._pages(), np.sort(pages), sums.sums)
         return found
@@ -210,7 +210,7 @@ class CheckedFile:
         return stamp.boot != 0 and stamp == self._stamp() and 0 <= age_ns < TRUSTED_S * 1_000_000_000
 
     def _catch_up(self, status: os.stat_result) -> None:
-        """Others may have committed, or changed the file past LMDB."""
+        """Read the commits of others, and detect changes that were not made through LMDB."""
         if (status.st_ctime_ns, status.st_size) == self._seen and self._sums.txnid == self._seen_txnid >= 0:
             return
         self._journal.read(self._sums)
@@ -220,7 +220,7 @@ class CheckedFile:
         self._remember(txnid)
 
     def _follow(self) -> None:
-        """Note what a commit has changed. It is durable, whatever goes wrong here."""
+        """Record the pages that a commit changed. The commit is durable even if this fails."""
         try:
             meta = self._pages().meta((self._sums.txnid + 1) % META_PAGES)
             if meta.txnid == self._sums.txnid + 1:
@@ -233,7 +233,7 @@ class CheckedFile:
             else:
                 self._remember(self._sums.txnid)
         except (PageDamage, OSError):
-            # The next commit looks at the whole file first.
+            # The next commit verifies the whole file first.
             self._sums, self._seen_txnid = PageSums(), -1
 
     def _remember(self, txnid: int) -> None:
@@ -256,7 +256,7 @@ class CheckedFile:
             try:
                 yield
             finally:
-                # A child forked meanwhile shares the open directory; closing alone would leave the lock to it.
+                # A forked child shares the descriptor, so closing it would not release the lock.
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
 
 
@@ -280,7 +280,7 @@ def check_pages(file: PageFile, pages: Array, sums: Array) -> None:
 
 @contextmanager
 def _shared_lock(directory: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Keep writers away for a moment; False where one is at work and there is no waiting."""
+    """Block writers; yield False if one is active and `wait` is false."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH if wait else fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -297,7 +297,7 @@ def _shared_lock(directory: Path, *, wait: bool = True) -> Iterator[bool]:
 
 @cache
 def _boot() -> int:
-    """Which run of the machine this is; 0 where it cannot be told."""
+    """Identify the current boot of the machine; 0 if unknown."""
     try:
         return crc32(Path("/proc/sys/kernel/random/boot_id").read_bytes()) or 1
     except OSError:

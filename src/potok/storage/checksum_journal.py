@@ -1,8 +1,8 @@
-"""The file beside a data file that has the checksum of each of its pages, as of each transaction.
+"""The journal of page checksums next to a data file.
 
-A base record has the pages that were in use after one transaction; each later record has what one more transaction
-added and removed. The file is appended to after LMDB has committed, and not synced: where its end is lost, it ends with
-an earlier transaction, and what is missing is found from the pages themselves.
+A base record lists the pages in use after one transaction; each later record lists the pages that one more transaction
+added and removed. The file is appended to after LMDB has committed, without sync: if its end is lost, it ends with
+an earlier transaction, and the rest is computed from the pages.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ JOURNAL_FILE = "data.sums"
 _HEAD = struct.Struct("<4sI?3xQII8IQQQ")
 _MAGIC = b"PSUM"
 _CHECKED = 8
-"""The checksum of a record is that of everything behind it."""
+"""The checksum of a record covers everything after this position."""
 
 _SMALL = 256 << 10
 _GROWTH = 4
 
 
 class Stamp(NamedTuple):
-    """What the file system says of the data file after a commit, and in which run of the machine."""
+    """File attributes of the data file after a commit, and the boot of the machine."""
 
     changed_at_ns: int = 0
     size: int = 0
@@ -61,7 +61,7 @@ class PageSums:
         self.txnid, self.stamp = txnid, stamp
 
     def grow(self, size: int) -> None:
-        """Make room for so many pages."""
+        """Make room for `size` pages."""
         if size > len(self.sums):
             more = max(size, 2 * len(self.sums)) - len(self.sums)
             self.sums = np.concatenate((self.sums, np.zeros(more, np.uint32)))
@@ -71,7 +71,7 @@ class PageSums:
         return np.flatnonzero(self.in_use).astype(np.uint32)
 
     def reset(self, sums: dict[int, int], metas: tuple[Meta, Meta], stamp: Stamp) -> None:
-        """Begin with what a look at the whole file has found."""
+        """Start again from the checksums of a full inspection."""
         count = len(sums)
         fresh = PageSums()
         newest = max(meta.txnid for meta in metas)
@@ -84,7 +84,7 @@ class PageSums:
 
 
 class Journal:
-    """Reads and extends the file; whoever extends it holds the lock of the directory."""
+    """Read and extend the file. Extending it requires the lock of the directory."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / JOURNAL_FILE
@@ -102,8 +102,7 @@ class Journal:
         return os.path.exists(self.path)
 
     def read(self, sums: PageSums, until: int | None = None) -> None:
-        """Bring the checksums up to date, from where they are on or from the beginning of a file that was replaced;
-        not beyond transaction `until`."""
+        """Update the checksums with new records, up to transaction `until`; start over if the file was replaced."""
         if not self._is_current():
             self.close()
             with suppress(FileNotFoundError):
@@ -137,8 +136,7 @@ class Journal:
         return os.path.samestat(there, os.fstat(self._descriptor))
 
     def append(self, sums: PageSums, change: Change) -> None:
-        """Add the record of the transaction that `sums` has reached. Where there is no room, it is added with the
-        next one."""
+        """Append the record of the transaction that `sums` has reached; if the disk is full, with the next one."""
         self._unwritten.append(_encode(sums, change, base=False))
         grown = self._end + sum(map(len, self._unwritten))
         if self._descriptor < 0 or grown > max(_SMALL, _GROWTH * self._base) or len(self._unwritten) > 64:
@@ -157,7 +155,7 @@ class Journal:
                 self._unwritten = []
 
     def rewrite(self, sums: PageSums) -> None:
-        """Put a base record alone in the place of all others."""
+        """Replace all records with one base record."""
         pages = sums.pages()
         data = _encode(sums, Change(pages, sums.sums[pages], np.empty(0, np.uint32)), base=True)
         temporary = f"{self.path}.new"
@@ -206,7 +204,7 @@ def _encode(sums: PageSums, change: Change, *, base: bool) -> bytes:
 
 
 def _decode(data: bytes, start: int) -> _Record | None:
-    """The record at a position; None where there is none that is whole."""
+    """Decode the record at a position; None if it is incomplete or damaged."""
     if len(data) - start < _HEAD.size:
         return None
     magic, checked, base, txnid, added, removed, *rest = _HEAD.unpack_from(data, start)

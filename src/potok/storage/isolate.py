@@ -1,4 +1,4 @@
-"""Reading in a process of its own: what damaged files can do to a process, they do to that one."""
+"""Read files in a child process, which damaged ones may crash."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ import orjson
 from potok.errors import PotokError
 
 QUIET_S = 300.0
-"""A reader that says nothing for so long is taken to hang."""
+"""A reader that is silent for this long is considered hung."""
 
 
 class ReaderDied(PotokError):
-    """The process that read a file did not come to its end."""
+    """The process that read a file was killed, hung or failed."""
 
     def __init__(self, how: str) -> None:
         super().__init__(
             f"the process that read it {how}",
-            hint="the file is damaged in a way that no check has found: restore it from a backup, and report this",
+            hint="the file is damaged in a way that no check found: restore it from a backup, and report this message",
         )
 
 
 def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> Iterator[Any]:
-    """Give what `work` yields in a child process: values of JSON; None only shows that it is at work.
+    """Yield what `work` yields in a child process: JSON values, without None, which only shows progress.
 
-    An error of Potok is raised here as there. `ReaderDied` says that the child was killed by a signal, or hung.
+    A `PotokError` of the child is raised here. `ReaderDied` means that the child was killed by a signal, or hung.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -54,7 +54,7 @@ def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> 
     finally:
         os.close(reading)
         if not ended:
-            # It hangs, or nobody wants the rest: it only reads.
+            # It hangs, or the rest is not needed. Killing it is safe: it only reads.
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
@@ -63,7 +63,7 @@ def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> 
 
 def _lines(reading: int, quiet_s: float) -> Iterator[dict[str, Any]]:
     rest = b""
-    # Not `select`, which takes no descriptor beyond 1,023.
+    # Not `select`, which fails for descriptors above 1,023.
     waiting = select.poll()
     waiting.register(reading, select.POLLIN)
     while waiting.poll(quiet_s * 1000):
@@ -77,7 +77,7 @@ def _lines(reading: int, quiet_s: float) -> Iterator[dict[str, Any]]:
 
 
 def _answer(work: Callable[[], Iterator[Any]], writing: int) -> None:
-    """Never returns: what the parent has open and registered is not for this process to end."""
+    """Run `work` and exit without cleanup: open resources and exit handlers belong to the parent."""
     code = 0
     faulthandler.disable()
     try:

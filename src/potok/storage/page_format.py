@@ -1,7 +1,7 @@
 """The pages of an LMDB 0.9 data file, read without LMDB: a damaged page must be found before LMDB follows it.
 
-Page 0 and 1 are the meta pages of the last two transactions: transaction n is in page n % 2. Every other page that a
-transaction wrote is not written again while it is part of a tree, so a page that was reachable before is the same now.
+Pages 0 and 1 are the meta pages of the last two transactions: transaction n is in page n % 2. Every other page is
+copied on write and not changed while it is part of a tree, so a page that was reachable before is unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Entry = tuple[bytes, bytes]
 
 
 class PageDamage(Exception):
-    """What is wrong with a data file; whoever knows whose file it is raises an error with a hint."""
+    """What is wrong with a data file. Callers translate it into an error with a hint."""
 
 
 class Tree(NamedTuple):
@@ -74,11 +74,11 @@ class Meta(NamedTuple):
     main: Tree
     sum: int
     body_sum: int
-    """Without the number of the transaction, so that a meta page whose number alone changed is told."""
+    """Checksum without the transaction id, to detect a meta page of which only the id changed."""
 
 
 class PageFile:
-    """Reads pages of a data file with `pread`: a file that was cut gives an error and not a signal."""
+    """Read pages of a data file with `pread`: a truncated file raises an error instead of SIGBUS."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / DATA_FILE
@@ -95,10 +95,10 @@ class PageFile:
         """Both meta pages; the first is that of even transactions."""
         first = os.pread(self.descriptor, _META_END, 0)
         if len(first) < _META_END:
-            raise PageDamage(f"it has {len(first)} bytes, and not even a meta page")
+            raise PageDamage(f"it has only {len(first)} bytes, less than a meta page")
         self.page_size = struct.unpack_from("<I", first, _META_START + _META.size)[0]
         if self.page_size not in _PAGE_SIZES:
-            raise PageDamage("meta page 0 gives a page size that cannot be")
+            raise PageDamage("meta page 0 has an invalid page size")
         return self._meta(first, 0), self.meta(1)
 
     def newest(self) -> Meta:
@@ -152,11 +152,11 @@ def nodes_of(page: Page) -> tuple[Array, Array]:
 
 
 def children_of(pages: Sequence[Page]) -> Array:
-    """The pages below branch pages. Numbers have 32 bits, which is 16 TB, and not LMDB's 48."""
+    """Return the children of branch pages. Page numbers are limited to 32 bits (16 TB) instead of LMDB's 48."""
     if len(pages) == 1:
         words, starts = nodes_of(pages[0])
     else:
-        # All nodes of all pages at once: to look at one page takes as long as to look at ten.
+        # All nodes of all pages at once: one call for ten pages takes as long as for one.
         words = np.frombuffer(b"".join(pages), "<u2")
         begins = np.arange(0, len(words), len(words) // len(pages))
         counts = words[begins + 6].astype(np.int64) - HEADER.size >> 1
@@ -216,17 +216,17 @@ def entries_of(page: Page) -> list[tuple[int, bytes, bytes]]:
 
 
 def overflow_count(page: Page) -> int:
-    """How many pages a large value has, by the first of them."""
+    """Return the number of pages of a large value, given its first page."""
     return int.from_bytes(page[12:16], "little")
 
 
 def bounded(txn: Any, cursor: Iterator[Entry], tree: Any = None) -> Iterator[Entry]:
-    """What a cursor gives, and no more than its tree has entries: a tree whose pages lead in a circle has no end."""
+    """Limit a cursor to the number of entries of its tree: a damaged tree may contain a cycle."""
     most = txn.stat(tree)["entries"] if tree is not None else txn.stat()["entries"]
     return chain(islice(cursor, most), _must_be_over(cursor))
 
 
 def _must_be_over(cursor: Iterator[Entry]) -> Iterator[Entry]:
     for _ in cursor:
-        raise PageDamage("a tree goes on behind the last of its entries")
+        raise PageDamage("a tree has more entries than its root says")
     yield from ()

@@ -1,8 +1,8 @@
-"""Checking the structure of a whole data file, where its checksums are missing or those of an older transaction.
+"""Check the structure of a whole data file, if its checksums are missing or those of an older transaction.
 
-The walk trusts nothing: it follows no page twice, no further than the file goes, and looks at each page before it uses
-what the page says. (`lmdb.verify` does the same, and takes values that became shorter in their own transaction, which
-keep more pages than they need, for damage.)
+The walk trusts nothing: it visits no page twice, stays within the file, and validates each page before it uses its
+contents. (`lmdb.verify` does the same, but reports values that were shortened in their own transaction, which keep
+more pages than they need, as damage.)
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class _Inspection:
         self._counts = [0, 0, 0, 0]
 
     def tree(self, tree: Tree, name: str) -> Iterator[tuple[int, bytes, bytes]]:
-        """The entries of a tree, once each of its pages is known to be sound."""
+        """Yield the entries of a tree after validating their pages."""
         self._counts = [0, 0, 0, 0]
         if tree.root == NO_PAGE:
             if tree[1:6] != (0, 0, 0, 0, 0):
-                raise PageDamage(f"tree {name} has no root, and entries")
+                raise PageDamage(f"tree {name} has entries, but no root")
             return
         if not 0 < tree.depth <= DEEPEST:
-            raise PageDamage(f"tree {name} cannot be {tree.depth} levels high")
+            raise PageDamage(f"tree {name} has an invalid depth of {tree.depth}")
         by_number = name == FREE_TREE
         last: bytes | None = None
         for flags, key, value in self._below(tree.root, tree.depth, b"", by_number):
@@ -77,9 +77,9 @@ class _Inspection:
             yield from self._leaf(number, page, least, by_number)
             return
         children = children_of([page]).tolist()
-        keys = [key for _, key, _ in _node_keys(page)]
+        keys = _branch_keys(page)
         for place, child in enumerate(children):
-            # The key of a branch's first node does not count.
+            # The first key of a branch page is not used.
             bound = least if place == 0 else keys[place]
             if place and _rank(bound, by_number) < _rank(least, by_number):
                 raise PageDamage(f"branch page {number} is not in order")
@@ -88,13 +88,13 @@ class _Inspection:
     def _leaf(self, number: int, page: bytes, least: bytes, by_number: bool) -> Iterator[tuple[int, bytes, bytes]]:
         for flags, key, value in entries_of(page):
             if not key or (least and _rank(key, by_number) < _rank(least, by_number)):
-                raise PageDamage(f"a key of page {number} is not where the page above says")
+                raise PageDamage(f"a key of page {number} is below the bound of its parent page")
             if flags & ~(BIG_DATA | SUB_DATA) or (flags & SUB_DATA and len(value) != 48):
-                raise PageDamage(f"an entry of page {number} is of no kind that is written")
+                raise PageDamage(f"an entry of page {number} has invalid flags")
             yield flags, key, value
         for first, length in _big_values(page):
             count = overflow_count(self._take(first, OVERFLOW))
-            # A value that became shorter in the transaction that wrote it keeps its pages.
+            # A value that was shortened in the transaction that wrote it keeps its pages.
             if count * self.file.page_size < HEADER.size + length or first + count > self.limit:
                 raise PageDamage(f"overflow page {first} does not fit its value")
             self._counts[2] += count
@@ -102,9 +102,9 @@ class _Inspection:
                 self._take(first + part, 0)
 
     def _take(self, number: int, kind: int) -> bytes:
-        """A page that nothing else refers to, in the form that its place asks for."""
+        """Read a page, check that it is of this kind, and that nothing else refers to it."""
         if not META_PAGES <= number < self.limit:
-            raise PageDamage(f"page {number} is outside of the file")
+            raise PageDamage(f"page {number} is outside the file")
         if number in self.sums or number in self.free:
             raise PageDamage(f"page {number} is in use twice")
         page = self.file.page(number)
@@ -112,7 +112,7 @@ class _Inspection:
         if kind:
             found, _, flags, lower, upper = HEADER.unpack_from(page)
             if found != number or flags != kind:
-                raise PageDamage(f"page {number} is not the page that belongs there")
+                raise PageDamage(f"page {number} has the number or the kind of another page")
             if kind != OVERFLOW:
                 self._check_nodes(number, page, kind, lower, upper)
         return page
@@ -121,25 +121,25 @@ class _Inspection:
         size = len(page)
         least = HEADER.size + 2 * (2 if kind == BRANCH else 1)
         if lower % 2 or not least <= lower <= upper <= size:
-            raise PageDamage(f"page {number} has a header that cannot be")
+            raise PageDamage(f"page {number} has an invalid header")
         words = np.frombuffer(page, "<u2")
         starts = words[8 : lower // 2].astype(np.int64)
         if np.any(starts % 2) or np.any(starts < upper) or np.any(starts > size - 8):
-            raise PageDamage(f"page {number} refers to bytes outside of it")
+            raise PageDamage(f"page {number} refers to bytes outside the page")
         nodes = starts >> 1
         low, high, flags, keys = (words[nodes + part].astype(np.int64) for part in range(4))
         ends = starts + 8 + keys
         if kind == LEAF:
             ends += np.where(flags & BIG_DATA, 8, low | high << 16)
         if np.any(ends > size):
-            raise PageDamage(f"page {number} has an entry that does not end in it")
+            raise PageDamage(f"page {number} has an entry that exceeds the page")
 
 
 def inspect(file: PageFile, meta: Meta) -> dict[int, int]:
-    """Check the whole structure of a file: the pages in use, and their checksums.
+    """Check the whole structure of a file, and return the checksums of the pages in use.
 
-    Whatever a changed byte can do to page numbers, kinds, bounds, order and counts is found. A changed byte in a value,
-    or in a key that stays in order, is not: for those there are checksums.
+    Detects any damage to page numbers, kinds, bounds, order and counts. It does not detect a changed byte in a value,
+    or in a key that stays in order: only checksums do.
     """
     walk = _Inspection(file, meta)
     roots: list[tuple[str, Tree]] = []
@@ -171,16 +171,12 @@ def _big_values(page: bytes) -> list[tuple[int, int]]:
     return list(zip(big_values_of(page), lengths.tolist(), strict=True))
 
 
-def _node_keys(page: bytes) -> list[tuple[int, bytes, bytes]]:
-    """The nodes of a branch page: only the key means what it means in a leaf."""
-    words = np.frombuffer(page, "<u2")
-    found = []
-    for start in words[8 : int(words[6]) // 2].tolist():
-        size = int(words[start // 2 + 3])
-        found.append((0, page[start + 8 : start + 8 + size], b""))
-    return found
+def _branch_keys(page: bytes) -> list[bytes]:
+    words, starts = nodes_of(page)
+    sizes = words[starts + 3].tolist()
+    return [page[2 * start + 8 : 2 * start + 8 + size] for start, size in zip(starts.tolist(), sizes, strict=True)]
 
 
 def _rank(key: bytes, by_number: bool) -> bytes:
-    """What keys are compared by; those of free pages are numbers of eight bytes."""
+    """Return the sort key; keys of the tree of free pages are little-endian numbers."""
     return key[::-1] if by_number else key

@@ -1,4 +1,4 @@
-"""Which pages of a data file are in use: those that a transaction has changed, and all of a file."""
+"""Find the pages that a transaction added and freed. Trusts the file: `page_inspection` validates it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_ONCE = 256
 
 
 class Change(NamedTuple):
-    """What one transaction did to the pages in use."""
+    """How one transaction changed the set of pages in use."""
 
     added: Array
     sums: Array
@@ -38,10 +38,10 @@ class Change(NamedTuple):
 
 
 def changed_pages(file: PageFile, meta: Meta, in_use: Array, *, named: bool = True) -> Change:
-    """The pages of a transaction that were not in use before it, and those that it freed.
+    """Return the pages that a transaction added, and those that it freed.
 
-    `in_use` tells for every page up to the last which pages the transaction before it reached. Such a page is the same
-    as before, and so is everything below it. `named` is whether there are trees other than the main one.
+    `in_use` marks the pages that the previous transaction reached; such a page, and everything below it, is unchanged.
+    `named` says whether there are trees other than the main one.
     """
     walk = _Walk(file, in_use)
     free = walk.add(meta.free, keep=True)
@@ -53,7 +53,7 @@ def changed_pages(file: PageFile, meta: Meta, in_use: Array, *, named: bool = Tr
 
 
 class _Walk:
-    """Collects the pages of trees that were not in use, and their checksums."""
+    """Collect the new pages of trees with their checksums."""
 
     def __init__(self, file: PageFile, in_use: Array) -> None:
         self.numbers: list[int] = []
@@ -119,12 +119,12 @@ def _freed(file: PageFile, meta: Meta, leaves: list[Page]) -> Array:
 def free_pages(value: bytes) -> Array:
     pages = np.frombuffer(value[: len(value) // 8 * 8], "<u8")
     if not len(pages) or int(pages[0]) >= len(pages):
-        raise PageDamage("a list of free pages is cut off")
+        raise PageDamage("a list of free pages is truncated")
     return pages[1 : 1 + int(pages[0])].astype(np.uint32)
 
 
 def whole_value(file: PageFile, flags: int, value: bytes) -> bytes:
-    """A value, from its own pages where it is large."""
+    """Return a value, reading its overflow pages if it is large."""
     if not flags & BIG_DATA:
         return value
     first = int.from_bytes(value, "little")

@@ -25,10 +25,10 @@ from potok.topology.nodes.sources import TimeNotion
 
 @dataclass(frozen=True, slots=True)
 class AlignedTopics:
-    """Topics whose records are taken in the order of their timestamps, as Kafka Streams takes those of a task.
+    """Topics whose records are read in timestamp order, as Kafka Streams reads those of a task.
 
-    The order is that of the greatest timestamp so far in a record's partition. Of equal ones, `tables` come first: the
-    topics that only feed the table side of lookups. The rest is decided by topic, partition and offset.
+    Records are ordered by the greatest timestamp so far in their partition, then `tables` first (topics that only feed
+    the table side of lookups), then by topic, partition and offset.
     """
 
     topics: frozenset[str]
@@ -43,7 +43,7 @@ class AlignedTopics:
 
 
 def aligned_topics(topology: Topology) -> tuple[AlignedTopics, ...]:
-    """The groups of topics that meet in a lookup, a stream-stream join or a merge; no topic is in two groups.
+    """Return disjoint groups of topics that are combined by a lookup, a stream-stream join or a merge.
 
     Topics without event time are left out: their records are in the order in which they arrive.
     """
@@ -60,14 +60,14 @@ def aligned_topics(topology: Topology) -> tuple[AlignedTopics, ...]:
 
 
 def lookup_only_topics(topology: Topology) -> frozenset[str]:
-    """The topics that feed the table side of lookups, and the stream side of none."""
+    """Return the topics that feed the table side of lookups, but no stream side."""
     lookups = [node for node in topology if isinstance(node, TableLookup | HistoryLookup)]
     tables = frozenset[str]().union(*(topology.upstream_topics(node.table) for node in lookups))
     return tables.difference(*(_topics_of_records(node.stream) for node in lookups))
 
 
 def _topics_of_records(node: Node) -> frozenset[str]:
-    """The topics whose records become those of a step; the rows that they meet on their way are not among them."""
+    """Return the topics whose records a step processes, without those of the tables that they join."""
     if isinstance(node, StreamSource | TableSource):
         return frozenset({node.topic})
     ways = (node.stream,) if isinstance(node, TableLookup | HistoryLookup) else node.upstreams
@@ -75,7 +75,7 @@ def _topics_of_records(node: Node) -> frozenset[str]:
 
 
 def tables_looked_up(topology: Topology) -> frozenset[Node]:
-    """The tables that report each change by itself, because a lookup needs the row as of each record's turn."""
+    """Return the tables that must emit each change, because a lookup needs the row as of each record."""
     found: set[Node] = set()
     for lookup in topology.of_type(TableLookup):
         table = lookup.table

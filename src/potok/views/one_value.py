@@ -26,7 +26,7 @@ def one_value(layout: TableLayout) -> OneValue | None:
 
 
 def _named(table: str, read: OneValue) -> OneValue:
-    """The same, with errors that name the table."""
+    """Wrap a reader so that its errors name the table."""
 
     def value(data: bytes) -> Any:
         try:

@@ -1,6 +1,6 @@
-"""Reading everything in a data directory: the log with its metadata, the ledgers, and the state of every query.
+"""Verify a data directory: the log with its metadata, the ledgers, and the state of every query.
 
-Each part is read in a process of its own, so that one that is damaged beyond all checks takes nothing else with it.
+Each part is read in its own process, so that one that crashes it does not affect the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from potok.views.tables import known_queries
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One part of a data directory; `damage` is empty where it is as it was written."""
+    """One part of a data directory; `damage` is empty if it is intact."""
 
     what: str
     detail: str
@@ -32,7 +32,7 @@ class Verified:
 
 
 def verify_data(directory: Path) -> Iterator[Verified]:
-    """Each part as soon as it was read. Queries may run meanwhile."""
+    """Yield each part as soon as it has been read. Queries may run at the same time."""
     try:
         (found,) = isolated(lambda: _log(directory))
     except PotokError as error:
@@ -60,7 +60,7 @@ def _log(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def _topic(directory: Path, topic: str) -> Iterator[dict[str, str] | None]:
-    """The files that are damaged; or one line for all."""
+    """Yield each damaged file, or one line for all."""
     files = records = damaged = 0
     for part in EmbeddedBroker(directory).verify_topic(topic):
         files, records = files + 1, records + part.records
@@ -79,7 +79,7 @@ def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
     assert entry is not None
     place = state_of(broker, query).with_password()
     yield None
-    # Below this process each shard has one of its own again.
+    # This process starts another one for each shard.
     found = verify(place, entry.shards)
     for shard in found.shards:
         yield {"detail": f"shard {shard.shard} at {shard.place}", "damage": shard.why, "hint": shard.hint}

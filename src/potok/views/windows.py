@@ -31,7 +31,7 @@ def window_kind(window: Window | None) -> str:
 
 
 def time_key(time_ms: int) -> bytes:
-    """The bytes of an instant, which sort as instants do; one that 64 bits cannot hold is the nearest that they can."""
+    """Encode an instant as bytes in sort order, clamped to 64 bits."""
     return min(max(time_ms + _BIAS, 0), 2 * _BIAS - 1).to_bytes(8, "big")
 
 

@@ -104,7 +104,7 @@ class Remote(Target):
         return any(row["Status"] == "RUNNING" and row["Lag"] for row in self._queries())
 
     def dead_letters(self) -> Mapping[str, int]:
-        """Of the queries that were begun here: those of others are told to others."""
+        """Count only queries that this session started."""
         if not self._begun:
             return {}
         return {row["Query ID"]: row["Dead Letters"] for row in self._queries() if row["Query ID"] in self._begun}
@@ -115,14 +115,14 @@ class Remote(Target):
         return listed.as_dicts()
 
     def letters_command(self, query: str) -> str:
-        return f"{super().letters_command(query)}, where the log of the server is"
+        return f"{super().letters_command(query)}, on the server"
 
     def close(self) -> None:
         pass
 
 
 def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
-    """Set a variable that is kept here; None takes it away."""
+    """Set a variable of this session; None removes it."""
     variables.discard(name)
     if value is None:
         return Done(f"Variable '{name}' unset")

@@ -62,12 +62,12 @@ class Script:
         self._show(parsed, self._target.run(parsed))
 
     def settle(self) -> None:
-        """Wait for the queries, and tell what they set aside."""
+        """Wait for the queries, and report their dead letters."""
         self._target.settle()
         self.tell_dead_letters()
 
     def tell_dead_letters(self) -> None:
-        """Warn of the dead letters that have come since the last time."""
+        """Warn of dead letters since the last call."""
         before, self._letters = self._letters or {}, dict(self._target.dead_letters())
         for query, count in self._letters.items():
             if count > before.get(query, 0):
@@ -93,7 +93,7 @@ class Script:
         shown.end(interrupted=interrupted.is_set())
         if push.left_out:
             told = counted(push.left_out, "record")
-            warn(f"{told} could not be processed and left out; SELECT * FROM KSQL_PROCESSING_LOG; says why")
+            warn(f"{told} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")
         if interrupted.is_set() and self._settles:
             raise KeyboardInterrupt
 

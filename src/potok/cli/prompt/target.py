@@ -61,10 +61,10 @@ class Target(ABC):
 
     @abstractmethod
     def dead_letters(self) -> Mapping[str, int]:
-        """How many dead letters there are of each query that statements of this session could have caused."""
+        """Count the dead letters of each query that statements of this session could have caused."""
 
     def letters_command(self, query: str) -> str:
-        """What to type to see the dead letters of a query."""
+        """Return the command that lists the dead letters of a query."""
         return shlex.join(["potok", "dead-letters", "list", "--query", query])
 
     @abstractmethod

@@ -32,8 +32,8 @@ _BASE = struct.Struct(">Q")
 class ArchivedSegment(NamedTuple):
     """`path` is relative to the log's own directory where the archive lies inside it, so that both can be moved.
 
-    `sums` are where each part of the file ends, and its checksum: each row group, and last what Parquet says of them.
-    Parquet itself has checksums for nothing but values. An archive of version 0.1 has none.
+    `sums` holds the end and the checksum of each part of the file: each row group, then the footer. Parquet's own
+    checksums cover only values. An archive of version 0.1 has none.
     """
 
     base_offset: int
@@ -125,11 +125,11 @@ def _check_part(path: Path, segment: ArchivedSegment, part: int) -> None:
         start = segment.sums[part - 1][0] if part else 0
         end, right = segment.sums[part]
         if _sum(path, start, end) != right:
-            raise ValueError(f"the checksum of bytes {start} to {end} is another")
+            raise ValueError(f"the checksum of bytes {start} to {end} does not match")
 
 
 def part_sums(path: Path) -> list[tuple[int, int]]:
-    """The checksums of a file that was written just now."""
+    """Compute the checksums of a file that was just written."""
     described = pq.read_metadata(path)
     size = path.stat().st_size
     groups = [described.row_group(number).column(0) for number in range(described.num_row_groups)]

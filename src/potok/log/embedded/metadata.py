@@ -114,7 +114,7 @@ class Metadata:
             self._resize(size)
 
     def verify(self) -> None:
-        """Compare every page with its checksum, however lately it was written."""
+        """Verify the checksum of every page, even of an unchanged file."""
         environment, checked = self._enter()
         try:
             checked.check_snapshot(environment.begin, always=True)

@@ -1,4 +1,4 @@
-"""Reading all of a topic: every frame of every segment, every entry of the index, every file of the archive."""
+"""Verify all of a topic: every frame of every segment, every index entry, every archive file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from potok.log.errors import ArchiveDamaged, CorruptSegment
 
 
 class CheckedPart(NamedTuple):
-    """A file that was read to its end; `error` is what is wrong with it."""
+    """A verified file; `error` says what is wrong with it."""
 
     path: str
     records: int
@@ -30,7 +30,7 @@ class CheckedPart(NamedTuple):
 
 
 def verify_topic(metadata: Metadata, topics: Path, name: str) -> Iterator[CheckedPart]:
-    """Each file of a topic, as soon as it was read. Others may append meanwhile; what they add is not looked at."""
+    """Yield each file of a topic after reading it. Records that are appended meanwhile are not checked."""
     topic = metadata.read(lambda txn: catalog.get_topic(txn, name))
     for partition in range(topic.partitions):
         yield from _Partition(metadata, topics, topic, partition).check()
@@ -59,7 +59,7 @@ class _Partition:
         )
 
     def _is_there(self, txn: Transaction, segment: Segment) -> bool:
-        """Retention, compaction and the archive take segments away while they are read."""
+        """Whether the segment still exists: retention, compaction or archiving may remove it while it is read."""
         topic = catalog.find_topic(txn, self._topic.name)
         if topic is None or topic.id != self._topic.id:
             return False
@@ -96,7 +96,7 @@ class _Partition:
 
 
 def _check_index(path: Path, entry: IndexEntry, segment: Segment) -> None:
-    """An entry must lead to the frame of its offset."""
+    """Check that an entry points to the frame of its offset."""
     with path.open("rb") as file:
         head = os.pread(file.fileno(), HEADER_SIZE, entry.position)
     right = len(head) == HEADER_SIZE and entry.position < segment.size
@@ -105,4 +105,4 @@ def _check_index(path: Path, entry: IndexEntry, segment: Segment) -> None:
         right = magic == MAGIC and crc32(head[:CHECKED]) == checked
         right = right and (base >= entry.offset if kind == COMPACTED else base == entry.offset)
     if not right:
-        raise CorruptSegment(path, entry.offset, entry.position, "the index leads to no frame there")
+        raise CorruptSegment(path, entry.offset, entry.position, "the index points to no frame there")

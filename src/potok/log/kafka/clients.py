@@ -112,6 +112,22 @@ class Clients:
     def consumer(self, **special: object) -> Consumer:
         return self.made(Consumer, self.configuration(**special))
 
+    def reader(self, **special: object) -> Consumer:
+        """Create a consumer that is assigned offsets by hand, commits none, and sees committed records only."""
+        return self.consumer(
+            group_id=self.options.values.get("group.id", "potok-reader"),
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            enable_partition_eof=True,
+            isolation_level="read_committed",
+            auto_offset_reset="error",
+            # The broker reports the end of a partition in an empty response, which should come at once.
+            fetch_wait_max_ms=0,
+            # By default, a consumer with a full queue waits for a second before it checks for room again.
+            fetch_queue_backoff_ms=1,
+            **special,
+        )
+
     def producer(self, **special: object) -> Producer:
         return self.made(Producer, self.configuration(**special))
 

@@ -1,5 +1,5 @@
-"""Counting the records of topics. Offsets bound their number: among them are markers of transactions, what was aborted,
-and what compaction removed."""
+"""Count the records of topics. Offsets are only an upper bound: they include transaction markers, aborted records and
+records that compaction removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.log.broker import PartitionDescription, TopicDescription
 from potok.log.kafka.clients import Clients
 
 MOST_OFFSETS = 100_000
-"""So many offsets are read at most, of the shortest partitions first; the others stay bounds."""
+"""How many offsets are read, shortest partitions first; for the others the upper bound is reported."""
 
 PATIENCE_S = 3.0
 _PIECE = 10_000
@@ -24,7 +24,7 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class _Range:
-    """What is known of the offsets from `position` on: nothing; before it there are `records`."""
+    """Offsets that are counted up to `position`, where there are `records`."""
 
     position: int
     end: int
@@ -36,9 +36,9 @@ class _Range:
 
 
 def count_records(clients: Clients, topics: Sequence[TopicDescription]) -> list[TopicDescription]:
-    """The same topics, with the number of records of each partition that can be counted in a moment.
+    """Set the number of records of each partition that can be counted quickly.
 
-    One consumer reads all of them beside each other, so that many small topics take no longer than one.
+    One consumer reads all partitions concurrently, so that many small topics take no longer than one.
     """
     ranges = {
         (topic.name, part.partition): _Range(part.start_offset, part.end_offset)
@@ -61,16 +61,7 @@ def _shortest(topics: Sequence[TopicDescription]) -> Iterable[tuple[TopicDescrip
 
 
 def _read(clients: Clients, ranges: dict[Place, _Range]) -> None:
-    consumer = clients.consumer(
-        group_id=clients.options.values.get("group.id", "potok-reader"),
-        enable_auto_commit=False,
-        enable_auto_offset_store=False,
-        enable_partition_eof=True,
-        isolation_level="read_committed",
-        auto_offset_reset="error",
-        fetch_wait_max_ms=0,
-        fetch_queue_backoff_ms=1,
-    )
+    consumer = clients.reader()
     try:
         consumer.assign([TopicPartition(*place, found.position) for place, found in ranges.items()])
         deadline = time.monotonic() + PATIENCE_S
@@ -78,7 +69,7 @@ def _read(clients: Clients, ranges: dict[Place, _Range]) -> None:
             for message in consumer.consume(_PIECE, 0) or consumer.consume(1, _WAIT_S):
                 _note(message, ranges)
     except KafkaException:
-        return  # what was not read stays a bound
+        return  # the rest keeps its upper bound
     finally:
         consumer.close()
 

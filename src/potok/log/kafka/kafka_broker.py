@@ -161,8 +161,7 @@ class KafkaBroker(Broker):
         self._kafka.topics.delete(name)
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """Kafka's clients are not told how large a topic is, how many of its offsets are records, nor when it was
-        made."""
+        """Kafka does not report the size of a topic, the number of its records, nor its creation time."""
         topic = self._kafka.topics.look(name)
         starts, ends = self.start_offsets(name), self.end_offsets(name)
         parts = tuple(

@@ -41,7 +41,7 @@ class Positions:
         return self._of(topics, LATEST)
 
     def at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
-        """The first offset of each partition whose record is as late as that; the end where there is none."""
+        """Return the first offset of each partition at or after a timestamp; the end if there is none."""
         for topic, partition in partitions:
             self._topics.recall(topic, partition)
         places = [TopicPartition(*place) for place in partitions]

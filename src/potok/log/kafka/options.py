@@ -53,7 +53,7 @@ class KafkaOptions:
         return made
 
     def remember_secrets(self) -> None:
-        """Keep the secrets of these options out of all texts of this process."""
+        """Redact the secrets of these options from all text of this process."""
         remember_options(self.values)
         parts = split_url(self.home)
         if parts is not None:
@@ -119,8 +119,8 @@ def _pairs(query: str) -> dict[str, str]:
         if not equals or not _NAME.fullmatch(unquote(name)):
             # Not repeated: it may be the rest of a password.
             raise OptionError(
-                f"option {number} in the URL is not one",
-                "write each as NAME=VALUE, and & ? # % in a value as %26 %3F %23 %25",
+                f"option {number} in the URL is not of the form NAME=VALUE",
+                "write & ? # % in a value as %26 %3F %23 %25",
             )
         found[unquote(name)] = unquote(value)
     return found

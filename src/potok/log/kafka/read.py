@@ -97,21 +97,8 @@ class Reader:
     def __init__(self, clients: Clients, topic: KnownTopic, positions: Positions) -> None:
         self._clients, self._positions = clients, positions
         self.knows = {topic}
-        self._consumer: Consumer = clients.consumer(
-            group_id=clients.options.values.get("group.id", "potok-reader"),
-            enable_auto_commit=False,
-            enable_auto_offset_store=False,
-            enable_partition_eof=True,
-            isolation_level="read_committed",
-            auto_offset_reset="error",
-            # The end of a partition is told by an empty answer, and that should not keep us waiting. It costs nothing:
-            # a consumer at rest asks for nothing.
-            fetch_wait_max_ms=0,
-            # What was fetched beyond the end of a range is thrown away, so little is fetched ahead. Whoever has that
-            # much looks soon again whether there is room: by default it would look once a second.
-            queued_max_messages_kbytes=4 << 10,
-            fetch_queue_backoff_ms=1,
-        )
+        # Records fetched beyond the end of a range are thrown away, so little is fetched ahead.
+        self._consumer: Consumer = clients.reader(queued_max_messages_kbytes=4 << 10)
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         self._consumer.assign([TopicPartition(topic, partition, start)])

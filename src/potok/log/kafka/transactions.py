@@ -32,7 +32,7 @@ _SLOW = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 Check = Callable[[], None]
-"""Raises if another process runs the query by now."""
+"""Raises if another process has taken the query over."""
 
 
 class Transactor:
@@ -50,10 +50,10 @@ class Transactor:
         self._about = ""
 
     def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None = None) -> None:
-        """Make the output of a batch visible, unless it is.
+        """Make the output of a batch visible, unless it is already.
 
-        With `owned`, the ledger decides who may write: a process that was fenced off by one that has lost the query
-        fences that one off in turn.
+        With `owned`, the ledger decides who may write: the owner, if fenced by a process that has lost the query,
+        fences that one in turn.
         """
         retry = Retry(_ENOUGH_MS)
         with self._lock:
@@ -104,10 +104,10 @@ class Transactor:
         self._positions.wait_until_visible({place: max(offsets) for place, offsets in delivery.offsets.items()})
 
     def _ready(self, owned: Check | None = None) -> Producer:
-        """The producer, after whatever an earlier one left open has ended; then the fence can be believed.
+        """Return the producer, after open transactions of earlier ones have ended, so that the fence is final.
 
-        A process that was paused must not begin to write when it wakes up, so it looks whose query this is after it
-        has fenced all others off. It looks before as well, so as not to disturb the one that runs it.
+        A process that was paused must not write when it resumes, so it checks who owns the query after fencing all
+        others. It also checks before, so as not to fence the owner.
         """
         if self._producer is None:
             if owned is not None:
@@ -127,7 +127,7 @@ class Transactor:
         return self._producer
 
     def _cause(self, error: KafkaException | SystemError) -> KafkaError:
-        """Return what went wrong.
+        """Return the original error.
 
         After a fatal error, calls of the producer fail with `_FATAL`, or with a `SystemError` if the error meets a
         delivery report or a log line. The answer to an abort names the original error.

@@ -88,7 +88,7 @@ def _fits(
 
 
 def _with_times(arguments: Sequence[Typed | None]) -> Iterator[list[Typed | None]]:
-    """The arguments with text read as a date or a time, as it is where one is asked for: one of them, or all."""
+    """Convert string arguments to dates or times where a function expects these: one of them, or all."""
     texts = [at for at, argument in enumerate(arguments) if argument is not None and argument.type == VARCHAR]
     for type_ in (TIMESTAMP, DATE, TIME):
         for chosen in (*([at] for at in texts), texts):
@@ -101,7 +101,7 @@ def _with_times(arguments: Sequence[Typed | None]) -> Iterator[list[Typed | None
 
 
 def _time_of(text: Typed, type_: pa.DataType) -> Typed | None:
-    """Text as a date or a time; None for a literal that is none."""
+    """Convert a string to a date or a time; None for a literal that is not one."""
     if not isinstance(text, nodes.Constant):
         return nodes.CastTo(type_, text)
     try:

@@ -15,7 +15,7 @@ from potok.sql.functions.function import Context
 from potok.sql.types import BOOLEAN, MAX_PRECISION
 
 LONGEST_PATTERN: Final = 10_000
-"""Of LIKE, in characters."""
+"""Maximum length of a LIKE pattern."""
 
 _KERNELS: Final = {
     "=": pc.equal,
@@ -136,18 +136,19 @@ def _like_constant(operand: Values, pattern: str, escape: str) -> Values:
     try:
         return pc.match_substring_regex(operand, pattern=rf"(?s)\A{shape}\z")
     except pa.ArrowInvalid as error:
-        raise ValueError(f"the pattern of LIKE cannot be used: {error}") from None
+        raise ValueError(f"invalid LIKE pattern: {error}") from None
 
 
 def check_pattern(pattern: str, escape: str) -> None:
-    """Raise ValueError for a pattern that cannot be used."""
+    """Raise ValueError for an invalid pattern."""
     _like_constant(pa.array([""]), pattern, escape)
 
 
 def split_pattern(pattern: str, escape: str) -> list[str | int]:
-    """Plain text, 0 for `%` and 1 for `_`; ValueError if it ends in the escape character, or is absurdly long."""
+    """Split into plain text, 0 for `%` and 1 for `_`; ValueError if it ends with the escape character or is too
+    long."""
     if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"a pattern of LIKE has at most {LONGEST_PATTERN:,} characters, not {len(pattern):,}")
+        raise ValueError(f"a LIKE pattern has at most {LONGEST_PATTERN:,} characters, not {len(pattern):,}")
     parts: list[str | int] = []
     escaped = False
     for char in pattern:

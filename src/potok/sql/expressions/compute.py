@@ -30,11 +30,11 @@ from potok.sql.types import VARCHAR
 
 
 def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, context: Context) -> pa.Array:
-    """The values of an expression.
+    """Compute the values of an expression.
 
-    Where a part of it cannot be computed for a row, the reason is in `context.failures`, and NULL is, as in ksqlDB,
-    the innermost of these around the part: a CAST, an argument that is a call itself, an element of an array, map or
-    struct, or else the whole expression. So a comparison does not make false, and NOT not true, of what has failed.
+    If a part of it fails for a row, the reason is in `context.failures`, and the innermost of these that encloses the
+    part is NULL, as in ksqlDB: a CAST, an argument that is a call itself, an element of an array, map or struct, or
+    else the whole expression. So a comparison does not turn a failure into false, nor NOT into true.
     """
     noted = Context(now_ms=context.now_ms)
     with allowance(lambda: sum(size_of(column) for column in columns.values())):
@@ -63,14 +63,14 @@ def evaluate(expression: Typed, frame: Frame) -> Values:
 
 
 def _makes_rows(expression: Typed) -> bool:
-    """Whether it is a table function: its lists are not values, their items are."""
+    """Whether it is a table function, whose values are the elements of its lists."""
     return isinstance(expression, nodes.FunctionCall) and isinstance(
         all_functions().get(expression.name), TableFunction
     )
 
 
 def _without_large(found: pa.Array, context: Context) -> pa.Array:
-    """The same column with NULL in place of values that are too large."""
+    """Replace values that are too large with NULL."""
     large = row_sizes(found) > LARGEST_VALUE
     if not large.any():
         return found
@@ -99,7 +99,7 @@ def _cast(node: nodes.CastTo, frame: Frame) -> Values:
 
 
 def _element(part: Typed, frame: Frame) -> Values:
-    """The values of a part whose failure is NULL for itself alone."""
+    """Compute a part whose failure makes only the part NULL."""
     if isinstance(part, ColumnRef | nodes.Constant | nodes.Parameter | nodes.CastTo):
         return evaluate(part, frame)
     aside = frame.aside()
@@ -276,7 +276,7 @@ def _argument(part: Typed, frame: Frame) -> Values:
 def _call_where_small(
     overload: Overload, arguments: Sequence[Any], sizes: Ints, result: pa.DataType, context: Context
 ) -> pa.Array:
-    """A call whose results may be large: rows whose result would be too large are NULL, and not computed."""
+    """Call a function whose results may be large: a row whose result would be too large is NULL, and not computed."""
     large = sizes > LARGEST_VALUE
     reserve(int(sizes[~large].sum()))
     if not large.any():
@@ -314,12 +314,12 @@ def overload_of(node: nodes.FunctionCall) -> Overload:
 
 
 _GIVEN = frozenset({nodes.Constant, ColumnRef, nodes.Parameter})
-"""Parts that are there before anything is computed."""
+"""Parts that need no computation."""
 
 _BUILT = frozenset(
     {nodes.FunctionCall, nodes.Arithmetic, nodes.CastTo, nodes.MakeArray, nodes.MakeMap, nodes.MakeStruct}
 )
-"""Parts whose values may be larger than what they are made of."""
+"""Parts whose values may be larger than their inputs."""
 
 _SELDOM_FAILS = frozenset(
     {

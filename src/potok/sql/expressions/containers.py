@@ -57,8 +57,8 @@ def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Arr
 def make_map(
     keys: Sequence[Values], items: Sequence[Values], type_: pa.DataType, rows: int, context: Context
 ) -> pa.Array:
-    """Of keys that come twice the last one counts. A NULL among keys of text is 'null', which is how ksqlDB writes it;
-    among other keys it makes the row NULL, and is noted."""
+    """The last one of duplicate keys wins. A NULL among string keys is 'null', as ksqlDB writes it; among other keys it
+    makes the row NULL, and is reported."""
     if type_.key_type == VARCHAR:
         keys = [pc.fill_null(key, NULL_KEY) for key in keys]
     if all(isinstance(key, pa.Scalar) and key.is_valid for key in keys):

@@ -49,7 +49,7 @@ class Frame:
         return self._parameters[name]
 
     def _take(self, column: pa.Array) -> pa.Array:
-        """Rows of an outer frame. What was taken before is there as well, for as long as this frame is."""
+        """Take rows of a column of the outer frame. The memory counts for the lifetime of this frame."""
         reserve(self._held)
         reserve_taken(column, self._taken)
         found = column.take(self._taken)
@@ -103,7 +103,7 @@ class Frame:
             self.context.failures.setdefault(row, "")
 
     def contain(self, values: Values, inner: Frame) -> Values:
-        """What was computed in a frame made by `aside`, NULL in the rows where that failed: the failures stay there."""
+        """Return values of a frame made by `aside`, with NULL in rows that failed; their failures do not propagate."""
         for found in (inner.context.contained, inner.context.failures):
             for row, reason in found.items():
                 if reason:
@@ -112,7 +112,7 @@ class Frame:
 
 
 def without(values: Values, failures: Mapping[int, str], rows: int) -> Values:
-    """The values, NULL in the rows that failed."""
+    """Set the rows that failed to NULL."""
     if not failures:
         return values
     failed = np.zeros(rows, bool)
@@ -133,7 +133,7 @@ def spread(values: Values, rows: int) -> pa.Array:
 
 
 def reserve_spread(values: Values, rows: int) -> None:
-    """Count what a value will hold in each of so many rows; a column is there already."""
+    """Reserve memory for a scalar repeated in all rows; a column exists already."""
     if isinstance(values, _TEXTS):
         size = len(values.as_buffer() or b"") * rows
     elif isinstance(values, _NESTED):

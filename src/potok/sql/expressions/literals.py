@@ -164,8 +164,8 @@ def numeric_type(text: str) -> pa.DataType | None:
 
 
 def meeting(target: pa.DataType, expression: Typed) -> pa.DataType | None:
-    """The type for both what came before and this one. Literals are taken for what the others are, as far as that can
-    be: in a list of numbers '2' is a number. So are those in arrays, maps and structs that are made here."""
+    """Return the common type of the values so far and this one. Literals take the type of the others if possible: in a
+    list of numbers, '2' is a number. This includes literals inside of array, map and struct constructors."""
     if target == NULL:
         return expression.type
     match expression:
@@ -203,7 +203,7 @@ def _meeting_all(target: pa.DataType, parts: Sequence[Typed]) -> pa.DataType | N
 
 
 def as_target(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
-    """An expression as a value of the type that `meeting` found for it and others."""
+    """Convert an expression to the common type that `meeting` found."""
     match expression:
         case Constant():
             try:

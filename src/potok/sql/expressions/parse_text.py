@@ -112,8 +112,8 @@ def _time(text: str) -> time:
 
 
 def _timestamp(text: str) -> datetime:
-    """`2020-05-26T23:59:58.000+0200`; what is left out at the end is the least there is, and the zone is UTC.
-    Hour 24 is the end of the day."""
+    """Parse `2020-05-26T23:59:58.000+0200`; omitted parts at the end are the least possible, and the default zone is
+    UTC. Hour 24 is the end of the day."""
     day, _, rest = text.partition("T")
     cut = next((at for at, char in enumerate(rest) if char in "+-"), len(rest))
     clock, zone = rest[:cut].removesuffix("Z"), rest[cut:].strip()

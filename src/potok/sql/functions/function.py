@@ -41,11 +41,11 @@ class Context:
     failures: dict[int, str] = field(default_factory=dict)
     """The reason by row. It is empty where an operand was NULL: that is not reported."""
     contained: dict[int, str] = field(default_factory=dict)
-    """Failures of parts whose NULL the expression around them goes on with: they are reported, and no more."""
+    """Failures that made only a part of the expression NULL; they are reported, without failing the row."""
 
     @property
     def reported(self) -> dict[int, str]:
-        """All that could not be computed, one reason for each row."""
+        """All failures, one reason per row."""
         return {**self.contained, **{row: reason for row, reason in self.failures.items() if reason}}
 
 
@@ -73,7 +73,7 @@ class Overload:
     lambda_types: Callable[[Types, int], Sequence[pa.DataType]] | None = None
     """For a function that takes lambdas: the types of the parameters of the one at this position."""
     size: Callable[[Sequence[Any]], Ints | None] | None = None
-    """For a function whose results can be much larger than its arguments: the bytes of each, None if few."""
+    """Returns the bytes of each result, or None if small; for results that can be much larger than the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def takes_many(*parameters: pa.DataType, result: pa.DataType, least: int = 1) ->
 
 
 def large_value() -> ValueError:
-    return ValueError(f"the value would have more than {LARGEST_VALUE >> 20} MB")
+    return ValueError(f"the value would be larger than {LARGEST_VALUE >> 20} MB")
 
 
 def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:

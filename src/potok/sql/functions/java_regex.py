@@ -29,11 +29,11 @@ _PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
 
 LONGEST_PATTERN: Final = 20_000
 MOST_WEIGHT: Final = 100_000
-"""Of an expression: `regex` writes a group that is repeated out as often as it must come, and once more."""
+"""Limit for a compiled expression: `regex` expands a repeated group into as many copies as its minimum, plus one."""
 GROUP_WEIGHT: Final = 10
 DEEPEST: Final = 100
 MOST_STEPS: Final = 4 << 20
-"""Characters of a text times the groups that are remembered at each of them: a search may keep all of these."""
+"""Limit for the length of a text times the number of groups, which a search may keep for each character."""
 
 
 class JavaPattern:
@@ -52,7 +52,7 @@ class JavaPattern:
 
     def _in_time(self, look: Any, text: str, at: int) -> re.Match[str] | None:
         if len(text) * (1 + self.groups) > MOST_STEPS:
-            raise JavaRegexError(f"a text of {len(text):,} characters is too long for '{self._pattern[:200]}'")
+            raise JavaRegexError(f"a string of {len(text):,} characters is too long for '{self._pattern[:200]}'")
         try:
             found: re.Match[str] | None = look(text, at, timeout=time_left())
         except MemoryError:
@@ -97,7 +97,7 @@ def matches(expression: JavaPattern, text: str) -> Iterator[re.Match[str]]:
 
 
 def _copies(quantifier: re.Match[str]) -> int:
-    """How many copies of a group a quantifier takes besides the first."""
+    """Return how many copies of a group a quantifier adds."""
     least = int(quantifier[1]) if quantifier[1] else 1 if quantifier[0].startswith("+") else 0
     return min(least, MOST_WEIGHT) + (1 if quantifier[2] != "" or not quantifier[1] else 0)
 
@@ -108,7 +108,7 @@ class _Translation(Reading):
         self._groups = 0
         self._depth = 0
         self.weight = 0
-        """About how much the expression takes when it is compiled."""
+        """Estimate the size of the compiled expression."""
         self.folds_all = False
         """Whether letters beyond ASCII are the same in any case."""
 
@@ -148,7 +148,7 @@ class _Translation(Reading):
                 before = self.weight
                 parts.append(self._atom())
                 self._weigh(1 + len(parts[-1]) // 16 if self.weight == before else GROUP_WEIGHT)
-                # One character is repeated without being written out.
+                # A single character is repeated without copies.
                 last, bare = self.weight - before if parts[-1].startswith("(") else 0, False
         self._flags = outside
         return "".join(parts) + ")" * len(opened)
@@ -156,7 +156,7 @@ class _Translation(Reading):
     def _weigh(self, more: int) -> None:
         self.weight += more
         if self.weight > MOST_WEIGHT:
-            raise self._wrong("it repeats too much inside of what is repeated")
+            raise self._wrong("it has too many nested repetitions")
 
     def _skipped(self) -> bool:
         """With the flag x, white space means nothing, and # begins a comment."""
@@ -226,7 +226,7 @@ class _Translation(Reading):
             self._at, self._groups, opening = start + 1, self._groups + 1, "("
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self._wrong(f"it has more than {DEEPEST} groups in one another")
+            raise self._wrong(f"it has more than {DEEPEST} nested groups")
         inside = self._branches()
         self._depth -= 1
         if self._at >= len(self._pattern):

@@ -78,7 +78,7 @@ class Reading:
         """A class in brackets as something that matches one character."""
         self._nested += 1
         if self._nested > 50:
-            raise self._wrong("it has more than 50 [ in one another")
+            raise self._wrong("it has more than 50 nested [")
         self._at += 1
         negated = self._pattern.startswith("^", self._at)
         self._at += negated

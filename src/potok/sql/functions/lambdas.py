@@ -147,7 +147,7 @@ def _reduce(arguments: Sequence[Any], rows: int, _: pa.DataType, __: Context) ->
     done: list[pa.Array] = []
     for position, count in enumerate(counts):
         if count < len(state):
-            # A copy: a slice would keep the states of all rows at this position.
+            # Copy: a slice would keep the buffers of all rows alive.
             done.append(state.take(pa.array(np.arange(int(count), len(state)))))
         active = order[:count]
         parts = [part.take(pa.array(items.starts[active] + position)) for part in items.parts]

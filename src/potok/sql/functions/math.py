@@ -25,7 +25,7 @@ from potok.sql.types import BIGINT, BOOLEAN, DOUBLE, INT
 
 
 def _by_c_library(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of the C library, item by item: numpy's own is off by a digit more often than Java's."""
+    """Apply a function of the C library, whose last digit differs from Java's less often than that of numpy's."""
 
     def of(x: float) -> float:
         try:

@@ -26,7 +26,7 @@ _MAGNITUDE: Final = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 def _numbers(types: Types) -> Accepted | None:
-    """Numbers of one kind, or of any kinds with a DOUBLE among them: all others could be meant as several."""
+    """Accept numbers of one type, or of any types with a DOUBLE among them; other mixtures are ambiguous."""
     plain = [type_ for type_ in types if not isinstance(type_, LambdaShape)]
     if not types or len(plain) < len(types):
         return None
@@ -61,7 +61,7 @@ def _extreme(kernel: Callable[..., Any]) -> Callable[[Sequence[Any], int, pa.Dat
         if result == DOUBLE:
             return _of_ranks(kernel(*map(_ranks, arguments), skip_nulls=True))
         if result == TIMESTAMP:
-            # Arrow compares instants without a time zone alone.
+            # Arrow compares only timestamps without a time zone.
             arguments = [argument.cast(BIGINT) for argument in arguments]
         return kernel(*arguments, skip_nulls=True).cast(result)
 
@@ -89,8 +89,8 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     _function(
         "GREATEST",
         pc.max_element_wise,
-        "The greatest of the values that are not NULL. They have one type; numbers of different types are compared as "
-        "DOUBLE, if one of them is. NaN is greater than all.",
+        "The greatest value that is not NULL. All values must have the same type, but numbers of different types are "
+        "compared as DOUBLE if one of them is a DOUBLE. NaN is the greatest number.",
         "GREATEST(1, NULL, 3)  -- 3",
     ),
     _function("LEAST", pc.min_element_wise, "The least of the values that are not NULL.", "LEAST(1, NULL, 3)  -- 1"),

@@ -33,7 +33,7 @@ def _extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | 
 
 
 def _kept(pieces: list[T]) -> list[T]:
-    """The same list, counted: those of all rows are there at one time."""
+    """Reserve memory for a list, because those of all rows are alive at the same time."""
     reserve(PER_OBJECT * len(pieces))
     return pieces
 

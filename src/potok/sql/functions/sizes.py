@@ -1,6 +1,6 @@
-"""How large the results of functions will be whose results can be much larger than their arguments.
+"""Predict the size of results that can be much larger than the arguments of a function.
 
-Each gives the bytes of every row, or None where all rows together are small for certain.
+Each function returns the bytes of every row, or None if all rows together are certainly small.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SMALL: Final = 1 << 20
 
 
 def note_large(large: Any, context: Context) -> None:
-    """Note the rows whose value would be too large."""
+    """Report the rows whose value would be too large."""
     reason = str(large_value())
     for row in np.flatnonzero(large).tolist():
         context.failures.setdefault(row, reason)
 
 
 def one_behind_the_other(arguments: Sequence[pa.Array]) -> Ints | None:
-    """CONCAT and what joins as it does."""
+    """CONCAT and similar functions."""
     if sum(map(size_of, arguments)) <= _SMALL:
         return None
     found: Ints = np.add.reduce([row_sizes(argument) for argument in arguments])
@@ -55,7 +55,7 @@ def joined_items(arguments: Sequence[pa.Array]) -> Ints | None:
 
 
 def padded(most: int) -> Any:
-    """LPAD and RPAD, which refuse a length beyond `most` by themselves."""
+    """LPAD and RPAD, which refuse a length beyond `most` themselves."""
 
     def sizes(arguments: Sequence[pa.Array]) -> Ints | None:
         if 4 * (pc.max(arguments[1]).as_py() or 0) * len(arguments[1]) <= _SMALL:
@@ -88,16 +88,16 @@ def pieces(arguments: Sequence[pa.Array]) -> Ints | None:
 
 
 def words(arguments: Sequence[pa.Array]) -> Ints | None:
-    """INITCAP, which takes a text apart: a word of one letter takes more than its bytes."""
+    """INITCAP, which splits the string: a word of one letter needs more than its bytes."""
     return None if size_of(arguments[0]) <= _SMALL else 4 * row_sizes(arguments[0])
 
 
 def _occurrences(texts: pa.Array, part: pa.Array) -> Ints:
-    """How often a part stands in each text, at most."""
+    """Return an upper bound for the occurrences of `part` in each string."""
     wanted, lengths = constant(part), row_sizes(texts)
     if wanted:
         found: Ints = pc.count_substring(texts, pattern=wanted).fill_null(0).to_numpy(zero_copy_only=False)
         return found.astype(np.int64)
-    # An empty part stands before each character and at the end.
+    # An empty part occurs before each character and at the end.
     one: Ints = np.maximum(row_sizes(part) - 4, 1)
     return lengths // one + 1

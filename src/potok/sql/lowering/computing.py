@@ -73,7 +73,8 @@ def function_for(expr: Expr, names: tuple[str, ...] = RECORD) -> Function:
 
 
 def key_expr(expressions: Sequence[tuple[str, Expr]], *, partial: bool = False) -> Expr:
-    """A key of one column bare, of several as a struct. NULL in any of them makes no key, unless it is `partial`."""
+    """Build a key: one column as it is, several as a struct. A NULL in any of them makes the key NULL, unless
+    `partial`."""
     if len(expressions) == 1:
         return expressions[0][1]
     items = struct_of(expressions)
@@ -85,7 +86,7 @@ def key_expr(expressions: Sequence[tuple[str, Expr]], *, partial: bool = False) 
 
 @dataclass(frozen=True, slots=True)
 class KeyStruct:
-    """A struct of computed columns that is null where any of them is, unless it may be `partial`."""
+    """Build a struct of columns that is NULL where any of them is, unless `partial`."""
 
     parts: tuple[Expr, ...]
     args: tuple[Column, ...]

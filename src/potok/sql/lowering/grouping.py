@@ -24,13 +24,13 @@ from potok.sql.syntax.walk import calls_of, rewritten
 from potok.sql.types import BIGINT, NULL, quoted, type_name
 
 LIMITED = {"COLLECT_LIST": (COLLECT_LIST_LIMIT, collect_list), "COLLECT_SET": (COLLECT_SET_LIMIT, collect_set)}
-"""Aggregates that a property limits, and how they are computed with a limit."""
+"""Aggregates that a property limits, with their limited forms."""
 
 NESTED = frozenset(
     ("ATTR", "AVG", "COLLECT_LIST", "COLLECT_SET", "CORRELATION", "COUNT_DISTINCT", "EARLIEST_BY_OFFSET", "HISTOGRAM")
     + ("LATEST_BY_OFFSET", "STDDEV_SAMP", "STDDEV_SAMPLE", "TOPK", "TOPKDISTINCT")
 )
-"""Aggregates that ksqlDB keeps as a struct, list or map in the format of the source."""
+"""Aggregates whose state ksqlDB stores as a struct, list or map in the format of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +99,30 @@ def group(
         )
         typed = check(expression, scope)
         if typed.type == NULL:
-            hint = "group by a column, or by a value such as 1 to have one group"
-            raise Refused("NULL is no group", hint=hint, place=expression.at)
+            hint = "group by a column, or by a constant such as 1 for a single group"
+            raise Refused("cannot group by NULL", hint=hint, place=expression.at)
         if any(typed == known for _, known in keys):
             hint = "leave one of them out"
-            raise Refused(f"{show(expression)} is grouped by twice", hint=hint, place=expression.at)
+            raise Refused(f"{show(expression)} occurs twice in GROUP BY", hint=hint, place=expression.at)
         keys.append((_key_name(expression, items, rows, index), typed))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
 
 
 def check_kept(grouping: Grouping, source: Source) -> None:
-    """Refuse aggregates over DELIMITED that ksqlDB cannot keep there."""
+    """Refuse aggregates whose state ksqlDB cannot store in DELIMITED."""
     if source.value_format.partition(";")[0] != "sql_delimited":
         return
     for aggregate in grouping.aggregates:
         if aggregate.call.name in NESTED:
             hint = "copy the stream into another format first: CREATE STREAM ... WITH (VALUE_FORMAT = 'JSON') AS SELECT"
-            message = (
-                f"{show(aggregate.call)} keeps more than one value, and DELIMITED of {quoted(source.name)} holds one"
-            )
+            kept = f"{show(aggregate.call)} keeps a list, map or struct"
+            message = f"{kept}, which {quoted(source.name)} cannot hold in the format DELIMITED"
             raise Refused(message, hint=hint, place=aggregate.call.at)
 
 
 def _limited(aggregate: Aggregated, properties: Properties) -> Aggregated:
-    """An aggregate that collects no more values than the properties allow."""
+    """Apply the limits of properties to an aggregate."""
     if aggregate.call.name not in LIMITED:
         return aggregate
     name, fold = LIMITED[aggregate.call.name]

@@ -21,9 +21,9 @@ _NUMBERED = re.compile(r"(?P<name>.*?)(?:_(?P<number>[0-9]+))?", re.DOTALL)
 
 
 class Names:
-    """Names for columns that were given none: the field of a struct has its own, all else is KSQL_COL_0 and so on.
+    """Generate names for unnamed columns: a struct field keeps its own, others are KSQL_COL_0 and so on.
 
-    None of them is the name of a column of the sources: a number behind it tells them apart.
+    A number is appended to a name that a column of the sources has.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -83,7 +83,7 @@ def _is_bound(expression: ast.Expression) -> bool:
 
 
 def _everything(item: ast.Everything, rows: Rows, *, keys_last: bool) -> list[Item]:
-    """The columns of the sources; where a query chooses another key, those of the old one stand behind the others."""
+    """Return the columns of the sources; with another key, the old key columns come after the others."""
     if item.source and item.source not in rows.sources:
         hint = closest(item.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
         raise UnknownName(f"there is no source {quoted(item.source)} here", hint=hint, place=item.at)
@@ -108,7 +108,7 @@ def _every_field(item: ast.EveryField, scope: RowScope) -> list[Item]:
 
 
 def _own_name(expression: ast.Expression, rows: Rows) -> str:
-    """The name that an expression has by itself: that of its column."""
+    """Return the name of the column that an expression refers to."""
     if not isinstance(expression, ast.Name):
         return ""
     field = resolve(rows, expression)
@@ -125,9 +125,9 @@ def _check_twice(query: ast.Select, items: Sequence[Item]) -> None:
 
 
 def with_types(checked: list[tuple[Item, Typed]]) -> list[tuple[Item, Typed]]:
-    """The columns of a result, if each has a type: a bare NULL has none."""
+    """Return the columns of a result; raise if one has no type, such as a bare NULL."""
     bare = next((item for item, typed in checked if typed.type == NULL), None)
     if bare is not None:
-        hint = f"write the type that it has: CAST(NULL AS VARCHAR) AS {quoted(bare.name)}"
+        hint = f"write its type: CAST(NULL AS VARCHAR) AS {quoted(bare.name)}"
         raise Refused(f"the column {quoted(bare.name)} is NULL and has no type", hint=hint, place=bare.expression.at)
     return checked

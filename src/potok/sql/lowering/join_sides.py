@@ -1,4 +1,4 @@
-"""The sides of a join: the key of each, and its columns packed into one value under names that tell whose they are."""
+"""The sides of a join: the key of each, and its columns packed into one struct under qualified names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from potok.topology.nodes import Map, MapValues, TableMapValues
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: its rows, and what of them must equal the other side's."""
+    """One side of a join: its rows, and the expression that must equal the other side's."""
 
     rows: Rows
     condition: ast.Expression
@@ -31,20 +31,20 @@ class Side:
 
     @property
     def is_own_key(self) -> bool:
-        """Whether the records have this key already, their window apart."""
+        """Whether the records already have this key, apart from a window."""
         if any(_is_same(self.key, expression) for expression in self.rows.equal):
             return True
         keys = self.rows.keys
         return len(keys) == 1 and isinstance(self.key, ColumnRef) and self.key.column == keys[0].slot
 
     def equal_to_key(self, packed: Rows) -> tuple[Typed, ...]:
-        """What equals the key of the join among the packed columns: what is compared, and what equals that already."""
+        """The packed columns that equal the key of the join."""
         if self.is_own_key and self.rows.equal:
             return tuple(self.moved(expression, packed) for expression in self.rows.equal)
         return (self.moved(self.key, packed),)
 
     def moved(self, expression: Typed, packed: Rows) -> Typed:
-        """An expression over the columns of this side, over the packed ones."""
+        """Rewrite an expression over the columns of this side to one over the packed columns."""
         places = {old.slot: new.slot for old, new in zip(self.rows.fields, packed.fields, strict=True)}
         return rename(expression, places.__getitem__)
 
@@ -56,12 +56,12 @@ def _is_same(one: Typed, other: Typed) -> bool:
 
 
 def packed_name(field: Field) -> str:
-    """Quoted where it must be, so that no two columns share a name, whatever their sources are called."""
+    """Qualify a name, with quotes where needed, so that no two columns share a name."""
     return f"{quoted(field.source)}.{quoted(field.name)}" if field.source else field.name
 
 
 def _packed(rows: Rows) -> tuple[StructExpr, tuple[Field, ...]]:
-    """All columns of a side in one struct, under names that tell whose they are."""
+    """Pack all columns of a side into one struct, under qualified names."""
     items: list[tuple[str, Expr]] = []
     fields: list[Field] = []
     for field in rows.fields:
@@ -92,7 +92,7 @@ def table_side(graph: Graph, side: Side) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A struct of the fields of both sides; those of a side that is missing are null. Called with single rows too."""
+    """Combine the structs of both sides; the fields of a missing side are null. Also called with single rows."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]

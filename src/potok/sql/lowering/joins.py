@@ -47,7 +47,7 @@ _KAFKA = "kafka"
 
 
 def check_formats(sources: Sequence[Source], clause: str, place: Place | None) -> None:
-    """Refuse sources whose value is a bare KAFKA value, as ksqlDB does."""
+    """Refuse sources with the value format KAFKA, as ksqlDB does."""
     bare = [source for source in sources if source.value_format.partition(";")[0] == _KAFKA]
     if bare:
         names = ", ".join(quoted(source.name) for source in bare)
@@ -73,7 +73,7 @@ def join(graph: Graph, catalog: Catalog, left: Rows, right: Rows, clause: ast.Jo
 
 
 def _without_synthetic_key(rows: Rows) -> Rows:
-    """A key that an earlier join made up has no name behind the next join."""
+    """Drop the generated key of an earlier join, which has no name after the next one."""
     return replace(rows, fields=tuple(field for field in rows.fields if field.source))
 
 
@@ -123,7 +123,7 @@ def _rows_of(part: ast.Expression, left: Rows, right: Rows, both: Mapping[str, R
 
 
 def _check_windows(one: Side, other: Side, clause: ast.Join) -> None:
-    """Keys with a window are compared as they are, so both sides must have the same kind of them."""
+    """Check that both sides have the same windows: windowed keys are compared as a whole."""
     windows = one.rows.window, other.rows.window
     if windows == (None, None):
         return
@@ -137,7 +137,7 @@ def _check_windows(one: Side, other: Side, clause: ast.Join) -> None:
     for side in (one, other):
         if not side.is_own_key:
             keys = ", ".join(quoted(field.name) for field in side.rows.keys)
-            hint = f"a windowed source is joined by its key: {keys}"
+            hint = f"join a windowed source by its key: {keys}"
             raise Refused("a windowed source cannot get another key", hint=hint, place=side.condition.at)
 
 
@@ -173,8 +173,8 @@ def _streams(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
 
 def _lookup(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
     if clause.kind not in (ast.JoinKind.INNER, ast.JoinKind.LEFT):
-        hint = "the stream decides what comes out: FROM stream LEFT JOIN table, or INNER JOIN"
-        raise Refused(f"a stream and a table have no {clause.kind.value} JOIN", hint=hint, place=clause.at)
+        hint = "write FROM stream LEFT JOIN table, or INNER JOIN: only records of the stream produce results"
+        raise Refused(f"a stream and a table do not support {clause.kind.value} JOIN", hint=hint, place=clause.at)
     packed = keyed_stream(graph, one), table_side(graph, other)
     left, right = packed
     function = joiner_of(left, right)
@@ -196,11 +196,11 @@ def _tables(graph: Graph, one: Side, other: Side, clause: ast.Join) -> Rows:
 def _foreign(
     graph: Graph, one: Side, packed: tuple[Rows, Rows], clause: ast.Join, name: str, function: Function
 ) -> Rows:
-    """The rows of the left table with those they refer to, under the key of the left table."""
+    """Join the rows of the left table with those they refer to, under the key of the left table."""
     left, right = packed
     if clause.kind not in (ast.JoinKind.INNER, ast.JoinKind.LEFT):
         hint = "join by the primary keys of both, or use LEFT JOIN"
-        raise Refused(f"a join by a foreign key has no {clause.kind.value} JOIN", hint=hint, place=clause.at)
+        raise Refused(f"a foreign-key join does not support {clause.kind.value} JOIN", hint=hint, place=clause.at)
     how, schema = _KINDS[clause.kind], _schema(function)
     foreign = function_for(expr_of(one.moved(one.key, left), left))
     key = graph.add(ForeignKey(f"{name}.foreign_key", None, left.node, foreign, how))
@@ -224,7 +224,7 @@ def _foreign(
 
 
 def _preserved_first(packed: tuple[Rows, Rows], clause: ast.Join) -> tuple[Rows, Rows]:
-    """The side whose rows all come out of a LEFT or RIGHT JOIN, and the other one."""
+    """Return the preserved side of a LEFT or RIGHT JOIN, and the other one."""
     return (packed[1], packed[0]) if clause.kind is ast.JoinKind.RIGHT else packed
 
 
@@ -252,7 +252,7 @@ def _must_be_key(side: Side) -> None:
 def _joined(
     node: Node, one: Side, other: Side, packed: tuple[Rows, Rows], kind: ast.JoinKind, *, is_table: bool
 ) -> Rows:
-    """The columns of both sides, those of the left one first; what was joined by is the key."""
+    """Return the columns of both sides, left ones first, under the key of the join."""
     left, right = packed
     equal: tuple[Typed, ...] = ()
     if kind is not ast.JoinKind.FULL:
@@ -272,7 +272,7 @@ def _joined(
 
 
 def _named_key(rows: Rows, key_type: pa.DataType) -> Rows:
-    """Joined rows; where no column equals the key, it gets a name that no column has."""
+    """Build the joined rows; a key that no column equals gets a generated name."""
     if rows.stand_ins:
         return rows
     at = Column(key_type, "key", () if rows.window is None else ("key",))

@@ -86,7 +86,7 @@ def _check_endless(query: ast.Select) -> None:
 
 
 def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.InsertSelect) -> Selected:
-    """The columns in the order of the stream, in which formats without names write them, and with its types."""
+    """Return the columns in the order and with the types of the target, which formats without names require."""
     keys = [column for column in selected.columns if column.is_key]
     wanted = [column.name for column in target.keys]
     if [column.name for column in keys] != wanted:
@@ -113,7 +113,7 @@ def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.I
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """A column as a type that holds all of its values."""
+    """Widen a column to a type that holds all of its values."""
 
     type: pa.DataType
 
@@ -163,8 +163,8 @@ def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
         hint = "it was created with CREATE SOURCE, which is for reading"
         raise Refused(f"{quoted(target.name)} is read-only", hint=hint, place=statement.at)
     if target.headers:
-        hint = "headers are written by producers; declare a stream over the topic without them, and insert into that"
-        raise Refused(f"{quoted(target.name)} has columns that hold headers", hint=hint, place=statement.at)
+        hint = "declare a stream over the topic without header columns, and insert into that"
+        raise Refused(f"{quoted(target.name)} has header columns", hint=hint, place=statement.at)
     if target.window is not None:
         raise Refused(
             f"{quoted(target.name)} has windows, which no stream has", hint="insert into another", place=statement.at

@@ -45,7 +45,7 @@ class Selected:
     columns: tuple[SourceColumn, ...]
     window: WindowShape | None = None
     key: Expr | None = None
-    """The key under which rows of a table are written, where its columns have other names than the table keeps."""
+    """The key of the result of a table, if its columns have other names than in the table."""
 
 
 class Lowering:
@@ -106,7 +106,7 @@ class Lowering:
             raise Refused("there is no window that could close", hint=hint, place=query.at)
         if query.emit is ast.Emit.FINAL and not self._properties.flag(SUPPRESS):
             hint = f"write EMIT CHANGES, or SET '{SUPPRESS}' = 'true'"
-            raise Refused("EMIT FINAL is switched off", hint=hint, place=query.at)
+            raise Refused("EMIT FINAL is disabled", hint=hint, place=query.at)
         if query.group_by and query.partition_by:
             hint = "GROUP BY chooses the key already"
             raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, place=query.partition_by[0].at)
@@ -133,7 +133,7 @@ class Lowering:
             hint = "AS OF is for pull queries on tables that keep versions"
             raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
         source = self._catalog.source(relation.name, relation.at)
-        # A table is kept once for all its names in the query, with what any of them is asked for.
+        # A table that occurs several times in a query is stored once, with the pseudo columns of all occurrences.
         wanted = {
             n.name for n in names_of(self._query) if n.name in PSEUDO and (source.is_table or n.source in ("", alias))
         }
@@ -245,7 +245,7 @@ class Lowering:
             is_key = slot in wanted
             if is_key and slot in taken:
                 hint = f"copy it into the value: AS_VALUE({show(item.expression)})"
-                raise Refused(f"the key {show(item.expression)} is there twice", hint=hint, place=item.expression.at)
+                raise Refused(f"the key {show(item.expression)} is selected twice", hint=hint, place=item.expression.at)
             if is_key:
                 taken.add(slot)
                 keys.append(SourceColumn(item.name, typed.type, is_key=True))
@@ -259,7 +259,7 @@ class Lowering:
         return Selected(node, rows.is_table, columns, rows.window, key if rows.is_table else None)
 
     def _key_slots(self, rows: Rows, checked: Sequence[tuple[Item, Typed]]) -> list[str]:
-        """The columns of the key. Of those that equal the key of a join, the first that is selected stands for it."""
+        """Return the key columns. Of the columns that equal the key of a join, the first one selected is the key."""
         if rows.stand_ins:
             found = {typed.column for _, typed in checked if isinstance(typed, ColumnRef)}
             return [slot for slot in rows.stand_ins if slot in found][:1]
@@ -299,7 +299,7 @@ class Lowering:
         return struct_of([(name, expr_of(typed, rows)) for name, typed in columns])
 
     def _renamed_key(self, rows: Rows, keys: Sequence[SourceColumn]) -> Expr | None:
-        """The key with the names of these columns; None if it has them. One column alone has no name in a key."""
+        """Rename the key to these columns; None if unchanged. A single column has no name in a key."""
         bounds = [(part, Column(BIGINT, "key", (part,))) for part in ("start", "end")]
         fields = [field for field in rows.fields if field.is_key and field.at.name == "key"]
         if rows.window is not None:
@@ -334,7 +334,9 @@ class Lowering:
         twice = next((at for at, typed in enumerate(wanted) if typed in wanted[:at]), None)
         if twice is not None:
             place = parts[twice].at
-            raise Refused(f"{show(parts[twice])} is partitioned by twice", hint="leave one of them out", place=place)
+            raise Refused(
+                f"{show(parts[twice])} occurs twice in PARTITION BY", hint="leave one of them out", place=place
+            )
         if rows.window is not None:
             if [typed.column for typed in wanted if isinstance(typed, ColumnRef)] == [f.slot for f in rows.keys]:
                 return self._selected(rows, checked)
@@ -362,13 +364,13 @@ class Lowering:
     def _part_of_key(
         self, part: ast.Expression, typed: Typed, rest: list[tuple[Item, Typed]]
     ) -> tuple[SourceColumn, Typed]:
-        """The column that PARTITION BY makes of an expression. It is taken out of the columns of the value; where there
-        is none, `*` stands for it too."""
+        """Return the key column of an expression of PARTITION BY, and remove it from the value. `*` includes an
+        expression that is not selected."""
         found = [pair for pair in rest if pair[1] == typed]
         if len(found) > 1:
             twice = found[1][0].expression
             hint = f"copy it into the value: AS_VALUE({show(twice)})"
-            raise Refused(f"the key {show(part)} is there twice", hint=hint, place=twice.at)
+            raise Refused(f"the key {show(part)} is selected twice", hint=hint, place=twice.at)
         if found:
             rest.remove(found[0])
             name = found[0][0].name

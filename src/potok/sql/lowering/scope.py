@@ -55,11 +55,12 @@ class Rows:
     """The columns of the key, in its order."""
     joined: bool = False
     equal: tuple[Typed, ...] = ()
-    """What equals the key of a join, the left source's first: each column among it may stand for the key."""
+    """Expressions that equal the key of a join, the left source's first; a column among them can be selected as the
+    key."""
 
     @property
     def stand_ins(self) -> list[str]:
-        """The slots of the columns that may stand for the key of a join."""
+        """The slots of the columns that can be selected as the key of a join."""
         return [expression.column for expression in self.equal if isinstance(expression, ColumnRef)]
 
     @property

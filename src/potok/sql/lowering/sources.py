@@ -48,8 +48,8 @@ def source_rows(
     skips_null: bool = True,
     strict_times: bool = False,
 ) -> Rows:
-    """The records of a source. `wanted` are the names of pseudo columns that the query asks for; `skips_null` says that
-    a record of a stream that has no value is no row; `strict_times`, that one whose time is unreadable ends it."""
+    """Read a source. `wanted` names the pseudo columns that the query uses; with `skips_null`, a stream record without
+    a value is not a row; with `strict_times`, a record without a valid timestamp stops the query."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
     times = replace(timestamps_of(source), strict=strict_times)
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
@@ -83,7 +83,7 @@ def _source_node(
     *,
     skips_null: bool,
 ) -> StreamSource | TableSource:
-    """The source of a topic; the rows of a table hold what is known `about` their records."""
+    """Return the source node of a topic; `about` adds metadata of the record to the rows of a table."""
     kind: type[StreamSource] | type[TableSource] = TableSource if source.is_table else StreamSource
     key, value = key_serde(source), Serde(source.value_format, source.value_schema)
     found = graph.known(kind, source.topic)
@@ -191,8 +191,8 @@ def _place_of(source: Source, column: SourceColumn) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Milliseconds since 1970 of a column: numbers as they are, timestamps, or text by a pattern of Java's. What is
-    before 1970 is no time of a record, as in Kafka."""
+    """Return a column as milliseconds since 1970: numbers, timestamps, or strings by a Java pattern. Times before 1970
+    are invalid, as in Kafka."""
 
     pattern: str
 

@@ -10,8 +10,8 @@ from potok.sql.syntax import ast
 from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
 
 DEFAULT_GRACE = days(1)
-"""As in ksqlDB. Nothing waits for it: a result is there at once, and changes if a record comes late. Final results
-would wait for it, so they have no grace unless a statement gives them one, as in ksqlDB."""
+"""The default grace, as in ksqlDB. It delays nothing: results are emitted at once, and updated by late records. Final
+results would wait for it, so their default is no grace, as in ksqlDB."""
 
 
 def shape_of(clause: ast.WindowClause) -> WindowShape:
@@ -21,8 +21,8 @@ def shape_of(clause: ast.WindowClause) -> WindowShape:
 def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
     least = clause.size_ms + (clause.grace_ms or 0)
     if clause.retention_ms is not None and clause.retention_ms < least:
-        hint = f"write RETENTION {least} MILLISECONDS or more: the size of the window, and its grace"
-        raise Refused("RETENTION is shorter than the window is open", hint=hint, place=clause.at)
+        hint = f"write RETENTION {least} MILLISECONDS or more"
+        raise Refused("RETENTION is shorter than the window and its grace", hint=hint, place=clause.at)
     grace = _ms(clause.grace_ms or 0) if final or clause.grace_ms is not None else DEFAULT_GRACE
     retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
     try:

@@ -10,7 +10,7 @@ from potok.sql.syntax.tokens import Kind, Source, Token
 from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
 
 MOST_COLUMNS = 4_096
-"""Of a source, a SELECT, a struct or a WITH."""
+"""Limit for a source, a SELECT, a struct or a WITH clause."""
 
 MAX_DEPTH = 40
 """How deep parentheses, calls and types may nest: the computation goes as deep as the text."""
@@ -88,7 +88,7 @@ class Cursor:
         return True
 
     def another(self, items: Sequence[object]) -> bool:
-        """Take a comma, if one stands here: another column comes. There may be so many, as names are compared."""
+        """Take a comma, if there is one, before another column. Their number is limited, because names are compared."""
         if not self.accept_symbol(","):
             return False
         if len(items) >= MOST_COLUMNS:

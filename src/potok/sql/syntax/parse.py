@@ -26,8 +26,8 @@ _GROWS = re.compile(r"""[\w@'`".-]{2}""")
 def parse_script(text: str, variables: Mapping[str, str] | None = None, *, bounded: bool = False) -> list[ast.Parsed]:
     """The statements of a script, each of which ends with `;`.
 
-    A DEFINE counts for the statements after it. Places are those in `text`. `bounded` is for the texts of others: one
-    that would fill the memory is refused.
+    A DEFINE applies to the statements after it. Positions refer to `text`. `bounded` limits the memory of untrusted
+    text.
 
     >>> [parsed.statement.name for parsed in parse_script("DEFINE s = 'a'; DROP STREAM ${s};")][1]
     'A'

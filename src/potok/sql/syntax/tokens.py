@@ -16,10 +16,10 @@ from enum import Enum
 from potok.sql.errors import Place, SyntaxMistake
 
 MOST_TOKENS = 100_000
-"""Of one script: each becomes several objects of some hundred bytes."""
+"""Limit for one script: each token becomes several objects of some hundred bytes."""
 
 MOST_TEXT = 16 << 20
-"""Characters of one script, and of all that its variables stand for."""
+"""Limit for the characters of one script, including the values of its variables."""
 
 
 class Kind(Enum):
@@ -76,13 +76,13 @@ class Source:
         self.text = text
         ends = (found.start() for found in _LINE_END.finditer(text) if found.end() < len(text))
         self._ends = array("Q", ends)
-        """Where each line ends that another one follows."""
+        """The positions of line ends, except the last."""
 
     def place(self, start: int, end: int) -> Place:
         """From `start` to `end`, or to the end of the line on which it starts."""
         line = bisect_left(self._ends, start)
         if line and self.text.startswith("\r\n", self._ends[line - 1]) and start == self._ends[line - 1] + 1:
-            line -= 1  # between the two characters of one line end
+            line -= 1  # between CR and LF
         first = 0
         if line:
             first = self._ends[line - 1] + (2 if self.text.startswith("\r\n", self._ends[line - 1]) else 1)
@@ -91,7 +91,7 @@ class Source:
 
 
 def scan(source: Source, *, bounded: bool = False) -> list[Token]:
-    """The tokens of a script, with one of kind END behind them; `bounded` refuses one that would fill the memory."""
+    """Split a script into tokens, followed by one of kind END. `bounded` refuses a script that is too large."""
     text, tokens, at = source.text, [], 0
     if bounded and len(text) > MOST_TEXT:
         raise too_long(source, MOST_TEXT)
@@ -108,7 +108,7 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
         tokens.append(_token(Kind.WORD if group == "NAME" else Kind[group], match))
         if bounded and len(tokens) > MOST_TOKENS:
             raise SyntaxMistake(
-                f"the text has more than {MOST_TOKENS:,} words and signs",
+                f"the script has more than {MOST_TOKENS:,} tokens",
                 hint="send its statements in several parts",
                 place=source.place(*match.span()),
             )
@@ -118,11 +118,11 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
 
 
 def too_long(source: Source, at: int) -> SyntaxMistake:
-    """A text, or what its variables make of it, that takes too much memory."""
+    """A script that is too large, by itself or with its variables."""
     hint = "send its statements in several parts, or shorter values"
     place = source.place(min(at, len(source.text)), min(at, len(source.text)) + 1)
     return SyntaxMistake(
-        f"the text has more than {MOST_TEXT >> 20} MB with its variables replaced", hint=hint, place=place
+        f"the script has more than {MOST_TEXT >> 20} MB after variables are substituted", hint=hint, place=place
     )
 
 

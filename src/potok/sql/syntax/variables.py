@@ -25,14 +25,14 @@ def quoted_text(text: str) -> str:
 
 
 class Variables:
-    """What `${name}` stands for, and how much more all of them together may stand for in one script."""
+    """The values of `${name}`, and how much text they may still add to a script."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._values = {name.upper(): (name, value) for name, value in (given or {}).items()}
         self._room = MOST_TEXT
 
     def define(self, name: str, value: str | None) -> None:
-        """Give a variable its value; None takes it away."""
+        """Set a variable; None removes it."""
         self._values.pop(name.upper(), None)
         if value is not None:
             self._values[name.upper()] = (name, value)

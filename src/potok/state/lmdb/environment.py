@@ -53,7 +53,7 @@ class StateFull(StateError):
 
 
 class StateDamaged(StateError):
-    """A file of the state that is not as it was written."""
+    """A state file that is damaged."""
 
     def __init__(self, path: Path, cause: str) -> None:
         super().__init__(f"the state at {path / DATA_FILE} is damaged: {cause}", hint=REPAIR)
@@ -168,7 +168,7 @@ class Environment:
         return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
 
     def check_whole(self) -> None:
-        """Compare every page with its checksum."""
+        """Verify the checksum of every page."""
         try:
             self._checked.check_snapshot(self._env.begin, always=True)
         except DAMAGED as error:
@@ -203,13 +203,13 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
 
 
 def _forget_inherited() -> None:
-    """Close what the process that forked this one has open: LMDB opens no path twice, and leaves its locks alone."""
+    """Close the environments of the parent after a fork: LMDB cannot open a path twice. Its locks stay."""
     for key in [key for key in _open if key[0] != os.getpid()]:
         _open.pop(key).close()
 
 
 def is_there(path: Path) -> bool:
-    """Whether a shard was ever written: its data, or the checksums of what it had."""
+    """Whether a shard was ever written: its data file or its checksums exist."""
     return any(os.path.exists(f"{path}/{name}") for name in (DATA_FILE, JOURNAL_FILE))
 
 

@@ -22,7 +22,7 @@ class LmdbSnapshot(Snapshot):
     frozen = True
 
     def __init__(self, path: Path, *, whole: bool = False) -> None:
-        """With `whole`, every page is read and checked first, however lately the file was written."""
+        """With `whole`, verify every page first, even of an unchanged file."""
         self._path = path
         self._environment: Environment | None = None
         if is_there(path):

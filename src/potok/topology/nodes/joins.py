@@ -78,7 +78,7 @@ class StreamJoin(Node):
     function: Function | None = None
     schema: Schema | None = None
     keeps_headers: bool = False
-    """Whether a pair has the headers of its later record, and a row that met nobody its own."""
+    """Whether a pair has the headers of its later record, and an unmatched record its own."""
 
     @property
     def keeps(self) -> bool:
@@ -113,7 +113,7 @@ class LookupKey(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableLookup(Node):
-    """Each record of a stream with the row of its key, as of the record's turn among the inputs of the query."""
+    """Join each record of a stream with the row of its key, in the timestamp order of the inputs."""
 
     stream: Node
     table: Node

@@ -10,7 +10,7 @@ from potok.sql.types import type_name
 
 @dataclass(frozen=True, slots=True)
 class CastTo(Typed):
-    """A cast, whether it was written or is implied. What fails in it makes the cast NULL, if it `contains` that."""
+    """An explicit or implicit cast. If it `contains` failures, a failure inside makes only the cast NULL."""
 
     operand: Typed
     contains: bool = field(default=True, compare=False)

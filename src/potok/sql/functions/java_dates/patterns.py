@@ -31,7 +31,7 @@ LONGEST_PATTERN, DEEPEST_SECTION = 1_000, 20
 
 
 def check_length(text: str) -> None:
-    """Refuse a date pattern of absurd length: it is read once, and then worked through for every row."""
+    """Refuse a very long date pattern, because it is evaluated for every row."""
     if len(text) > LONGEST_PATTERN:
         raise BadPattern(f"a date pattern has at most {LONGEST_PATTERN:,} characters, not {len(text):,}")
 
@@ -89,7 +89,7 @@ class _Reader:
 
     def _section(self, depth: int) -> list[Part]:
         if depth > DEEPEST_SECTION:
-            raise BadPattern(f"pattern '{self._text}' has more than {DEEPEST_SECTION} [ in one another")
+            raise BadPattern(f"pattern '{self._text}' has more than {DEEPEST_SECTION} nested [")
         parts: list[Part] = []
         while self._at < len(self._text):
             letter = self._text[self._at]

@@ -1,4 +1,4 @@
-"""`potok checkpoints`: from where queries would go on."""
+"""`potok checkpoints`: where queries would resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.views.checkpoints import Checkpoint
 
-app = command_app(no_args_is_help=True, help="Show from where queries would go on.")
+app = command_app(no_args_is_help=True, help="Show where queries would resume.")
 
 
 @app.command("list")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from potok.log.membership import GroupDescription
     from potok.log.queue_marks import QueueMarks
 
-app = command_app(no_args_is_help=True, help="List consumer groups and queues, show their lag, and set them elsewhere.")
+app = command_app(no_args_is_help=True, help="List consumer groups and queues, show their lag, and reset them.")
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 

@@ -15,26 +15,29 @@ from potok.errors import PotokError
 from potok.version import __version__
 
 COMMANDS = {
-    "run": ("potok.cli.run", "Run a program until it is stopped, and show how it is doing."),
-    "sql": ("potok.cli.sql", "Carry out SQL: at a prompt, from a file, or on a server."),
-    "serve": ("potok.cli.serve", "Run the queries of SQL, and serve tables and streams over HTTP."),
+    "run": ("potok.cli.run", "Run a program until it is stopped, and show its progress."),
+    "sql": ("potok.cli.sql", "Execute SQL: at a prompt, from a file, or on a server."),
+    "serve": ("potok.cli.serve", "Run SQL queries, and serve tables and streams over HTTP."),
     "topics": ("potok.cli.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.produce", "Append lines to a topic."),
     "consume": ("potok.cli.consume", "Print the records of a topic."),
-    "groups": ("potok.cli.groups", "List consumer groups and queues, show their lag, and set them elsewhere."),
+    "groups": ("potok.cli.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.tables", "List and read the tables of queries."),
     "dead-letters": ("potok.cli.dead_letters", "Show, replay and purge the records that a query set aside."),
-    "offsets": ("potok.cli.offsets", "Show how far a query has read, and set it elsewhere."),
+    "offsets": ("potok.cli.offsets", "Show and reset the offsets of a query."),
     "replay": ("potok.cli.replay", "Run a program over old records, into other topics and tables."),
-    "state": ("potok.cli.state", "Show, copy, check and cut anew the state of queries."),
-    "checkpoints": ("potok.cli.checkpoints", "Show from where queries would go on."),
-    "promote": ("potok.cli.promote", "Put the tables that a shadow has built in the place of the served ones."),
+    "state": ("potok.cli.state", "Show, back up, verify and reshard the state of queries."),
+    "checkpoints": ("potok.cli.checkpoints", "Show where queries would resume."),
+    "promote": ("potok.cli.promote", "Replace the served tables with those that a shadow has built."),
     "describe": ("potok.cli.describe", "Show the steps of a program or of a query."),
     "explain": ("potok.cli.explain", "Show how each step of a program runs, and why."),
-    "diff": ("potok.cli.diff", "Show what a program changes since it ran last, and whether its state fits."),
+    "diff": (
+        "potok.cli.diff",
+        "Show what changed in a program since its last run, and whether its state is compatible.",
+    ),
     "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
-    "kafka": ("potok.cli.kafka", "Start and stop a Kafka of one node on this machine, for development."),
-    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and say what to type where it cannot."),
+    "kafka": ("potok.cli.kafka", "Start and stop a single-node Kafka on this machine, for development."),
+    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and how to fix what is missing."),
 }
 """Name, module and help text. The module holds an `app` made by `command_app()`; it is imported when it is called."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from potok.engine.repair import Move
     from potok.log.broker import Broker as Log
 
-app = command_app(no_args_is_help=True, help="Show how far a query has read, and set it elsewhere.")
+app = command_app(no_args_is_help=True, help="Show and reset the offsets of a query.")
 
 QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from potok.state.backup import Manifest
     from potok.state.verify import Findings
 
-app = command_app(no_args_is_help=True, help="Show, copy, check and cut anew the state of queries.")
+app = command_app(no_args_is_help=True, help="Show, back up, verify and reshard the state of queries.")
 
 QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")]
 

@@ -80,6 +80,26 @@ def test_a_topic_that_another_stream_is_declared_over_is_not_deleted(play: Play)
     assert not play.broker.has_topic("g")
 
 
+def test_a_table_may_get_columns_that_its_rows_have_no_value_in(play: Play) -> None:
+    play.do("CREATE TABLE a (id VARCHAR PRIMARY KEY, v INT, w DOUBLE) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);")
+    play.do("CREATE TABLE t AS SELECT id, v FROM a;")
+    play.do("INSERT INTO a VALUES ('x', 1, 1.5); INSERT INTO a VALUES ('y', 2, 2.5);")
+    play.run()
+    for wrong in ("w, v", "v + 0.5 AS v, w"):
+        with pytest.raises(Refused):
+            play.do(f"CREATE OR REPLACE TABLE t AS SELECT id, {wrong} FROM a;")
+    play.do("CREATE OR REPLACE TABLE t AS SELECT id, v, w FROM a;")
+    play.leave("CTAS_T")
+    play.do("INSERT INTO a VALUES ('y', 3, 3.5);")
+    play.run()
+    assert play.rows("SELECT * FROM t;") == [("x", 1, None), ("y", 3, 3.5)]
+    assert play.rows("SELECT w FROM t WHERE id = 'x';") == [(None,)]
+    play.do("CREATE TABLE n AS SELECT v, COUNT(w) AS c FROM t GROUP BY v;")
+    play.do("INSERT INTO a VALUES ('x', 3, 4.5);")
+    play.run()
+    assert play.rows("SELECT * FROM n;") == [(1, 0), (2, 0), (3, 2)]
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -95,6 +115,15 @@ def test_state_that_does_not_fit_is_told_in_the_words_of_statements(play: Play, 
     with pytest.raises(Refused) as caught:
         play.do(f"CREATE OR REPLACE TABLE t AS SELECT id, COUNT(*) AS c, {more} AS s FROM a GROUP BY id;")
     assert caught.value.message == f"the state of query CTAS_T_1 does not fit: {reason}"
+
+
+def test_an_aggregate_more_does_not_fit_what_was_kept_for_the_others(play: Play) -> None:
+    play.do("CREATE STREAM a (id VARCHAR KEY, w DOUBLE) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);")
+    play.do("CREATE TABLE t AS SELECT id, COLLECT_LIST(w) AS l FROM a GROUP BY id;")
+    play.do("INSERT INTO a (id, w) VALUES ('x', 1.0);")
+    play.run()
+    with pytest.raises(Refused, match="its columns were L ARRAY<DOUBLE> and would be L ARRAY<DOUBLE>, S ARRAY<DOUBLE>"):
+        play.do("CREATE OR REPLACE TABLE t AS SELECT id, COLLECT_LIST(w) AS l, COLLECT_SET(w) AS s FROM a GROUP BY id;")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from typing import Any
 
 from potok.duration import show_ms
 from potok.errors import TopologyError
+from potok.expressions.computed import Computed
+from potok.expressions.expr import StructExpr
 from potok.expressions.function import Function
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
@@ -29,6 +31,7 @@ from potok.topology.nodes import (
     TableFilter,
     TableGroup,
     TableLookup,
+    TableMapValues,
     TableSource,
     ToTable,
 )
@@ -115,7 +118,21 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
         layout["cells"] = getattr(node, "cells", "objects") + (" by event time" if by_time else "")
         layout["value"] = _type(step.value)
         layout["window"] = step.window.layout if step.window else "none"
+        if _may_lack_columns(node):
+            layout["nulls"] = "in any column"
     return layout
+
+
+def _may_lack_columns(node: Node) -> bool:
+    """Whether it keeps columns of SQL, all of which may be NULL, computed from a row of a topic and from no state.
+    Whoever reads those of a lambda may not expect NULL, and those of an aggregate tell what the aggregate keeps."""
+    if not isinstance(node, TableMapValues):
+        return False
+    row, above = node.function.expr, node.upstream
+    while isinstance(above, TableMapValues | TableFilter):
+        above = above.upstream
+    of_sql = isinstance(row, StructExpr) and all(isinstance(column, Computed) for column in row.children)
+    return of_sql and isinstance(above, TableSource)
 
 
 def _step(node: Node) -> dict[str, Any]:
@@ -220,11 +237,22 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
         return [Change(name, "is a table no longer kept; its state is deleted", True)]
     changes = []
     for part in ("kind", "key", "value", "window", "cells"):
-        if old.get(part) != new.get(part):
+        if part == "value" and _grows(old, new):
+            what = "its value has new columns; rows that are there have no value in them"
+            changes.append(Change(name, what, True, part))
+        elif old.get(part) != new.get(part):
             was, now = (_told(layout.get(part, "none")) for layout in (old, new))
             are = ("were", "are") if part == "cells" else ("was", "is")
             changes.append(Change(name, f"its {part} {are[0]} {was} and {are[1]} {now}", False, part, was, now))
     return changes
+
+
+def _grows(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether the rows only get more columns behind those they have. They are stored by the names of their columns."""
+    if "nulls" not in new or old["kind"] != new["kind"] or old.get("cells") != new["cells"]:
+        return False
+    was = old["value"].removesuffix(">")
+    return was.startswith("struct<") and new["value"].startswith(f"{was}, ")
 
 
 def _told(layout: str) -> str:

@@ -37,6 +37,9 @@ _OWN_OPTIONS = {
 }
 """Properties after KEY_ or VALUE_ in a WITH clause: the format option that each sets, and the formats that have it."""
 
+_TEXT_KEYS = ("JSON", "PROTOBUF", "PROTOBUF_NOSR")
+"""Formats whose maps have keys of VARCHAR alone."""
+
 _KAFKA_TYPES = (INT, BIGINT, DOUBLE, VARCHAR, BYTES)
 
 
@@ -227,9 +230,9 @@ def check_columns(name: str, columns: Sequence[SourceColumn], place: Place, side
             hint = f"write {side}_FORMAT = 'JSON'"
             message = f"DELIMITED cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
             raise Refused(message, hint=hint, place=place)
-        if name == "JSON" and any(part.key_type != VARCHAR for part in _maps(column.type)):
-            hint = "names in JSON are strings: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
-            message = f"JSON cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
+        if name in _TEXT_KEYS and any(part.key_type != VARCHAR for part in _maps(column.type)):
+            hint = f"the keys of a map in {name} are strings: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
+            message = f"{name} cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
             raise Refused(message, hint=hint, place=place)
 
 

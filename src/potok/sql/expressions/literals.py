@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -69,10 +69,15 @@ def _whole_type(value: int, node: ast.Node) -> pa.DataType:
     raise TypeMistake(f"{value} is too large for BIGINT", hint=hint, place=node.at)
 
 
-def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
+def _size(value: Decimal) -> tuple[int, int]:
+    """How many digits a finite number has, and how many of them behind the point."""
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
-    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    return max(len(digits) + max(0, int(exponent)), scale, 1), scale
+
+
+def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
+    precision, scale = _size(value)
     if precision > MAX_PRECISION:
         hint = f"a DECIMAL has {MAX_PRECISION} digits at most; write an exponent (1.5E0) for a DOUBLE"
         raise TypeMistake(f"{value:f} has too many digits", hint=hint, place=node.at)
@@ -148,19 +153,20 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
 
 
 def numeric_type(text: str) -> pa.DataType | None:
-    """The type of the number that a text is."""
+    """The type of the number that a text is: an integer, or the DECIMAL that has its digits.
+
+    As in ksqlDB, the least and the greatest INT count as BIGINT, and those of BIGINT as DECIMAL.
+    """
     try:
-        number = parser(DOUBLE)(text.strip(BLANKS))
-    except ValueError:
+        value = Decimal(text.strip(BLANKS))
+    except InvalidOperation:
         return None
-    if any(char in text for char in "eE"):
-        return DOUBLE
-    value = Decimal(text.strip(BLANKS))
-    if "." not in text and number == number and -(2**63) <= value < 2**63:
-        return INT if -(2**31) <= value < 2**31 else BIGINT
-    _, digits, exponent = value.as_tuple()
-    scale = max(0, -int(exponent)) if isinstance(exponent, int) else 0
-    return decimal(max(len(digits), scale), scale) if isinstance(exponent, int) and len(digits) <= 38 else DOUBLE
+    if not value.is_finite() or "_" in text:
+        return None
+    if not any(char in text for char in ".eE") and -(2**63) < value < 2**63 - 1:
+        return INT if -(2**31) < value < 2**31 - 1 else BIGINT
+    precision, scale = _size(value)
+    return decimal(precision, scale) if precision <= MAX_PRECISION else DOUBLE
 
 
 def meeting(target: pa.DataType, expression: Typed) -> pa.DataType | None:

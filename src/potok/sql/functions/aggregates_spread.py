@@ -15,7 +15,33 @@ from potok.sql.functions.function import AggregateCall, AggregateFunction, Aggre
 from potok.sql.types import BIGINT, DOUBLE, INT, is_number
 
 State = list[Any]
-"""How many, their sum (exact for integers), and the sum of the squares of what lies between them and their mean."""
+"""How many, their sum, and the sum of the squares of what lies between them and their mean, so that what is squared is
+small. Of integers also the sum of their own squares, which is exact: rows that are taken back leave no error behind."""
+
+
+def _add_integer(state: State, value: Any) -> State:
+    if value is None:
+        return state
+    apart = None if state[2] is None else _add(state[:3], value)[2]
+    return [state[0] + 1, state[1] + value, apart, state[3] + value * value]
+
+
+def _undo_integer(state: State, value: Any) -> State:
+    return state if value is None else [state[0] - 1, state[1] - value, None, state[3] - value * value]
+
+
+def _merge_integers(left: State, right: State) -> State:
+    if not left[0] or not right[0]:
+        return left if left[0] else right
+    return [left[0] + right[0], left[1] + right[1], None, left[3] + right[3]]
+
+
+def _integer_variance(state: State) -> float:
+    """As ksqlDB rounds it while rows are only added, and from the exact sums after that."""
+    count, total, apart, squares = state
+    if apart is not None:
+        return _variance(state)
+    return float((count * squares - total * total) / (count * (count - 1))) if count > 1 else 0.0
 
 
 def _sums(left: State, right: State) -> State:
@@ -57,21 +83,22 @@ def _variance(state: State) -> float:
 
 def _deviation(of: Callable[[float], float]) -> Callable[..., AggregateCall | None]:
     """An aggregate of the variance."""
-
-    def fold(zero: float) -> Fold:
-        return Fold(
-            start=lambda: [0, zero, 0.0],
-            add=_add,
-            result=lambda state: of(_variance(state)),
-            undo=_undo,
-            merge=_merge,
-        )
+    integers = Fold(
+        start=lambda: [0, 0, 0.0, 0],
+        add=_add_integer,
+        result=lambda state: of(_integer_variance(state)),
+        undo=_undo_integer,
+        merge=_merge_integers,
+    )
+    doubles = Fold(
+        start=lambda: [0, 0.0, 0.0], add=_add, result=lambda state: of(_variance(state)), undo=_undo, merge=_merge
+    )
 
     def accept(types: Sequence[pa.DataType], _: Sequence[Any]) -> AggregateCall | None:
         if len(types) != 1 or not is_number(types[0]):
             return None
         exact = types[0] in (INT, BIGINT)
-        return AggregateCall([BIGINT if exact else DOUBLE], DOUBLE, fold(0 if exact else 0.0))
+        return AggregateCall([BIGINT if exact else DOUBLE], DOUBLE, integers if exact else doubles)
 
     return accept
 

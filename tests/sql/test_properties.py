@@ -4,7 +4,7 @@ import pytest
 
 from potok.errors import QueryError
 from potok.sql.errors import Refused
-from potok.sql.properties import ALWAYS, KNOWN, OFFSET_RESET, PACING, Properties, check_property
+from potok.sql.properties import ALWAYS, KNOWN, OFFSET_RESET, PACING, UNUSED, Properties, check_property
 from sql.in_process_sql import InProcessSql
 
 STRICT = "ksql.timestamp.throw.on.invalid"
@@ -30,6 +30,11 @@ def test_what_holds_anyway_takes_no_other_value(name: str) -> None:
 @pytest.mark.parametrize("name", PACING)
 def test_what_paces_kafka_streams_is_accepted_with_a_warning(name: str) -> None:
     assert "has no effect" in check_property(f"ksql.streams.{name}", "1")
+
+
+@pytest.mark.parametrize("name", [*UNUSED, "ksql.functions._global_.colour", "ksql.functions.mine.size"])
+def test_what_only_ksqldb_and_its_functions_read_is_accepted_with_a_warning(name: str) -> None:
+    assert "has no effect" in check_property(name, "1")
 
 
 def test_properties_that_statements_were_written_down_with_long_ago_count_as_not_set() -> None:

@@ -1,8 +1,8 @@
 """Properties of a session, as SET changes them: names, allowed values and defaults.
 
 `KNOWN` lists those that have an effect, `ALWAYS` those that accept only the value that applies anyway, and `PACING`
-those that only tune Kafka Streams, which are accepted with a warning because scripts contain them. All others are
-refused.
+those that only tune Kafka Streams, which are accepted with a warning because scripts contain them. So are those of
+functions that read none, and those in `UNUSED`. All others are refused.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ ALWAYS = {
     "ksql.cast.strings.preserve.nulls": ("true",),
     "ksql.create.or.replace.enabled": ("true",),
     "ksql.fail.on.deserialization.error": ("false",),
+    "ksql.functions.substring.legacy.args": ("false",),
     "ksql.headers.columns.enabled": ("true",),
     "ksql.joins.foreign.key.enable": ("true",),
     "ksql.key.format.enabled": ("true",),
@@ -106,6 +107,12 @@ PACING = (
 )
 """Tuning of Kafka Streams and its clients, without effect on results."""
 
+OF_FUNCTIONS = "ksql.functions."
+"""Prefix of the settings of functions. ksqlDB accepts any property with it."""
+
+UNUSED = ("ksql.json_sr.converter.deserializer.enabled", "ksql.new.query.planner.enabled")
+"""Settings of parts of ksqlDB that Potok does not have."""
+
 
 def canonical(name: str) -> str:
     """Strip the prefixes that ksqlDB allows."""
@@ -125,7 +132,12 @@ def check_property(name: str, value: str, place: Place | None = None) -> str:
             hint = f"leave it out: '{plain}' is always '{ALWAYS[plain][0]}' in Potok"
             raise Refused(f"'{name}' cannot be '{value}'", hint=hint, place=place)
         return ""
+    if plain in UNUSED:
+        return f"'{name}' has no effect: it configures a part of ksqlDB that Potok does not have"
     known = KNOWN.get(plain)
+    if known is None and plain.startswith(OF_FUNCTIONS):
+        read = ", ".join(f"'{each}'" for each in KNOWN if each.startswith(OF_FUNCTIONS))
+        return f"'{name}' has no effect: functions read only {read}"
     if known is None:
         hint = closest(plain, KNOWN) or "the properties are listed in docs/sql.md"
         raise Refused(f"there is no property '{name}'", hint=hint, place=place)

@@ -156,12 +156,13 @@ def test_an_aggregate_gives_what_ksqldb_gives(
 def test_the_variance_of_large_integers_has_the_last_digits_of_ksqldb() -> None:
     how = known("STDDEV_SAMP", [BIGINT])
     assert gives(how, [(9_000_000_011,), (7,), (-5,)]) == 2.7000000059999998e19
-def test_the_spread_of_integers_has_the_digits_of_ksqldb_until_a_row_is_taken_back() -> None:
+
+
+def test_a_large_integer_that_is_taken_back_leaves_no_error_in_the_variance() -> None:
     how = known("STDDEV_SAMP", [BIGINT])
-    rows = [(2668835601,), (-34,), (90,)]
-    assert gives(how, rows) == 2.3742277719034163e18
     assert how.fold.undo is not None
-    assert fold_result(how, how.fold.undo(folded(how.fold, rows), 2668835601)) == 7688.0
+    state = folded(how.fold, [(2_668_835_601,), (-34,), (90,)])
+    assert fold_result(how, how.fold.undo(state, 2_668_835_601)) == 7688.0
 
 
 def test_every_aggregate_has_a_case() -> None:

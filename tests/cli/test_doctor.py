@@ -19,7 +19,7 @@ def test_a_machine_that_has_everything_passes(potok) -> None:
     result = potok("doctor")
     assert result.code == 0
     assert "fail" not in result.out
-    for what in ("Python", "Java", "pyspark", "pyarrow", "lmdb", "memory", "data", "disk"):
+    for what in ("Python", "Java", "Potok", "pyspark", "pyarrow", "lmdb", "memory", "data", "disk"):
         assert what in result.out
 
 
@@ -63,6 +63,12 @@ def test_a_java_that_is_missing_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("potok.java.find_java", missing)
     assert doctor.check_java() == doctor.Finding("Java", "fail", "no Java", "install one")
+
+
+def test_a_dependency_that_is_missing_is_a_failure() -> None:
+    finding = doctor.check_potok(["potok.errors", "no_such_module"])
+    assert (finding.what, finding.status) == ("Potok", "fail")
+    assert "no_such_module" in finding.detail and "make setup" in finding.hint
 
 
 def test_a_package_that_does_not_load_is_a_failure() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C while the command is being imported."""
+"""Ctrl-C, and missing packages, while the command is being imported."""
 
 from __future__ import annotations
 
@@ -30,3 +30,29 @@ def test_whoever_interrupts_an_import_sees_no_stack_trace(tmp_path: Path, module
     command = [sys.executable, "-c", PROGRAM, module]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+MISSING = """
+import sys
+
+sys.modules[sys.argv.pop(1)] = None
+from potok.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [["topics", "list"], ["describe", "program.py"]])
+def test_a_missing_dependency_of_potok_is_an_error_with_a_hint(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "program.py").write_text("from potok import Consumer\n")
+    command = [sys.executable, "-c", MISSING, "lmdb", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'error: Potok needs the Python module "lmdb", which is not installed' in done.stderr
+    assert "make setup" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_missing_dependency_of_a_program_is_an_error_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import no_such_package\n")
+    command = [sys.executable, "-c", MISSING, "no_such_package", "describe", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert '"program.py" cannot be loaded: ModuleNotFoundError' in done.stderr and "program.py:1" in done.stderr

@@ -73,6 +73,14 @@ def test_what_is_neither_file_nor_module_is_named(tmp_path: Path, monkeypatch: p
     assert found.value.message == f'cannot find the program "{place}"'
 
 
+def test_a_misspelt_file_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("orders.py").touch()
+    with pytest.raises(NoSuchProgram) as found:
+        load_topology("ordrs.py")
+    assert found.value.hint == "did you mean orders.py?"
+
+
 @pytest.mark.parametrize(
     ("text", "message", "line", "shown"),
     [

@@ -8,21 +8,24 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from potok.cli.missing_package import HINT
 from potok.cli.options import Broker, Json, command_app, settings_of
 from potok.cli.output import console, print_json, show_bytes
 from potok.errors import PotokError
 from potok.settings import Settings
+from potok.version import __version__
 
 app = command_app()
 
 NEWEST_JAVA = 25
+MODULES = ("potok.statements.session", "potok.serving.server", "potok.sinks.http_client", "potok.cli.prompt.keyboard")
 GIGABYTE = 1 << 30
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -65,6 +68,7 @@ def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> 
     """Each finding as soon as it is known."""
     yield check_python()
     yield check_java()
+    yield check_potok()
     for package in ("pyspark", "pyarrow", "lmdb"):
         yield check_package(package, load=package != "pyspark")
     yield check_memory(settings.driver_memory, physical_memory())
@@ -96,6 +100,16 @@ def check_java() -> Finding:
         hint = f"Spark is tested up to Java {NEWEST_JAVA}; if it fails, run with JAVA_HOME set to an older one"
         return Finding("Java", "warn", detail, hint)
     return Finding("Java", "ok", detail)
+
+
+def check_potok(modules: Sequence[str] = MODULES) -> Finding:
+    """Import the modules that together need all dependencies: after an update of the source, one may be missing."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            return Finding("Potok", "fail", f"cannot be loaded: {error}", HINT)
+    return Finding("Potok", "ok", __version__)
 
 
 def check_package(name: str, *, load: bool) -> Finding:

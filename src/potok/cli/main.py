@@ -62,6 +62,15 @@ class Commands(TyperGroup):
 
             print_error(error)
             raise typer.Exit(error.exit_code) from error
+        except ModuleNotFoundError as error:
+            from potok.cli.missing_package import missing_package
+            from potok.cli.output import print_error
+
+            missing = missing_package(error)
+            if missing is None:
+                raise
+            print_error(missing)
+            raise typer.Exit(missing.exit_code) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(130) from error
         except BrokenPipeError as error:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import cloudpickle
 import typer
 
+from potok.cli.missing_package import missing_package
 from potok.errors import Location, PotokError
+from potok.sql.errors import closest
 
 if TYPE_CHECKING:
     from potok.topology.graph import Topology
@@ -94,7 +96,7 @@ def is_path(place: str) -> bool:
 def _load_file(place: str) -> ModuleType:
     path = Path(place).expanduser().resolve()
     if not path.is_file():
-        raise NoSuchProgram(place, "it is a directory; name a file in it" if path.is_dir() else "")
+        raise NoSuchProgram(place, "it is a directory; name a file in it" if path.is_dir() else _similar(path))
     module = ModuleType(LOADED_AS)
     module.__file__ = str(path)
     sys.modules[LOADED_AS] = module
@@ -102,6 +104,11 @@ def _load_file(place: str) -> ModuleType:
         # Compiled here and not imported: a cached file may be as old as the last second, and none need be left behind.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
+
+
+def _similar(path: Path) -> str:
+    names = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return closest(path.name, names)
 
 
 def _load_module(place: str) -> ModuleType:
@@ -139,6 +146,9 @@ def _blamed_on_the_program(place: str, directory: Path) -> Iterator[None]:
     except PotokError:
         raise
     except (Exception, SystemExit) as error:
+        missing = missing_package(error) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            raise missing from error
         raise BrokenProgram(place, error, _place_of(error, directory)) from error
 
 

@@ -1,0 +1,26 @@
+"""Explain an import that fails inside of Potok: a dependency is missing, for example after the source was updated."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from potok.errors import SetupError
+
+HINT = "install Potok again: make setup in a clone, pip install --upgrade potok elsewhere"
+
+_OWN_PACKAGE = Path(__file__).parents[1]
+
+
+class PackageMissing(SetupError):
+    """A package that Potok imports is not installed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Potok needs the Python module "{name}", which is not installed', hint=HINT)
+
+
+def missing_package(error: ModuleNotFoundError) -> PackageMissing | None:
+    """Return the error to show if a module of Potok's raised this one, not the user's program."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(_OWN_PACKAGE)
+    return PackageMissing(error.name) if is_ours and error.name else None

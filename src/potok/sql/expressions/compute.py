@@ -21,7 +21,7 @@ from potok.sql.budget import (
 )
 from potok.sql.expressions import arithmetic, comparing, containers, nodes
 from potok.sql.expressions.casts import cast_column
-from potok.sql.expressions.frame import Frame, Values, reserve_spread, spread, without
+from potok.sql.expressions.frame import Frame, Values, reserve_spread, spread
 from potok.sql.expressions.typed import ColumnRef, Typed, walk
 from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction
 from potok.sql.functions.registry import all_functions
@@ -37,11 +37,12 @@ def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, conte
     else the whole expression. So a comparison does not turn a failure into false, nor NOT into true.
     """
     noted = Context(now_ms=context.now_ms)
+    frame = Frame(columns, rows, noted)
     with allowance(lambda: sum(size_of(column) for column in columns.values())):
-        found = spread(evaluate(expression, Frame(columns, rows, noted)), rows)
+        found = spread(evaluate(expression, frame), rows)
     for row, reason in noted.reported.items():
         context.failures.setdefault(row, reason)
-    return without(found, noted.failures, rows)
+    return frame.without_failed(found)
 
 
 def evaluate(expression: Typed, frame: Frame) -> Values:
@@ -184,7 +185,7 @@ def _choice(node: nodes.Choice, frame: Frame) -> Values:
     if all(type(part) in _SELDOM_FAILS for part in walk(node)):
         aside = frame.aside()
         found = _choice_at_once(node, aside)
-        if not aside.context.failures:
+        if not aside.has_failed:
             return found
     return _choice_by_rows(node, frame)
 

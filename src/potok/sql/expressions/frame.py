@@ -3,14 +3,17 @@ that a lambda is called with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from potok.sql.budget import LARGEST_VALUE, reserve, reserve_taken, size_of
 from potok.sql.functions.function import Context
+
+Mask = npt.NDArray[np.bool_]
 
 Values = Any
 """A `pa.Array` of as many values as the frame has rows, or a `pa.Scalar` that stands for all of them. pyarrow has no
@@ -37,6 +40,8 @@ class Frame:
         self._outer = outer
         self._taken = taken
         self._held = 0
+        self.missing: Mask | None = None
+        """The rows that cannot be computed because an operand is NULL. Nobody is told of them."""
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns and self._outer is not None:
@@ -77,10 +82,14 @@ class Frame:
         ):
             for row, reason in found.items():
                 own.setdefault(inner._taken[row].as_py(), reason)
+        if inner.missing is not None:
+            rows = np.zeros(self.rows, np.bool_)
+            rows[inner._taken.to_numpy(zero_copy_only=False)[inner.missing]] = True
+            self._miss(rows)
 
     def merge(self, inner: Frame, counts: Values) -> None:
         """Take over what could not be computed in a frame made by `aside`, in the rows where it counts."""
-        if not inner.context.failures and not inner.context.contained:
+        if not inner.has_failed and not inner.context.contained:
             return
         counted = spread(counts, self.rows).to_numpy(zero_copy_only=False)
         for found, own in (
@@ -90,34 +99,38 @@ class Frame:
             for row, reason in found.items():
                 if counted[row]:
                     own.setdefault(row, reason)
+        if inner.missing is not None:
+            self._miss(inner.missing & counted)
 
     def note_nulls(self, values: Values) -> None:
-        """Note the rows that are NULL as failures that nobody is told of."""
+        """Take the rows that are NULL for such as cannot be computed."""
         if isinstance(values, pa.Scalar):
-            rows: Iterable[int] = () if values.is_valid else range(self.rows)
+            if not values.is_valid:
+                self._miss(np.ones(self.rows, np.bool_))
         elif values.null_count:
-            rows = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist()
-        else:
-            return
-        for row in rows:
-            self.context.failures.setdefault(row, "")
+            self._miss(values.is_null().to_numpy(zero_copy_only=False))
+
+    def _miss(self, rows: Mask) -> None:
+        self.missing = rows if self.missing is None else self.missing | rows
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.context.failures) or self.missing is not None
 
     def contain(self, values: Values, inner: Frame) -> Values:
-        """Return values of a frame made by `aside`, with NULL in rows that failed; their failures do not propagate."""
+        """What was computed in a frame made by `aside`, NULL in the rows where that failed: the failures stay there."""
         for found in (inner.context.contained, inner.context.failures):
             for row, reason in found.items():
-                if reason:
-                    self.context.contained.setdefault(row, reason)
-        return without(values, inner.context.failures, self.rows)
+                self.context.contained.setdefault(row, reason)
+        return inner.without_failed(values)
 
-
-def without(values: Values, failures: Mapping[int, str], rows: int) -> Values:
-    """Set the rows that failed to NULL."""
-    if not failures:
-        return values
-    failed = np.zeros(rows, bool)
-    failed[list(failures)] = True
-    return spread(values, rows).take(pa.array(np.arange(rows), mask=failed))
+    def without_failed(self, values: Values) -> Values:
+        """The values, NULL in the rows that could not be computed."""
+        if not self.has_failed:
+            return values
+        failed = np.zeros(self.rows, np.bool_) if self.missing is None else self.missing.copy()
+        failed[list(self.context.failures)] = True
+        return spread(values, self.rows).take(pa.array(np.arange(self.rows), mask=failed))
 
 
 def spread(values: Values, rows: int) -> pa.Array:

@@ -39,14 +39,13 @@ class Context:
     now_ms: int = 0
     """The processing time of the batch: nothing reads a clock, so that a replay computes the same."""
     failures: dict[int, str] = field(default_factory=dict)
-    """The reason by row. It is empty where an operand was NULL: that is not reported."""
     contained: dict[int, str] = field(default_factory=dict)
     """Failures that made only a part of the expression NULL; they are reported, without failing the row."""
 
     @property
     def reported(self) -> dict[int, str]:
         """All failures, one reason per row."""
-        return {**self.contained, **{row: reason for row, reason in self.failures.items() if reason}}
+        return {**self.contained, **self.failures}
 
 
 Compute = Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]

@@ -116,8 +116,8 @@ def test_verify_reads_the_log_and_the_state_of_every_query(potok, data: Path) ->
     result = potok("doctor", "--verify", "--json")
     assert result.code == 0
     found = {finding["what"]: finding for finding in result.objects}
-    assert "1,200 records" in found["topic orders"]["detail"]
-    assert "300 records" in found["topic parts"]["detail"]
+    assert "records: 1,200" in found["topic orders"]["detail"]
+    assert "records: 300" in found["topic parts"]["detail"]
     assert "cells" in found["query orders-query"]["detail"]
 
 

@@ -188,4 +188,4 @@ def reshard(
     if as_json:
         print_json({"query": topology.name, "before": before, "shards": shards})
     else:
-        note(f'the state of query "{topology.name}" is cut into {counted(shards, "shard")}; before, into {before}')
+        note(f'the state of query "{topology.name}" now has {counted(shards, "shard")}, before {before}')

@@ -38,7 +38,7 @@ def verify_data(directory: Path) -> Iterator[Verified]:
     except PotokError as error:
         yield Verified("log", str(directory / "log" / "meta"), error.message, error.hint)
         return
-    yield Verified("log", f"{len(found['topics'])} topics, {len(found['queries'])} queries in {directory}")
+    yield Verified("log", f"{directory} (topics: {len(found['topics'])}, queries: {len(found['queries'])})")
     for topic in found["topics"]:
         yield from _part(f"topic {topic}", lambda topic=topic: _topic(directory, topic))
     for query in found["queries"]:
@@ -70,7 +70,7 @@ def _topic(directory: Path, topic: str) -> Iterator[dict[str, str] | None]:
             damaged += 1
             yield {"detail": part.path, "damage": part.error.message, "hint": part.error.hint}
     if not damaged:
-        yield {"detail": f"{records:,} records in {files:,} files"}
+        yield {"detail": f"records: {records:,}, files: {files:,}"}
 
 
 def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
@@ -87,5 +87,5 @@ def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
         where = f"shard {cell.shard} of {place}"
         yield {"detail": where, "damage": f'table "{cell.table}" is damaged at key {cell.key!r}', "hint": REPAIR}
     if found.sound:
-        kept = "in files" if place.where.kind == FILE else f"at {place.where}"
-        yield {"detail": f"batch {entry.batch}, {found.cells:,} cells {kept}"}
+        kept = "" if place.where.kind == FILE else f" at {place.where}"
+        yield {"detail": f"batch {entry.batch}, cells: {found.cells:,}{kept}"}

@@ -137,6 +137,17 @@ def drawn(items: list[Any]) -> st.SearchStrategy[Any]:
     return st.integers(0, len(items) - 1).map(lambda index: items[index])
 
 
+class Rows(list[Any]):
+    """Objects that are not printed when a test fails: `POTOK_SEED` and the number of examples find them again."""
+
+    def __repr__(self) -> str:
+        return f"{len(self)} objects"
+
+
+def rows(least: int, most: int) -> st.SearchStrategy[Rows]:
+    return st.lists(objects(), min_size=least, max_size=most).map(Rows)
+
+
 def objects() -> st.SearchStrategy[Any]:
     """Python objects of all kinds, in lists and dicts now and then."""
     return st.recursive(

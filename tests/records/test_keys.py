@@ -114,3 +114,19 @@ def test_an_object_that_cannot_be_a_key_is_refused() -> None:
     each = encode_each_key(["a", object(), None])
     assert each.values.to_pylist() == [b'"a"', None, None]
     assert list(each.errors) == [1]
+
+
+@pytest.mark.parametrize("key", [float("nan"), float("inf"), "\ud800", {"a": "\ud800"}])
+def test_what_has_no_bytes_of_its_own_cannot_be_a_key(key: Any) -> None:
+    with pytest.raises(UnusableKeyError, match="cannot be a key"):
+        encode_key(key)
+
+
+def test_text_that_is_half_of_a_character_is_no_key_of_a_table_of_text() -> None:
+    with pytest.raises(UnusableKeyError, match="surrogate"):
+        encode_key("\ud800", pa.string())
+
+
+@pytest.mark.parametrize("key", [{"$decimal": "x"}, {"$bytes": 1}, {"$date": "soon"}])
+def test_a_key_with_a_name_of_ours_comes_back(key: Any) -> None:
+    assert decode_keys([encode_key(key)]) == [key]

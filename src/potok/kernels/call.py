@@ -77,7 +77,8 @@ _NOT_THE_USERS = tuple(os.path.realpath(place) + os.sep for place in (str(Path(_
 @lru_cache(maxsize=1_000)
 def _line_of_user(file: str, number: int) -> str:
     """A line of a program as text; "" if it is not the user's. Many records may fail at one line."""
-    if os.path.realpath(file).startswith(_NOT_THE_USERS):
+    # Cython names its files by paths of its own.
+    if file.endswith((".pyx", ".pxi")) or os.path.realpath(file).startswith(_NOT_THE_USERS):
         return ""
     line = linecache.getline(file, number).strip()
     return f", at {Location(file, number)}" + (f": {line}" if line else "")

@@ -227,7 +227,7 @@ def _bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode("utf-8", "replace")
+        return str.encode(value, "utf-8", "replace")
     try:
         # Instants go through `str`: orjson crashes the process at a zone that raises.
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Callable
@@ -28,7 +29,10 @@ def dump_typed_key(key: Any) -> bytes:
 
 def dump_key(key: Any) -> bytes:
     """A key that says by itself what it is."""
-    return _canonical(key, _tagged, _OPTIONS)
+    text = _canonical(key, _tagged, _OPTIONS)
+    if text == b"null":
+        raise TypeError("there is no JSON for a number that is not finite")
+    return text
 
 
 def _canonical(key: Any, default: Callable[[Any], Any], options: int) -> bytes:
@@ -78,7 +82,9 @@ def _untagged(obj: Any) -> Any:
         if len(obj) == 1:
             ((name, text),) = obj.items()
             if name in _READERS:
-                return _READERS[name](text)
+                # A key of the user's own may have such a name too.
+                with contextlib.suppress(ValueError, TypeError, ArithmeticError):
+                    return _READERS[name](text)
         return {name: _untagged(item) for name, item in obj.items()}
     return obj
 

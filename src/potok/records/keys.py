@@ -85,7 +85,7 @@ def encode_key(key: Any, arrow: pa.DataType | None = None) -> bytes | None:
             return dump_key(key)
         except TypeError as error:
             raise UnusableKeyError(f"cannot be a key: {error}", hint=_HINT) from error
-    if type(key) is str and pa.types.is_string(arrow):
+    if type(key) is str and pa.types.is_string(arrow) and key.isascii():
         return key.encode()
     fitted = fit([key], _schema(arrow), Reading.PYTHON)
     if fitted.errors:

@@ -44,7 +44,7 @@ def span_of_prefix(prefix: str, key_type: pa.DataType | None) -> Span:
     """Where the texts that begin alike are."""
     if key_type is None or not (pa.types.is_string(key_type) or pa.types.is_large_string(key_type)):
         return ALL
-    start = prefix.encode()[:LONGEST_PREFIX]
+    start = prefix.encode("utf-8", "surrogatepass")[:LONGEST_PREFIX]
     return start, after_prefix(start)
 
 

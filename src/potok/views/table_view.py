@@ -224,7 +224,7 @@ def hashable(key: Any) -> Any:
     """A key that can stand in a dict: lists and structs become tuples."""
     if isinstance(key, dict):
         return tuple((name, hashable(value)) for name, value in key.items())
-    return tuple(hashable(item) for item in key) if isinstance(key, list) else key
+    return tuple(hashable(item) for item in key) if isinstance(key, list | tuple) else key
 
 
 def _ms(at: Instant) -> int:

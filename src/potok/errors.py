@@ -58,7 +58,7 @@ class PotokError(Exception):
     """Whether it may be gone when the same is tried again: a server that does not answer."""
 
     def __init__(self, message: str, *, hint: str = "", at: Location | None = None) -> None:
-        self.message, self.hint = redact(message), redact(hint)
+        self.message, self.hint = writable(redact(message)), writable(redact(hint))
         super().__init__(self.message)
         self.at = at
 
@@ -73,6 +73,11 @@ class PotokError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses take arguments of their own, so an error that crosses a process is rebuilt from its parts.
         return _rebuild, (type(self), self.message, self.hint, self.at, self.passing)
+
+
+def writable(text: str) -> str:
+    """The text with half characters spelled out: no terminal, file or answer takes them as they are."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _rebuild(kind: type[PotokError], message: str, hint: str, at: Location | None, passing: bool = False) -> PotokError:

@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 import potok
 from potok.serving import one_write
+from potok.serving.app import create_app
 from potok.serving.limits import Limits
 from potok.serving.server import Server
 from potok.sql.budget import TimeIsOver, check_time, in_time, until
@@ -119,3 +121,23 @@ def test_work_sees_that_its_time_is_over() -> None:
     with pytest.raises(TimeIsOver):
         until(time.monotonic() + 0.05, count)
     check_time()  # the next work of the thread has time again
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (KeyError("secret"), 500, "an internal error of Potok: KeyError"),
+        (OSError(24, "Too many open files"), 503, "ulimit"),
+    ],
+)
+def test_what_nobody_meant_to_raise_is_one_of_our_answers(shop: Play, error: Exception, status: int, told: str) -> None:
+    app = create_app(shop.database)
+
+    @app.get("/fails")
+    async def fails() -> None:
+        raise error
+
+    found = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).get("/fails")
+    assert (found.status_code, found.headers["content-type"]) == (status, "application/problem+json")
+    assert told in found.text
+    assert "secret" not in found.text

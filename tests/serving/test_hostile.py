@@ -31,7 +31,7 @@ NAMES = [
 ROUTES = [
     *("/tables", "/tables/{name}", "/tables/{name}/{name}", "/tables/{name}/changes", "/tables/{name}/{name}/{name}"),
     *("/streams", "/streams/{name}", "/topics", "/topics/{name}/records", "/queries", "/queries/{name}"),
-    *("/queries/{name}/{name}"),
+    "/queries/{name}/{name}",
     *("/sql", "/ksql", "/query", "/query-stream", "/close-query", "/inserts-stream", "/status"),
     *("/status/{name}", "/clusterStatus"),
     *("/info", "/healthcheck", "/openapi.json", "/metrics", "/{name}"),

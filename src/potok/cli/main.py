@@ -77,6 +77,17 @@ class Commands(TyperGroup):
             # Whoever read our output has seen enough; the interpreter must not try to flush to it either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from error
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in ("typer", "click"):
+                raise  # wrong arguments, and the ways to end a command
+            from potok.cli.output import print_error
+            from potok.cli.unexpected import unexpected
+
+            told = unexpected(error)
+            if told is None:
+                raise
+            print_error(told)
+            raise typer.Exit(told.exit_code) from error
 
 
 app = typer.Typer(

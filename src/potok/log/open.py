@@ -8,6 +8,7 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import BrokerNotSupported
+from potok.machine import naming_machine
 from potok.redact import redact_url
 from potok.settings import Settings
 
@@ -26,7 +27,9 @@ def log_exists(url: str | Path) -> bool:
     """Whether there is a log to read. Who only wants to read makes none; a server is asked when it is opened."""
     if "://" in str(url) and not str(url).startswith("file:"):
         return True
-    return (_directory(url) / "log" / "meta").exists()
+    directory = _directory(url)
+    with naming_machine(f"looking for a log in {directory}"):
+        return (directory / "log" / "meta").exists()
 
 
 def open_broker(url: str | Path, settings: Settings | None = None) -> Broker:
@@ -41,15 +44,24 @@ def open_broker(url: str | Path, settings: Settings | None = None) -> Broker:
         from potok.log.kafka.kafka_broker import KafkaBroker
 
         return KafkaBroker.at(url, settings)
-    return EmbeddedBroker.shared(_directory(url))
+    directory = _directory(url)
+    with naming_machine(f"opening the log in {directory}"):
+        return EmbeddedBroker.shared(directory)
 
 
 def _directory(url: str | Path) -> Path:
     if isinstance(url, Path):
-        return url.resolve()
+        return _resolved(url)
     scheme, colon, rest = url.partition(":")
     if not colon or "/" in scheme:
-        return Path(url).resolve()
+        return _resolved(Path(url))
     if scheme == "file" and rest:
-        return Path("/" + rest.lstrip("/") if rest.startswith("///") else rest).expanduser().resolve()
+        return _resolved(Path("/" + rest.lstrip("/") if rest.startswith("///") else rest), home=True)
     raise BrokerNotSupported(redact_url(url), 'use a directory, for example "file:./data", or "kafka://localhost:9092"')
+
+
+def _resolved(path: Path, *, home: bool = False) -> Path:
+    try:
+        return (path.expanduser() if home else path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BrokerNotSupported(str(path), f"the path cannot be used: {error}") from error

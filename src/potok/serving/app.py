@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from potok.errors import PotokError
+from potok.machine import MachineError, is_of_machine
 from potok.serving import (
     api_changes,
     api_queries,
@@ -19,7 +20,7 @@ from potok.serving import (
     ksql_queries,
     ksql_statements,
 )
-from potok.serving.errors import BadRequest, NotThere, ServingError
+from potok.serving.errors import BadRequest, InternalError, NotThere, ServingError
 from potok.serving.guard import Guard
 from potok.serving.limits import Limits
 from potok.serving.pages import Files, Page, PageRoute, file_routes
@@ -86,12 +87,20 @@ def create_app(
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_parameter)
+    app.add_exception_handler(Exception, _unexpected)
     return app
 
 
 async def _potok_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PotokError)
     return refusal_of(error, request.scope)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """Whoever asks gets a problem; the server's log gets the rest."""
+    if isinstance(error, OSError | MemoryError) and is_of_machine(error):
+        return await _potok_error(request, MachineError("the request was answered", error))
+    return await _potok_error(request, InternalError(type(error).__name__))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -27,6 +27,16 @@ class ServingError(PotokError):
     retry_after_s = 0
 
 
+class InternalError(ServingError):
+    """An error that nobody meant to raise; what it says stays in the server's log."""
+
+    status = 500
+
+    def __init__(self, kind: str) -> None:
+        hint = "the log of the server has it in full: report that, with the request"
+        super().__init__(f"an internal error of Potok: {kind}", hint=hint)
+
+
 class NoToken(ServingError):
     status = 401
 

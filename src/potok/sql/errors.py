@@ -47,7 +47,8 @@ class SqlError(PotokError):
         if self.place is not None and not self.line_text and 0 < self.place.line <= len(lines):
             line = lines[self.place.line - 1]
             self.skipped = 0 if len(line) <= LONG_LINE else max(0, self.place.column - 1 - LONG_LINE // 4)
-            self.line_text = line[self.skipped : self.skipped + LONG_LINE]
+            # A half character is shown as one character, so that the marks stand right.
+            self.line_text = line[self.skipped : self.skipped + LONG_LINE].encode("utf-8", "replace").decode()
         return self
 
     def __str__(self) -> str:

@@ -65,6 +65,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_HALF = re.compile("[\ud800-\udfff]")
 _UNCLOSED = {"'": "text", "`": "name", '"': "name", "/*": "comment"}
 _CLOSING = {"/*": "*/"}
 
@@ -95,6 +96,13 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
     text, tokens, at = source.text, [], 0
     if bounded and len(text) > MOST_TEXT:
         raise too_long(source, MOST_TEXT)
+    half = None if text.isascii() else _HALF.search(text)
+    if half is not None:
+        raise SyntaxMistake(
+            f"U+{ord(half[0]):04X} is half of a character",
+            hint="write the whole character; the script must be UTF-8",
+            place=source.place(*half.span()),
+        )
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import lmdb
 
 from potok.errors import StateError
+from potok.machine import naming_machine
 from potok.private import FILE_MODE, private_directory
 from potok.state.cell import REPAIR
 from potok.storage.checked_file import CheckedFile
@@ -64,14 +65,15 @@ class Environment:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
-        if create:
-            private_directory(path)
-        self._checked = CheckedFile(path)
-        try:
-            self._env = self._opened(create=create)
-        except (lmdb.Error, PageDamage) as error:
-            self._checked.close()
-            raise self.translated(error) from error
+        with naming_machine(f"opening the state at {path}"):
+            if create:
+                private_directory(path)
+            self._checked = CheckedFile(path)
+            try:
+                self._env = self._opened(create=create)
+            except (lmdb.Error, PageDamage) as error:
+                self._checked.close()
+                raise self.translated(error) from error
         self.writable = create
         self._file = _file_at(path)
         if create:

@@ -124,3 +124,17 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(shop: Play) -> None:
                 break
             caller.sendall(b" ")
         assert caller.recv(65_536).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_of_nothing_but_arrays_is_refused_before_it_is_read(server: Server) -> None:
+    body = b'{"sql": "SHOW STREAMS;", "x": [' + b"[]," * 300_000 + b"[]]}"
+    for path in ("/sql", "/ksql", "/query", "/close-query"):
+        refused = httpx.post(f"{server.url}{path}", content=body, timeout=60)
+        assert (refused.status_code, "arrays and objects" in refused.text) == (400, True)
+
+
+def test_what_cannot_be_parsed_is_not_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
+        caller.sendall(b"NO HTTP\r\n\r\n")
+        assert caller.recv(65_536).startswith(b"HTTP/1.1 400 ")
+    assert not caplog.records

@@ -20,7 +20,7 @@ from potok.serving.held_bytes import Holding
 from potok.serving.json_rows import dump
 from potok.serving.ksql_queries import reason, until_gone
 from potok.serving.problems import BAD, NOT_THERE, problem_of
-from potok.serving.pushes import QUIET_S, Follower
+from potok.serving.pushes import QUIET_S, Follower, Written, size_of
 from potok.serving.sending import connection_of
 from potok.serving.site import Site, site_of
 from potok.serving.streaming import LINGER_S, Streamed, first_of, sent
@@ -81,7 +81,7 @@ async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, 
     feed = await _opened(site, name, last_id, begin, is_table=is_table)
     stall_seconds = site.limits.stall_seconds
     dropped = _error_event(TooSlow(stall_seconds))
-    follower, end = _followed(site, feed, request)
+    follower, end = _followed(site, feed, request, _block)
     return _Sse(Streamed(_pieces(follower), "text/event-stream", stall_seconds, end, dropped))
 
 
@@ -117,10 +117,17 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
     return feed
 
 
-def _followed(site: Site, feed: Feed, connection: HTTPConnection) -> tuple[Follower[list[Event]], Callable[[], None]]:
-    """What takes the events of a feed for its client, and what ends both."""
+def _followed(
+    site: Site, feed: Feed, connection: HTTPConnection, write: Callable[[list[Event]], Written]
+) -> tuple[Follower[Written], Callable[[], None]]:
+    """What takes the events of a feed for its client, as they are written in a thread, and what ends both."""
     holding = Holding(site.unsent, connection_of(connection.scope))
-    follower: Follower[list[Event]] = Follower(site.pushes.pool, feed.take, _size_of, holding)
+
+    def take() -> Written | None:
+        events = feed.take()
+        return None if events is None else write(events)
+
+    follower: Follower[Written] = Follower(site.pushes.pool, take, size_of, holding)
     feed.subscription.wake = follower.wake
 
     def end() -> None:
@@ -133,24 +140,24 @@ def _followed(site: Site, feed: Feed, connection: HTTPConnection) -> tuple[Follo
     return follower, end
 
 
-def _size_of(events: Sequence[Event]) -> int:
-    return sum(len(event.data) + len(event.id) for event in events)
-
-
-async def _batches(follower: Follower[list[Event]]) -> AsyncIterator[Sequence[Event]]:
-    while (events := await follower.next(QUIET_S)) is not None:
-        if events:
+async def _batches(follower: Follower[Written]) -> AsyncIterator[Written]:
+    while (written := await follower.next(QUIET_S)) is not None:
+        if written:
             follower.wake()
-        yield events
+        yield written
 
 
-async def _pieces(follower: Follower[list[Event]]) -> AsyncIterator[bytes]:
+async def _pieces(follower: Follower[bytes]) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     try:
-        async for events in _batches(follower):
-            yield b"".join(map(_shown, events)) if events else b":\n\n"
+        async for block in _batches(follower):
+            yield block or b":\n\n"
     except PotokError as error:
         yield _error_event(error)
+
+
+def _block(events: Sequence[Event]) -> bytes:
+    return b"".join(map(_shown, events))
 
 
 def _error_event(error: PotokError) -> bytes:
@@ -184,21 +191,28 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
         await socket.send_text(dump({"error": problem_of(error)}).decode())
         await socket.close(1008, reason(error))
         return
-    follower, end = _followed(site, feed, socket)
+    follower, end = _followed(site, feed, socket, _texts)
     try:
         await first_of(_send_all(socket, follower, end, site.limits.stall_seconds), until_gone(socket))
     finally:
         end()
 
 
+def _texts(events: Sequence[Event]) -> list[str]:
+    return [_text(event) for event in events]
+
+
+def _text(event: Event) -> str:
+    kind = f'"event":"{event.kind}",' if event.kind else ""
+    return f'{{"id":"{event.id}",{kind}"data":{event.data.decode()}}}'
+
+
 async def _send_all(
-    socket: WebSocket, follower: Follower[list[Event]], end: Callable[[], None], stall_seconds: float
+    socket: WebSocket, follower: Follower[list[str]], end: Callable[[], None], stall_seconds: float
 ) -> None:
     try:
-        async for events in _batches(follower):
-            for event in events:
-                kind = f'"event":"{event.kind}",' if event.kind else ""
-                text = f'{{"id":"{event.id}",{kind}"data":{event.data.decode()}}}'
+        async for texts in _batches(follower):
+            for text in texts:
                 if not await sent(socket.send_text(text), stall_seconds):
                     end()
                     await sent(socket.close(1008, reason(TooSlow(stall_seconds))), LINGER_S)

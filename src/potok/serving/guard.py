@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Collection
+from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -72,8 +73,10 @@ class Guard:
             await self._refuse(error, scope, receive, send)
             return
         remember_stop(scope)
-        scope[BODY] = holding = Holding(self._bodies, connection_of(scope))
-        sending = Sending(self._unsent, scope, receive, send if origin is None else _allowing(origin, send))
+        connection = connection_of(scope)
+        scope[BODY] = holding = Holding(self._bodies, connection)
+        sent = Holding(self._unsent, connection)
+        sending = Sending(sent, scope, receive, send if origin is None else _allowing(origin, send))
         try:
             if scope["type"] == "http":
                 receiving = _Body(self._limits, holding, receive).receive if is_measured else receive
@@ -83,13 +86,13 @@ class Guard:
         except ClientDisconnect:
             log.debug("a client left before its answer was there")
         finally:
-            sending.holding.give_back()
+            sent.give_back()
             holding.give_back()
 
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
         host = headers.get("host", "")
-        if not self._tokens and not is_loopback(_split(f"//{host}").hostname or ""):
+        if not self._tokens and not _is_this_machine(host):
             raise ForeignPage(f'the address "{host}"')
         if origin is None:
             _check_site(scope, headers)
@@ -163,6 +166,12 @@ def _check_site(scope: Scope, headers: Headers) -> None:
     opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     if not (opened and scope["type"] == "http" and scope["method"] in ("GET", "HEAD")):
         raise ForeignPage(f"pages of other sites ({site})")
+
+
+@lru_cache(maxsize=256)
+def _is_this_machine(host: str) -> bool:
+    """Whether a header `Host` names this machine; clients send the same one with every request."""
+    return is_loopback(_split(f"//{host}").hostname or "")
 
 
 def _split(address: str) -> SplitResult:

@@ -55,6 +55,8 @@ class Holding:
 
     def give_back(self, size: int | None = None) -> None:
         """Give some of it back; without a size, all."""
+        if not self.size:
+            return
         given = self.size if size is None else min(size, self.size)
         if given:
             self.size -= given

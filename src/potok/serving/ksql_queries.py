@@ -20,7 +20,7 @@ from potok.serving.guard import caller_of
 from potok.serving.held_bytes import Holding
 from potok.serving.json_rows import RowWriter, dump, schema_tree
 from potok.serving.problems import ksql_response
-from potok.serving.pushes import OpenPush, Write, Written
+from potok.serving.pushes import OpenPush, Write, Written, size_of
 from potok.serving.row_formats import KsqlRows, RowFormat, chosen
 from potok.serving.sending import connection_of
 from potok.serving.site import Site, json_body, json_object, object_of, site_of, text_of
@@ -151,7 +151,7 @@ async def ws_query(socket: WebSocket) -> None:
         body = json_object(socket.query_params.get("request", ""))
         opened = await open_query(site, socket, body, text_of(body, "ksql", "sql"), whole, part)
         if isinstance(opened, list):
-            holding.take(sum(map(len, opened)))
+            holding.take(size_of(opened))
     except PotokError as error:
         await socket.close(TRY_AGAIN_LATER if isinstance(error, Busy) else 1003, reason(error))
         return

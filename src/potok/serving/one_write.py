@@ -4,6 +4,7 @@ for half an answer."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, cast
 
 from uvicorn.config import Config
@@ -14,6 +15,9 @@ from potok.serving.errors import HeadTooLarge
 from potok.serving.leaving import STOP
 from potok.serving.problems import busy, problem_response
 from potok.sql.budget import Stop
+
+_log = logging.getLogger("potok.serving.http1")
+_log.setLevel(logging.ERROR)  # what cannot be parsed is told to whoever sent it, and does not fill the log
 
 HEAD_BYTES = 64 << 10
 """Of the first line and the headers of a request; of HTTP/2, as it counts them."""
@@ -57,6 +61,7 @@ class OneWriteProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.logger = _log
         self._whole_app, self._most, self.limit_concurrency = self.app, self.limit_concurrency, None
         self._stop = Stop()
 

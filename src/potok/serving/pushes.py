@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from potok.serving.errors import TooManyPushes
 from potok.serving.held_bytes import Holding
 from potok.serving.sending import PIECE
-from potok.sql.budget import Stop, allowance, until
+from potok.sql.budget import PER_OBJECT, Stop, allowance, until
 from potok.statements.results import Push, Row
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class OpenPush(Generic[Written]):
         self.query_id = f"{push.query_id or 'transient'}_{secrets.token_hex(8)}"
         self.was_closed = False
         self._write: Write[Written] = write
-        self.follower: Follower[Written] = Follower(pool, self._take, _size_of, holding)
+        self.follower: Follower[Written] = Follower(pool, self._take, size_of, holding)
         self._look_s = QUIET_S if push.notify(self.follower.wake) else LOOK_S
 
     def _take(self) -> Written | None:
@@ -121,8 +121,9 @@ class OpenPush(Generic[Written]):
         self.follower.wake()
 
 
-def _size_of(written: Written) -> int:
-    return len(written) if isinstance(written, bytes) else sum(len(text) for text in written)
+def size_of(written: Written) -> int:
+    """How many bytes are kept until they are sent."""
+    return len(written) if isinstance(written, bytes) else sum(len(text) + PER_OBJECT for text in written)
 
 
 class Pushes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from starlette.types import Message, Receive, Scope, Send
 
 from potok.errors import PotokError
-from potok.serving.held_bytes import Connection, HeldBytes, Holding
+from potok.serving.held_bytes import Connection, Holding
 from potok.serving.problems import refusal_of
 
 PIECE = 64 << 10
@@ -24,9 +24,8 @@ class Sending:
 
     __slots__ = ("_head", "_is_refused", "_receive", "_scope", "_send", "holding")
 
-    def __init__(self, unsent: HeldBytes, scope: Scope, receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
-        self.holding = Holding(unsent, connection_of(scope))
+    def __init__(self, holding: Holding, scope: Scope, receive: Receive, send: Send) -> None:
+        self.holding, self._scope, self._receive, self._send = holding, scope, receive, send
         self._head: Message | None = None
         self._is_refused = False
 

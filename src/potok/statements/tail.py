@@ -30,7 +30,7 @@ once."""
 BLOCK = 20_000
 """So many records are read at a time by whoever begins in the past."""
 
-TAKEN_BYTES = 1 << 20
+TAKEN_BYTES = 256 << 10
 """How much a reader takes at a time; rows are several times larger."""
 
 

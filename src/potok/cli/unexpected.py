@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from potok.engine.cause import INTERNAL, is_internal, place_of
 from potok.errors import PotokError, QueryError, SetupError
 from potok.machine import MachineError, is_of_machine
@@ -32,6 +34,8 @@ def unexpected(error: Exception) -> PotokError | None:
         return None
     if isinstance(error, OSError | MemoryError) and is_of_machine(error):
         return MachineError("the command was at work", error)
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
+        return MachineError("the command was at work", OSError(errno.ELOOP, str(error)))
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
         return NotText(error)
     return InternalError(error)

@@ -50,7 +50,10 @@ def root_of(topic: str, directory: str | Path) -> Path:
         raise InvalidTopicConfig(
             topic, f'"{directory}" is no directory', "name a directory that this machine can write"
         )
-    return Path(directory).expanduser().resolve()
+    try:
+        return Path(directory).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidTopicConfig(topic, f'"{directory}" cannot be used: {error}', "name another directory") from error
 
 
 def archive_directory(root: Path, topic: Topic, partition: int) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Rates:
-    """Batches of one query in Spark's own words, the first of them left out: it warms everything up."""
+    """Batches of one query, the first of them left out: it warms everything up."""
 
     rows: int
     seconds: float
@@ -27,11 +27,10 @@ class Rates:
         return self.rows / self.seconds
 
 
-def rates_of(progress: Sequence[Any], rows: Sequence[int] | None = None) -> Rates:
+def rates_of(progress: Sequence[Any]) -> Rates:
     """From the beginning of the second batch to the end of the last, by Spark's progress reports."""
     batches = [dict(report) if isinstance(report, dict) else report for report in progress]
-    counts = list(rows) if rows is not None else [int(batch["numInputRows"]) for batch in batches]
-    full = [(batch, count) for batch, count in zip(batches, counts, strict=True) if count]
+    full = [(batch, int(batch["numInputRows"])) for batch in batches if batch["numInputRows"]]
     steady = full[1:] or full
     if not steady:
         # A run of one batch may end before Spark has reported it.
@@ -42,6 +41,15 @@ def rates_of(progress: Sequence[Any], rows: Sequence[int] | None = None) -> Rate
     seconds = begins[-1] - begins[0] + times[-1] / 1000
     typical = sorted(gaps or times)
     return Rates(sum(count for _, count in steady), seconds, typical[len(typical) // 2], len(steady))
+
+
+def rates_between(ends: Sequence[tuple[float, int]]) -> Rates:
+    """From the end of the first batch to the end of the last, by when each ended and how many records were read."""
+    if len(ends) < 2:
+        return Rates(0, 1.0, 0.0, 0)
+    gaps = sorted((later - sooner) * 1000 for (sooner, _), (later, _) in itertools.pairwise(ends))
+    (began, before), (ended, after) = ends[0], ends[-1]
+    return Rates(after - before, ended - began, gaps[len(gaps) // 2], len(gaps))
 
 
 def _at(text: str) -> float:

@@ -149,11 +149,11 @@ def _query(number: int) -> StreamsBuilder:
 
 def main(directory: str) -> None:
     """Runs until nobody holds the other end of its standard input."""
-    from potok.engine.shared.shared_query import SharedQuery
+    from potok.engine.shared.query_group import QueryGroup
     from potok.settings import Settings
 
     settings = Settings(broker=f"file:{directory}")
-    with SharedQuery(EmbeddedBroker.shared(Path(directory)), settings) as shared:
+    with QueryGroup(EmbeddedBroker.shared(Path(directory)), settings) as shared:
         for builder in queries():
             shared.add(builder)
         sys.stdin.read()

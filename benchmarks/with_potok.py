@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import potok
-from benchmarks.measure import rates_of
+from benchmarks.measure import rates_between
 from potok import StreamsBuilder, hopping, hours, session, tumbling
 from potok.topology.graph import Topology
 
@@ -235,7 +236,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     builder = WHAT[options.what](options.name)
-    settings = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
     query = potok.start(
         builder,
         broker=options.directory,
@@ -243,22 +243,15 @@ def main() -> None:
         max_batch_records=options.batch,
         target_batch_ms=3_600_000,
         driver_memory=options.memory,
-        spark=settings,
     )
+    ends: list[tuple[float, int]] = []
+    query.on_batch(lambda: ends.append((time.monotonic(), _position(query.offsets.topics))))
     query.wait()
-    reports = query.spark_progress()
-    options.out.write_text(json.dumps([vars(rates_of(reports, [records_in(report) for report in reports]))]))
+    options.out.write_text(json.dumps([vars(rates_between(ends))]))
 
 
-def records_in(report: Any) -> int:
-    """How many records a batch read, by the offsets that Spark kept for it."""
-    source = report["sources"][0]
-    return position(source["endOffset"]) - position(source["startOffset"])
-
-
-def position(offset: Any) -> int:
-    found = json.loads(offset) if isinstance(offset, str) else offset
-    return sum(sum(parts.values()) for parts in (found or {"topics": {}})["topics"].values())
+def _position(topics: Mapping[str, Mapping[int, int]]) -> int:
+    return sum(sum(parts.values()) for parts in topics.values())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One Spark session and one browser for all tests; whatever needs neither runs first."""
+"""One Spark and one browser for all tests; whatever needs neither runs first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytest_plugins = ("kafka", "servers")
 """What is in kafka.py and servers.py of this directory: servers for all tests."""
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 SLOW = ("kafka", "spark", "kill", "browser")
 """Marks, in the order in which their tests run, after all the others."""
@@ -60,13 +60,13 @@ def tests_travel_by_name() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The session of the whole run. A test that asks for it is marked `spark` by that alone."""
-    from potok.engine.session import spark_session
+def spark() -> Iterator[SparkContext]:
+    """The Spark of the whole run. A test that asks for it is marked `spark` by that alone."""
+    from potok.engine.session import spark_context
 
-    session = spark_session(Settings(driver_memory="1g", spark=connector()))
-    yield session
-    session.stop()
+    context = spark_context(Settings(driver_memory="1g", spark=connector()))
+    yield context
+    context.stop()
 
 
 def connector() -> dict[str, str]:

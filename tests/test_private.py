@@ -18,7 +18,7 @@ from potok.log.open import open_broker
 from potok.private import private_directory, write_private
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 @pytest.fixture(autouse=True, params=[0o022, 0o000])
@@ -83,7 +83,7 @@ def test_staged_output_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_all_that_a_query_keeps_is_private(spark: SparkSession, tmp_path: Path) -> None:
+def test_all_that_a_query_keeps_is_private(spark: SparkContext, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with potok.Producer(data) as producer:
         for number in range(100):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from potok.engine.ledger import Ledger
 from potok.engine.planner import Planner
 from potok.engine.report import Report
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -31,7 +32,7 @@ def planner(broker: EmbeddedBroker, alarm_in_ms: int, **options: Any) -> Planner
     now = int(time.time() * 1000)
     entry = Entry(epoch=1, offsets=READ, next_alarms={"p": now + alarm_in_ms})
     broker.set_marks({mark_of("q", "ledger"): entry.to_bytes()})
-    return Planner(broker, "q", ["t"], {}, LONG, LONG, **options)
+    return Planner(broker, Ledger(broker, "q"), ["t"], {}, LONG, LONG, **options)
 
 
 def test_an_alarm_that_is_due_is_a_tick_with_its_processing_time(broker: EmbeddedBroker) -> None:

@@ -12,7 +12,7 @@ from potok.engine.session import spark_conf
 from potok.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "yarn", "k8s://https://host"])
@@ -54,9 +54,9 @@ def test_what_was_submitted_stands(master: str, told: dict[str, str], expected: 
     assert as_submitted(master, told) == expected  # type: ignore[arg-type]
 
 
-def test_the_running_session_authenticates(spark: SparkSession) -> None:
-    assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
-    jvm = spark.sparkContext._jvm
+def test_the_running_session_authenticates(spark: SparkContext) -> None:
+    assert spark.getConf().get("spark.authenticate") == "true"
+    jvm = spark._jvm
     assert jvm is not None
     command = str(jvm.java.lang.ProcessHandle.current().info().commandLine().orElse(""))
     assert "spark.authenticate.secret" not in command

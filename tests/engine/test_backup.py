@@ -98,7 +98,7 @@ def test_a_backup_of_a_running_query_is_of_one_batch(
         driver.send("t", 1000, "k0", timestamp=30)
         driver.send("t", 1000, "phantom", timestamp=30)
         with monkeypatch.context() as patched:
-            patched.setattr(driver._runner.ledger, "commit", die)
+            patched.setattr(driver.broker, "publish", die)
             with pytest.raises(Died):
                 driver.run()
         backup(driver.broker, name, tmp_path / "copy")

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernels.in_process import LocalContext
 from potok.dsl.builder import StreamsBuilder
 from potok.engine.batch import BatchRunner
 from potok.engine.batch_spec import BatchTooLarge
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.pace import Pace
 from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
@@ -39,18 +40,17 @@ def run(broker: EmbeddedBroker, small_batch: int = 10_000, batches: int = 200) -
     builder = StreamsBuilder("q")
     builder.stream("t", value=bytes).group_by_key().count(name="n").to_stream().to("out")
     prepared = prepare(builder, broker, Settings(shards=2))
-    context: Any = LocalContext()
     parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-    runner = BatchRunner(context, broker, *parts, 2, prepared.state, small_batch=small_batch)
+    runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state, small_batch=small_batch)
     runner.pace = Pace(1_000, 1_000_000, 250_000, MOST)
     runner.pace.resume(broker.mark(mark_of("q", "pace")))
-    planner = Planner(broker, "q", ["t"], {}, 1 << 40, 1 << 40, max_bytes=MOST)
+    planner = Planner(broker, prepared.ledger, ["t"], {}, 1 << 40, 1 << 40, max_bytes=MOST)
     found = []
     for _ in range(batches):
-        end = planner.next()
+        end = planner.next(runner.pace.next)
         if end == runner.ledger.entry.offsets:
             break
-        report = runner.run(end)
+        report = run_batch(runner, end)
         if report is not None:
             found.append(report)
     assert planner.next() == runner.ledger.entry.offsets

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from potok.engine.batch_loop import QueryFailed
-from potok.engine.cause import JVM_GONE, WORKER_DIED, cause_of
+from potok.engine.cause import JVM_GONE, WORKER_DIED, QueryFailed, cause_of
 
 DIED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \

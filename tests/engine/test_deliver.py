@@ -12,7 +12,7 @@ from kernels.in_process import InProcess
 from potok import StreamsBuilder
 from potok.engine import outgoing
 from potok.engine.deliver import Deliveries
-from potok.engine.ledger import Ledger
+from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.files import batches_in
 from potok.views.progress import read_progress
@@ -85,7 +85,7 @@ def test_a_death_before_the_commit_repeats_what_may_come_twice_and_nothing_else(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "commit", crash)
+        patched.setattr(EmbeddedBroker, "publish", crash)
         with pytest.raises(Crash):
             shop.driver.run(4)
     shop.driver.restart()

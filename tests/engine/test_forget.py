@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kernels.in_process import InProcess, LocalContext
+from kernels.in_process import InProcess
 from potok import StreamsBuilder
 from potok.engine import repair
 from potok.engine.batch import BatchRunner
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
 from potok.engine.shadow import _begin, shadow_of, swap
@@ -104,9 +106,8 @@ def run_one_batch(broker: Broker, name: str, times: int) -> None:
         broker.append(f"{name}-in", [LogRecord(b"k", b"1", 1_000)])
     prepared = prepare(builder, broker, Settings(broker=broker.url))
     parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-    context: Any = LocalContext()
-    runner = BatchRunner(context, broker, *parts, 1, prepared.state)
+    runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state)
     ends = broker.end_offsets_of([f"{name}-in"])
-    runner.run(Planner(broker, name, [f"{name}-in"], {}, 1 << 40, 1 << 40, ends).next())
+    run_batch(runner, Planner(broker, prepared.ledger, [f"{name}-in"], {}, 1 << 40, 1 << 40, ends).next())
     runner.close()
     prepared.release()

@@ -105,14 +105,13 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reports: list[Report] = []
-    run = BatchRunner.run
+    finish = BatchRunner.finish
 
-    def kept(self: BatchRunner, end: Any) -> Report | None:
-        report = run(self, end)
-        reports.extend([report] if report is not None else [])
-        return report
+    def kept(self: BatchRunner, spec: Any, report: Report) -> None:
+        finish(self, spec, report)
+        reports.append(report)
 
-    monkeypatch.setattr(BatchRunner, "run", kept)
+    monkeypatch.setattr(BatchRunner, "finish", kept)
     app = faust.App("bank")
 
     @app.agent("transfers")

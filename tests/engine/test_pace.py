@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from potok.engine.pace import FIRST, GROWTH, LEAST, WARM_UP, WARM_UP_MS, Pace, next_size
+from potok.engine.pace import FIRST, GROWTH, LEAST, WARM_UP, WARM_UP_MS, Pace
 
 TARGET_MS = 1_000
 SETTLED = 40
@@ -162,13 +162,6 @@ def test_small_batches_of_a_query_that_keeps_up_do_not_make_large_ones_smaller()
 def test_batches_without_records_say_nothing() -> None:
     pace = Pace(TARGET_MS, 1_000_000, 5_000)
     assert [pace.learn(0, 9_999) for _ in range(5)] == [5_000] * 5
-
-
-def test_the_size_of_the_next_batch_is_read_from_what_was_written() -> None:
-    pace = Pace(TARGET_MS, 1_000_000, 5_000)
-    assert next_size(pace.to_bytes()) == 5_000
-    assert next_size(b"700") == 700
-    assert next_size(None) is None
 
 
 @given(st.integers(1, 10**6), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6))))

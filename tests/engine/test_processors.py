@@ -60,7 +60,7 @@ def test_state_goes_through_a_shuffle_and_a_restart(spark: Any) -> None:
     made = builder.stream("in").process_values(Running, name="sums", outputs={"totals": "bigint"})
     made["totals"].group_by_key().collect_list(name="totals")
     made.to("out")
-    with TestDriver(builder, partitions={"in": 2}, shards=3, spread=True) as driver:
+    with TestDriver(builder, partitions={"in": 2}, shards=3, spread=True, spark=True) as driver:
         for n in range(12):
             driver.send("in", n, f"k{n % 4}", timestamp=n, partition=n % 2)
             if n in (5, 8):

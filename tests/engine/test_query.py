@@ -11,7 +11,7 @@ import pytest
 import potok
 from log.waiting import until
 from potok import StreamsBuilder, session
-from potok.engine.batch_loop import QueryFailed
+from potok.engine.cause import QueryFailed
 from potok.engine.lock import QueryAlreadyRuns
 from potok.log.open import open_broker
 from potok.views.progress import read_progress

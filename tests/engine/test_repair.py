@@ -100,7 +100,7 @@ def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offs
         driver.run()
         driver.send("texts", b"phantom")
         with monkeypatch.context() as patched:
-            patched.setattr(driver._runner.ledger, "commit", die)
+            patched.setattr(driver.broker, "publish", die)
             with pytest.raises(Died):
                 driver.run()
         driver._prepared.release()

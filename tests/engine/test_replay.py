@@ -30,7 +30,7 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBroker:
     def started(_: Settings) -> NoReturn:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(replay, "spark_session", started)
+    monkeypatch.setattr(replay, "start_spark", started)
     opened = EmbeddedBroker.shared(tmp_path)
     opened.create_topic("texts")
     opened.append("texts", [LogRecord(None, b"a", second * 1_000) for second in range(5)])

@@ -83,7 +83,7 @@ def test_void_and_deleted_cells_are_left_behind(monkeypatch: pytest.MonkeyPatch)
         driver.send("t", 99, "phantom", timestamp=101)
         driver.send("t", 99, "k1", timestamp=101)
         with monkeypatch.context() as patched:
-            patched.setattr(driver._runner.ledger, "commit", die)
+            patched.setattr(driver.broker, "publish", die)
             with pytest.raises(Died):
                 driver.run()
         driver._prepared.release()

@@ -40,7 +40,7 @@ def test_the_kafka_streams_program(spark: Any) -> None:
         initializer=0.0, aggregator=lambda k, v, total: total + v["amount"], name="hourly_totals"
     )
 
-    with TestDriver(builder, partitions={"orders": 2}) as driver:
+    with TestDriver(builder, partitions={"orders": 2}, spark=True) as driver:
         for number, (user, amount, minute) in enumerate([("ann", 120.0, 1), ("bob", 30.0, 2), ("ann", 50.0, 62)]):
             order = {"order_id": f"o{number}", "user_id": user, "amount": amount, "items": ["book"]}
             driver.send("orders", order, key=f"o{number}", timestamp=minute * 60_000, partition=0)
@@ -78,7 +78,7 @@ def test_the_stateless_snippets(spark: Any, value: Any) -> None:
     a.to("only-a")
     b.to("only-b")
 
-    with TestDriver(builder) as driver:
+    with TestDriver(builder, spark=True) as driver:
         driver.send("events", {"type": "A", "amount": 150.0, "items": ["x", "y"]}, key="k1")
         driver.send("events", {"type": "B", "amount": 10.0, "items": []}, key="k2")
         driver.send("events", {"type": "C", "amount": 1.0, "items": ["z"]}, key="k3")
@@ -102,7 +102,7 @@ def test_the_stateful_snippets(spark: Any, value: Any) -> None:
     amounts = stream.mapValues(lambda v: v["amount"])
     sums = amounts.groupByKey().reduce(lambda v1, v2: v1 + v2)
 
-    with TestDriver(builder) as driver:
+    with TestDriver(builder, spark=True) as driver:
         for key, amount in [("ann", 5.0), ("bob", 7.0), ("ann", 2.5)]:
             driver.send("events", {"type": "A", "amount": amount, "items": []}, key=key)
         driver.run(batch_records=1)
@@ -121,7 +121,7 @@ def test_the_join_snippet(spark: Any, kind: str) -> None:
 
     stream1.join(stream2, joiner=lambda v1, v2: {**v1, **v2}, **options).to("paid")
 
-    with TestDriver(builder) as driver:
+    with TestDriver(builder, spark=True) as driver:
         driver.send("payments", {"paid": True}, key="o1", timestamp=1)
         driver.send("orders", {"id": "o1"}, key="o1", timestamp=2)
         driver.run()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernels.in_process import LocalContext
+from engine.one_query import group_of, process_all
 from potok.dsl.builder import StreamsBuilder
-from potok.engine.batch import BatchRunner
-from potok.engine.batch_loop import BatchLoop
-from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
 from potok.errors import PotokError
 from potok.log.broker import Broker
@@ -53,34 +51,21 @@ class Outage:
             self._back.join()
 
 
-def run(broker: Broker, settings: Settings, outage: Outage, tmp_path: Path) -> dict[Any, Any]:
+def run(broker: Broker, settings: Settings, outage: Outage) -> dict[Any, Any]:
     """Count records by key, in batches, of which the third finds that the server is away."""
     builder = StreamsBuilder("counting")
     builder.stream("numbers").group_by_key().count(name="counts").to_stream().to("out")
     prepared = prepare(builder, broker, settings)
-    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-    context: Any = LocalContext()
-    runner = BatchRunner(context, broker, *parts, 2, prepared.state)
-    planner = Planner(broker, "counting", ["numbers"], {}, 1 << 40, 1 << 40)
-    loop = BatchLoop(
-        "counting",
-        tmp_path,
-        work=lambda _: (runner.run(planner.next()), None)[1],
-        close=lambda _: None,
-        waiting=outage.waiting,
-        retry_for_ms=120_000,
-    )
-    nothing: Any = None
+    group = group_of(prepared, replace(settings, retry_for_ms=120_000))
     for batch in range(BATCHES):
         records = [LogRecord(b"k%d" % (n % 7), b"%d" % n, n) for n in range(RECORDS)]
         broker.append("numbers", records, 0)
         if batch == 2:
             outage.begin()
-        loop._on_batch(nothing, batch)
+        process_all(group, outage.waiting)
     outage.end()
     found = Tables(broker, "counting")["counts"].all()
-    runner.close()
-    prepared.release()
+    group.stop()
     return found
 
 
@@ -106,7 +91,7 @@ def test_a_query_waits_for_the_server_of_its_state_and_continues(tmp_path: Path,
     broker.create_topic("numbers", 1)
     with place(tmp_path) as (server, url):
         outage = Outage(server.stop, server.start)
-        assert run(broker, Settings(state=url, shards=2), outage, tmp_path) == expected()
+        assert run(broker, Settings(state=url, shards=2), outage) == expected()
     assert any("cannot be reached" in message for message in outage.waited_for)
     broker.close()
 
@@ -124,7 +109,7 @@ def test_a_query_waits_for_kafka_and_continues(tmp_path: Path) -> None:
         broker = open_broker(status.url, settings)
         broker.create_topic("numbers", 1)
         outage = Outage(server.stop, lambda: (server.start(port, timeout_s=120), None)[1])
-        assert run(broker, settings, outage, tmp_path) == expected()
+        assert run(broker, settings, outage) == expected()
         assert any("Kafka at" in message for message in outage.waited_for)
         broker.close()
     finally:

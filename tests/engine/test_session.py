@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from potok.engine import session
-from potok.engine.session import spark_conf, spark_session
+from potok.engine.session import spark_conf, spark_context
 from potok.errors import SetupError
 from potok.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 def test_a_failed_task_is_retried_and_never_run_twice_at_once() -> None:
@@ -45,36 +45,26 @@ def test_only_a_local_driver_is_bound_to_this_machine() -> None:
     assert "spark.driver.host" not in spark_conf(elsewhere)
 
 
-def test_the_session_is_made_once(spark: SparkSession) -> None:
-    assert spark_session(Settings(driver_memory="5g")) is spark
-    assert spark.conf.get("spark.sql.streaming.pollingDelay") == "10ms"
-    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+def test_the_context_is_started_once(spark: SparkContext) -> None:
+    assert spark_context(Settings(driver_memory="5g")) is spark
 
 
-def test_a_key_pressed_on_the_terminal_does_not_reach_spark(spark: SparkSession) -> None:
-    workers = spark.sparkContext.parallelize([0], 1).map(lambda _: os.getsid(0)).collect()
+def test_a_key_pressed_on_the_terminal_does_not_reach_spark(spark: SparkContext) -> None:
+    workers = spark.parallelize([0], 1).map(lambda _: os.getsid(0)).collect()
     assert workers != [os.getsid(0)]
 
 
-def test_a_session_that_is_there_already_is_used_and_left_as_it_is(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_context_that_is_there_already_is_used(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_own", None)
-    spark.conf.set("spark.sql.shuffle.partitions", "9")
-    adopted = spark_session(Settings())
-    assert adopted is not spark
-    assert adopted.sparkContext is spark.sparkContext
-    assert adopted.conf.get("spark.sql.shuffle.partitions") == "4"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "9"
-    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    assert spark_context(Settings()) is spark
 
 
-def test_a_session_with_speculative_tasks_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_with_speculative_tasks_is_refused(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_own", None)
-    speculative = spark.sparkContext.getConf().set("spark.speculation", "true")
-    monkeypatch.setattr(spark.sparkContext, "getConf", lambda: speculative)
+    speculative = spark.getConf().set("spark.speculation", "true")
+    monkeypatch.setattr(spark, "getConf", lambda: speculative)
     with pytest.raises(SetupError, match="speculative"):
-        spark_session(Settings())
+        spark_context(Settings())
 
 
 def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
@@ -84,7 +74,3 @@ def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
     assert "TieredStopAtLevel=1" in options(Settings())
     assert "Tiered" not in options(Settings(spark={"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}))
     assert "Tiered" not in options(Settings(master="yarn"))
-
-
-def test_kafka_is_not_read_by_the_older_reader() -> None:
-    assert "kafka" not in spark_conf(Settings())["spark.sql.sources.useV1SourceList"].split(",")

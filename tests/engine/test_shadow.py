@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from kernels.in_process import InProcess, LocalContext
+from kernels.in_process import InProcess
 from potok import StreamsBuilder
 from potok.engine.batch import BatchRunner
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
 from potok.engine.replay import NoPrefix, start_replay
@@ -54,12 +56,12 @@ class OnKafka:
         """All that is there, or up to some offsets, in one batch."""
         topics = topology.source_topics
         prepared = prepare(topology, self.broker, self.settings)
-        context: Any = LocalContext()
         parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-        runner = BatchRunner(context, self.broker, *parts, 1, prepared.state)
+        runner = BatchRunner(InProcessExecutor(), self.broker, *parts, prepared.state)
         target = ends or self.broker.end_offsets_of(topics)
         try:
-            runner.run(Planner(self.broker, topology.name, topics, {}, 1 << 40, 1 << 40, target).next())
+            planner = Planner(self.broker, prepared.ledger, topics, {}, 1 << 40, 1 << 40, target)
+            run_batch(runner, planner.next())
         finally:
             runner.close()
             prepared.release()

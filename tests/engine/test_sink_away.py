@@ -14,12 +14,9 @@ import pytest
 from tests.faults.row import NotHere
 from tests.faults.small_disk import small_disk
 
-from kernels.in_process import LocalContext
+from engine.one_query import group_of, process_all
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.stream import Stream
-from potok.engine.batch import BatchRunner
-from potok.engine.batch_loop import BatchLoop
-from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
 from potok.errors import PotokError
 from potok.log.open import open_broker
@@ -189,41 +186,27 @@ def run(tmp_path: Path, deliver: Callable[[Stream], object], disk: Disk | None =
     numbers = builder.stream("numbers", value="n bigint")
     numbers.group_by_key().count(name="counts")
     deliver(numbers)
-    prepared = prepare(builder, broker, Settings(shards=2))
-    context: Any = LocalContext()
-    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-    runner = BatchRunner(context, broker, *parts, 2, prepared.state)
-    planner = Planner(broker, "posting", ["numbers"], {}, 1 << 40, 1 << 40)
+    settings = Settings(shards=2, retry_for_ms=120_000)
+    group = group_of(prepare(builder, broker, settings), settings)
     waited_for: list[str] = []
 
-    def waiting(error: PotokError | None) -> None:
-        if error is not None:
-            waited_for.append(error.message)
-            if disk is not None:
-                disk.waiting()
+    def waiting(error: PotokError) -> None:
+        waited_for.append(error.message)
+        if disk is not None:
+            disk.waiting()
 
-    loop = BatchLoop(
-        "posting",
-        tmp_path,
-        work=lambda _: (runner.run(planner.next()), None)[1],
-        close=lambda _: None,
-        waiting=waiting,
-        retry_for_ms=120_000,
-    )
-    nothing: Any = None
     for batch in range(BATCHES):
         first = batch * RECORDS
         records = [LogRecord(b"k%d" % (n % 3), b'{"n": %d}' % n, n) for n in range(first, first + RECORDS)]
         broker.append("numbers", records, 0)
         if disk is not None:
             disk.before(batch)
-        loop._on_batch(nothing, batch)
+        process_all(group, waiting)
     each = BATCHES * RECORDS // 3
     assert Tables(broker, "posting")["counts"].all() == {f"k{key}": each for key in range(3)}
     progress = read_progress(broker, "posting")
     assert progress is not None
     assert (progress.batch, progress.total_in, progress.dead_letters) == (BATCHES, BATCHES * RECORDS, 0)
-    runner.close()
-    prepared.release()
+    group.stop()
     broker.close()
     return waited_for

@@ -93,7 +93,7 @@ def test_a_batch_that_died_is_done_again_as_if_it_had_never_been(
             target.run()
             feed(target)
         with monkeypatch.context() as patched:
-            patched.setattr(driver._runner.ledger, "commit", die)
+            patched.setattr(driver.broker, "publish", die)
             with pytest.raises(Died):
                 driver.run()
         assert driver.table("n").all() == {"a": 1}

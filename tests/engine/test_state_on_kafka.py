@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kernels.in_process import LocalContext
 from potok.dsl.builder import StreamsBuilder
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.lock import QueryTakenOver
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared, prepare
@@ -39,9 +40,8 @@ def topology() -> Topology:
 
 
 def runner_of(prepared: Prepared) -> BatchRunner:
-    context: Any = LocalContext()
     parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
-    return BatchRunner(context, prepared.broker, *parts, 1, prepared.state)
+    return BatchRunner(InProcessExecutor(), prepared.broker, *parts, prepared.state)
 
 
 def work(topology: Topology, broker: Broker, settings: Settings) -> Prepared:
@@ -50,9 +50,9 @@ def work(topology: Topology, broker: Broker, settings: Settings) -> Prepared:
     runner = runner_of(prepared)
     target = broker.end_offsets_of(topology.source_topics)
     steps = windowed_steps(topology)
-    planner = Planner(broker, topology.name, topology.source_topics, steps, 1 << 40, 1 << 40, target, 0)
+    planner = Planner(broker, prepared.ledger, topology.source_topics, steps, 1 << 40, 1 << 40, target, 0)
     while (end := planner.next(2)) != runner.ledger.entry.offsets:
-        runner.run(end)
+        run_batch(runner, end)
     return prepared
 
 
@@ -87,9 +87,9 @@ def test_a_driver_that_was_replaced_can_do_nothing_more(settings: Settings, topo
     ends = broker.end_offsets_of(topology.source_topics)
     offsets = zombie.ledger.entry.offsets.advance(ends, 10)
     with pytest.raises(QueryTakenOver):
-        runner_of(zombie).run(offsets)
-    runner_of(successor).run(offsets)
+        run_batch(runner_of(zombie), offsets)
+    run_batch(runner_of(successor), offsets)
     with pytest.raises(QueryTakenOver):
-        runner_of(zombie).run(offsets)
+        run_batch(runner_of(zombie), offsets)
     assert Tables(broker, topology.name)["n"].all() == {"k": 8}
     successor.release()

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernels.in_process import LocalContext
 from potok.cli.main import app
 from potok.dsl.builder import StreamsBuilder
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.lock import QueryTakenOver
 from potok.engine.planner import Planner
 from potok.engine.prepare import Prepared, prepare
@@ -52,16 +53,14 @@ class Driver:
         self.prepared: Prepared = prepare(builder, broker, Settings(shards=2))
         self.prepared.lock.release()
         parts = self.prepared
-        context: Any = LocalContext()
-        self.runner = BatchRunner(
-            context, broker, parts.plan, parts.ledger, parts.directory, parts.pulse, 2, parts.state
-        )
+        made = parts.plan, parts.ledger, parts.directory, parts.pulse, parts.state
+        self.runner = BatchRunner(InProcessExecutor(), broker, *made)
         topology = parts.plan.topology
         steps = windowed_steps(topology)
-        self.planner = Planner(broker, "q", topology.source_topics, steps, 1 << 40, 1 << 40)
+        self.planner = Planner(broker, parts.ledger, topology.source_topics, steps, 1 << 40, 1 << 40)
 
     def step(self) -> None:
-        self.runner.run(self.planner.next())
+        run_batch(self.runner, self.planner.next())
 
 
 @pytest.fixture
@@ -102,10 +101,10 @@ def test_whatever_the_state_of_another_makes_a_task_raise_is_told_as_what_it_is(
     paused = Driver(broker, counted)
     Driver(broker, counted)
 
-    def attempt(end: object) -> None:
+    def run(*_: object) -> None:
         raise ValueError("need at least one array to concatenate")
 
-    monkeypatch.setattr(BatchRunner, "_attempt", lambda self, end: attempt(end))
+    monkeypatch.setattr(InProcessExecutor, "run", run)
     with pytest.raises(QueryTakenOver) as raised:
         paused.step()
     assert isinstance(raised.value.__cause__, ValueError)
@@ -138,10 +137,10 @@ def test_an_error_of_a_driver_that_was_not_replaced_stays_what_it_is(
     send(broker, 5, 0)
     driver = Driver(broker, counted)
 
-    def attempt(self: BatchRunner, end: object) -> None:
+    def run(*_: object) -> None:
         raise PotokError("something else")
 
-    monkeypatch.setattr(BatchRunner, "_attempt", attempt)
+    monkeypatch.setattr(InProcessExecutor, "run", run)
     with pytest.raises(PotokError, match="something else"):
         driver.step()
 
@@ -160,9 +159,7 @@ def test_a_commit_whose_answer_was_lost_is_not_taken_for_a_takeover(
 
     monkeypatch.setattr(EmbeddedBroker, "publish", lost)
     end = driver.planner.next()
-    with pytest.raises(PotokError, match="gone"):
-        driver.runner.run(end)
-    driver.runner.run(end)
+    run_batch(driver.runner, end)
     assert driver.runner.ledger.entry.offsets == end
     assert broker.mark(mark_of("q", "ledger")) == driver.runner.ledger.entry.to_bytes()
 

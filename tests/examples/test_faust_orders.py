@@ -18,7 +18,7 @@ HOUR = 3_600_000
 def test_the_program_counts_sends_and_answers(spark: Any, tmp_path: Path) -> None:
     app = runpy.run_path(str(PROGRAM))["app"]
     app.broker = f"file:{tmp_path}"
-    with TestDriver(app, directory=tmp_path, partitions={"orders": 2}, spread=True) as driver:
+    with TestDriver(app, directory=tmp_path, partitions={"orders": 2}, spread=True, spark=True) as driver:
         for number, amount in enumerate((50.0, 150.0, 200.0)):
             value = {"order_id": f"o{number}", "user_id": "ann", "amount": amount, "items": ["book"]}
             driver.send("orders", value, timestamp=number * HOUR // 2, partition=0)

@@ -343,7 +343,7 @@ def test_a_batch_that_was_written_and_never_committed_leaves_no_trace(
                 send(driver, (at, at))
                 if crashes:
                     with monkeypatch.context() as patch:
-                        patch.setattr(driver._runner.ledger, "commit", die)
+                        patch.setattr(driver.broker, "publish", die)
                         with pytest.raises(Crash):
                             driver.run()
                     driver.restart()

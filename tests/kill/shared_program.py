@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 
-from potok.engine.shared.shared_query import SharedQuery
+from potok.engine.shared.query_group import QueryGroup
+from potok.engine.spark_executor import start_spark
 from potok.log.open import open_broker
 from potok.settings import Settings
 from tests.kill import orders_program
@@ -18,7 +19,7 @@ def main(url: str, batch: int, prefix: str) -> None:
     settings = Settings(broker=url, shards=2, max_batch_records=batch)
     first, second, third = (f"{prefix}{each}orders-query" for each in PREFIXES)
     came = threading.Event()
-    with SharedQuery(open_broker(url, settings), settings) as shared:
+    with QueryGroup(open_broker(url, settings), settings, start_spark(settings)) as shared:
         shared.on_batch(lambda _: came.set())
         for each in PREFIXES[:2]:
             shared.add(orders_program.build(prefix + each))

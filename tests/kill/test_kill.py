@@ -42,7 +42,7 @@ DURABLE = [
 ]
 """Every step that makes something durable; `make faults` has a row for each of them with Spark."""
 
-FAILPOINTS = ["state.written", "ledger.before:2", "log.publish.synced:3", "ledger.committed:2", "commit_log.before:2"]
+FAILPOINTS = ["state.written", "ledger.before:2", "log.publish.synced:3", "ledger.committed:2", "batch.done:2"]
 """What Spark has a part in: the state is written by its workers, and one that is killed each time it tries makes Spark
 give up; a batch that was begun, and one that was committed, is in its checkpoint when it starts again."""
 

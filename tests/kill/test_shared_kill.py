@@ -39,7 +39,7 @@ DURABLE = [
     "log.publish.committed:2",
     "log.publish.before:6",
 ]
-WITH_SPARK = ["epoch.begun:3", "log.publish.committed:2", "commit_log.before:2", "log.publish.before:6"]
+WITH_SPARK = ["epoch.begun:3", "log.publish.committed:2", "batch.done:2", "log.publish.before:6"]
 """The third epoch is that of the member that comes while the others run; by the last it has had its turn. With Spark,
 a batch that was begun, and one that was committed, is in its checkpoint when it starts again."""
 

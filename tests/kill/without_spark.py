@@ -4,15 +4,15 @@ and so is every step that makes something durable; whoever is killed there is ba
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from potok.engine.batch import BatchRunner
 from potok.engine.clock import windowed_steps
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.planner import Planner
 from potok.engine.prepare import prepare
 from potok.log.open import open_broker
 from potok.settings import Settings
-from tests.kernels.in_process import LocalContext
 from tests.kill.orders_program import build
 
 
@@ -21,17 +21,16 @@ def main(url: str, batch: int, prefix: str) -> None:
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)
     plan, ledger = prepared.plan, prepared.ledger
-    context: Any = LocalContext()
     parts = plan, ledger, prepared.directory, prepared.pulse
-    runner = BatchRunner(context, broker, *parts, context.defaultParallelism, prepared.state)
+    runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state)
     # Several tasks for each batch, with a shuffle between them.
     runner.small_batch = -1
     topics = plan.topology.source_topics
     ends, steps = broker.end_offsets_of(topics), windowed_steps(plan.topology)
     bounds = settings.idle_after_ms, batch, ends
-    planner = Planner(broker, plan.topology.name, topics, steps, *bounds, aligned=plan.aligned)
+    planner = Planner(broker, ledger, topics, steps, *bounds, aligned=plan.aligned)
     while (following := planner.next()) != ledger.entry.offsets:
-        runner.run(following)
+        run_batch(runner, following)
     ledger.end_epoch({})
     runner.close()
     prepared.release()

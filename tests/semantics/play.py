@@ -1,4 +1,4 @@
-"""Runs a family on Spark in one of three ways, and says what each case made of its records."""
+"""Runs a family in one of three ways, in this process or on Spark, and says what each case made of its records."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Made:
     dead_letters: list[dict[str, Any]] = field(default_factory=list)
 
 
-def play(family: str, cases: Sequence[Case], mode: str) -> dict[str, Made]:
+def play(family: str, cases: Sequence[Case], mode: str, *, spark: bool = False) -> dict[str, Made]:
     parts = {f"c{index}-": case.topology() for index, case in enumerate(cases)}
     prefixes = dict(zip(parts, cases, strict=True))
     partitions = {prefix + topic: n for prefix, case in prefixes.items() for topic, n in case.partitions.items()}
-    with TestDriver(combined(f"cases-{family}", parts), partitions=partitions) as driver:
+    with TestDriver(combined(f"cases-{family}", parts), partitions=partitions, spark=spark) as driver:
         for part in _splits(family, prefixes, mode):
             for prefix, sent in part:
                 driver.send(prefix + sent.topic, sent.value, sent.key, timestamp=sent.at_ms, partition=sent.partition)

@@ -1,4 +1,4 @@
-"""Every case, on Spark in three ways, and by the oracle."""
+"""Every case, in this process in three ways, on Spark in one of them, and by the oracle."""
 
 from __future__ import annotations
 
@@ -12,24 +12,36 @@ from tests.semantics.case import CASES, Case, load_family
 from tests.semantics.play import MODES, Made, differences, play
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 FAMILIES = {path.stem: load_family(path) for path in sorted(CASES.glob("*.toml"))}
 ALL = [pytest.param(family, case, id=f"{family}: {case.name}") for family, cases in FAMILIES.items() for case in cases]
 
 
+ON_SPARK = "a random split"
+"""The way that has most to do with tasks: batches of many records, and restarts between them."""
+
+
 @cache
-def played(family: str, mode: str) -> dict[str, Made]:
-    return play(family, FAMILIES[family], mode)
+def played(family: str, mode: str, *, spark: bool = False) -> dict[str, Made]:
+    return play(family, FAMILIES[family], mode, spark=spark)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("family", "case"), ALL)
-def test_a_case_comes_out_as_told(spark: SparkSession, family: str, case: Case, mode: str) -> None:
+def test_a_case_comes_out_as_told(family: str, case: Case, mode: str) -> None:
     if case.outside and mode != "one batch per record":
         pytest.skip(f"outside the promise: {case.outside}")
     made = played(family, mode)[case.name]
     assert differences(case, made, each=mode == "one batch per record") == []
+
+
+@pytest.mark.parametrize(("family", "case"), ALL)
+def test_a_case_comes_out_as_told_on_spark(spark: SparkContext, family: str, case: Case) -> None:
+    if case.outside:
+        pytest.skip(f"outside the promise: {case.outside}")
+    made = played(family, ON_SPARK, spark=True)[case.name]
+    assert differences(case, made, each=False) == []
 
 
 @pytest.mark.parametrize(("family", "case"), ALL)

@@ -17,7 +17,7 @@ from potok.settings import Settings
 from potok.statements.database import Database
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 SCRIPT = """
 CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE) WITH (KAFKA_TOPIC = 'orders', PARTITIONS = 2);
@@ -37,7 +37,7 @@ def served(directory: Path) -> Iterator[httpx.Client]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_a_database_is_used_by_http_alone_and_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_database_is_used_by_http_alone_and_goes_on_after_a_restart(spark: SparkContext, tmp_path: Path) -> None:
     with served(tmp_path) as client:
         client.post("/ksql", json={"ksql": SCRIPT}).raise_for_status()
         with client.stream("GET", "/tables/totals/changes") as answer:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.shared.by_hand import ByHand
-from potok.engine.shared.shared_query import SharedQuery
+from potok.engine.shared.query_group import QueryGroup
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
@@ -26,7 +26,7 @@ class Running(Database):
         super().__init__(log, Settings(broker=log.url, shards=2), runs=runs)
         self.session = SqlSession(self)
 
-    def _shared_query(self) -> SharedQuery:
+    def _shared_query(self) -> QueryGroup:
         self.begun.append(ByHand(self._directory, "sql", broker=self.broker))
         return self.begun[-1]
 
@@ -53,9 +53,7 @@ class Running(Database):
     def kill(self) -> None:
         """Let go of the locks, as the end of a process does, and close nothing."""
         for shared in self.begun:
-            for member in shared._members.values():
-                member.prepared.release()
-            shared._lock.release()
+            shared.kill()
 
 
 Opener = Callable[..., Running]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from potok.engine.lock import QueryTakenOver
-from potok.engine.shared.roll import Roll, roll_mark
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sql.errors import Refused, SqlError
@@ -118,15 +117,6 @@ def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, m
     database.run()
     assert set(database.states().values()) == {"RUNNING"}
     assert len(database.rows("SELECT * FROM b;")) == len(database.rows("SELECT * FROM t;")) == 5
-
-
-def test_one_that_was_replaced_says_no_more_who_takes_part(database: Running) -> None:
-    database.do("CREATE STREAM b AS SELECT * FROM a;")
-    first = database.begun[-1]
-    first._close(LogError("no space left", hint="make some"))
-    database.tend()
-    first.remove("CSAS_B_1")
-    assert list(Roll.of_bytes(database.broker.mark(roll_mark("sql"))).running) == ["CSAS_B_1"]
 
 
 def test_statements_after_the_pause_of_a_failed_query_happen_and_say_so(database: Running) -> None:
@@ -244,18 +234,6 @@ def test_a_terminated_query_of_a_table_leaves_its_rows_and_goes_on_where_it_stop
     database.do("CREATE OR REPLACE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     database.run()
     assert database.rows("SELECT * FROM t WHERE n = 4;") == [(4, 2)]
-
-
-def test_shares_of_queries_that_are_gone_are_owed_by_nobody(database: Running) -> None:
-    database.do("CREATE STREAM c (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'c', PARTITIONS = 1);")
-    database.do("INSERT INTO c WITH (QUERY_ID = 'q1') SELECT * FROM a;")
-    shared = database.begun[-1]
-    assert shared.plan()
-    database.do("TERMINATE q1;")
-    shared.run()
-    database.do("CREATE STREAM b AS SELECT * FROM a;")
-    roll = Roll.of_bytes(database.broker.mark(roll_mark("sql")))
-    assert (list(roll.running), roll.owed) == (["CSAS_B_4"], {})
 
 
 def test_a_process_whose_queries_another_one_runs_by_now_says_so_and_does_not_take_them_back(

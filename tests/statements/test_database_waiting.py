@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.engine.batch_loop import QueryFailed
-from potok.engine.cause import JVM_GONE
+from potok.engine.cause import JVM_GONE, QueryFailed
 from potok.engine.lost_jvm import JvmGone
 from potok.engine.shared.errors import NotCaughtUp
 from potok.statements import database as databases

@@ -134,7 +134,7 @@ def test_a_driver_has_a_program_or_a_script() -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_a_script_runs_through_spark() -> None:
-    with TestDriver(sql=ORDERS + COUNTS, spread=True) as driver:
+    with TestDriver(sql=ORDERS + COUNTS, spread=True, spark=True) as driver:
         assert isinstance(driver, SqlDriver)
         feed(driver)
         driver.run()

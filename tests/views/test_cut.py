@@ -40,7 +40,7 @@ def die_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) ->
         raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(driver._runner.ledger, "commit", die)
+        patched.setattr(driver.broker, "publish", die)
         with pytest.raises(Died):
             driver.run()
 

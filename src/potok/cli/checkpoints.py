@@ -85,7 +85,6 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
         "shards": entry.shards,
         "state_in": checkpoint.state,
         "state_bytes": sum(checkpoint.shards),
-        "checkpoint_bytes": checkpoint.bytes,
         "pending": None if pending is None else {"batch": pending.number, "records": pending.records},
     }
 
@@ -173,7 +172,6 @@ def _print_notes(checkpoint: Checkpoint) -> None:
     entry = checkpoint.entry
     sizes = ", ".join(map(show_bytes, checkpoint.shards))
     note(f"state: {counted(entry.shards, 'shard')} ({sizes}) in {checkpoint.state}")
-    note(f"Spark's checkpoint: {show_bytes(checkpoint.bytes)}")
     for void in checkpoint.voids:
         note(f"start {void.epoch} died: what it wrote after batch {void.committed} counts for nothing")
     if checkpoint.pending is not None:

@@ -194,11 +194,11 @@ def data_directory(broker: str) -> Path | None:
 
 
 def _run_spark(settings: Settings) -> int:
-    from potok.engine.session import spark_session, startup_ms
+    from potok.engine.session import spark_context, startup_ms
 
-    session = spark_session(settings)
-    session.sparkContext.parallelize([1], 1).map(lambda number: number + 1).collect()
-    session.stop()
+    context = spark_context(settings)
+    context.parallelize([1], 1).map(lambda number: number + 1).collect()
+    context.stop()
     return startup_ms()
 
 

@@ -33,7 +33,7 @@ class StreamsBuilder(Spelling):
 
     def __init__(self, name: str) -> None:
         """Args:
-        name: Names the query: its state, its checkpoint and its dead letters are found under it.
+        name: Names the query: its state, its ledger and its dead letters are found under it.
         """
         self.name = name
         self._graph = GraphBuilder(name)

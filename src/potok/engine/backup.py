@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from potok.connectors.where import Where
-from potok.engine.directory import query_directory
 from potok.engine.exchange import exchange, next_name, remove_gone
 from potok.engine.ledger import Ledger
 from potok.engine.repair import stopped
@@ -100,8 +99,6 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
         new = Place(where, query if is_new else next_name(query, old.name))
         remove_gone(broker, query)
         _write(manifest, directory, new)
-        # What Spark has written down are batches of another past; without it, it goes by the ledger.
-        shutil.rmtree(query_directory(broker, query) / "checkpoint", ignore_errors=True)
         marks = {mark_of(query, what): data for what, data in manifest.marks.items()}
         entry = manifest.entry.sealed(after=ledger.entry, batch=ledger.entry.batch + 1)
         exchange(broker, query, ledger, entry, None if is_new else old, new, marks)

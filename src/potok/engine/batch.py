@@ -1,30 +1,29 @@
-"""One batch from its offsets to its commit."""
+"""The batches of one query, from their offsets to their commit."""
 
 from __future__ import annotations
 
-import copy
 import logging
 import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cloudpickle
 
+from potok.engine.assignment import balance
 from potok.engine.batch_spec import BatchSpec, BatchTooLarge, Range
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, windowed_steps
-from potok.engine.connector import Connector
 from potok.engine.deliver import Deliveries
-from potok.engine.job import run_job
+from potok.engine.executor import Executor, Part
 from potok.engine.ledger import Ledger
 from potok.engine.lock import QueryTakenOver
 from potok.engine.pace import Pace
 from potok.engine.plan import Plan
 from potok.engine.processing_log import tell_failures
 from potok.engine.progress import Pulse, Totals
+from potok.engine.reach import on_one_machine
 from potok.engine.report import Report
 from potok.errors import PotokError
 from potok.kernels.dead_letters import Lane
@@ -34,10 +33,7 @@ from potok.log.broker import Broker
 from potok.state.entry import Entry, mark_of
 from potok.state.offsets import Offsets
 from potok.state.place import Place
-from potok.topology.nodes import Aggregate, Node, Session
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
+from potok.topology.nodes import Aggregate, Deliver, Node, Session
 
 log = logging.getLogger(__name__)
 
@@ -59,43 +55,31 @@ SMALL_BATCH = 10_000
 class BatchRunner:
     """Runs the batches of one query, one after the other."""
 
-    context: SparkContext
+    executor: Executor
     broker: Broker
     plan: Plan
     ledger: Ledger
     directory: Path
     pulse: Pulse
-    parallelism: int
     state: Place
     pace: Pace | None = None
     small_batch: int = field(default_factory=lambda: SMALL_BATCH)
-    connector: Connector | None = None
-    one_machine: bool = True
     plan_bytes: bytes = b""
     _steps: Mapping[str, set[str]] = field(default_factory=dict)
     _careful: frozenset[str] = frozenset()
     _deliveries: Deliveries = field(init=False)
+    _durable_intent: bool = False
 
     def __post_init__(self) -> None:
         self.plan_bytes = cloudpickle.dumps(self.plan)
         self._steps = windowed_steps(self.plan.topology)
         self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
+        before_commit = any(node.guarantee.before_commit for node in self.plan.topology.of_type(Deliver))
+        self._durable_intent = before_commit or not self.broker.commits_together
 
-    def run(self, end: Offsets) -> Report | None:
-        """Run the batch that ends at `end`, unless it has been committed before.
-
-        Whatever goes wrong after another process has taken the query over, that is the reason: what this one reads of
-        the state may be half of its own and half of the other's.
-        """
-        ahead = self.ahead(end)
-        if ahead is None:
-            return None
-        counted = copy.deepcopy(self.pulse.totals)
-        try:
-            return self._run(ahead)
-        except Exception as error:
-            self.undo(counted, error)
-            raise
+    @property
+    def name(self) -> str:
+        return self.plan.topology.name
 
     def undo(self, counted: Totals, error: BaseException) -> None:
         """Forget an attempt that failed: nothing of it is visible, and the same batch may be run again. Raises
@@ -114,19 +98,6 @@ class BatchRunner:
         except PotokError:
             # Nobody can say: what went wrong first is told.
             return
-
-    def _run(self, ahead: Offsets) -> Report | None:
-        began = time.monotonic()
-        self.check()
-        attempted = self._attempt(ahead)
-        if attempted is None:
-            return None
-        spec, report = attempted
-        self.deliver(spec, report)
-        after, marks = self.books(ahead, spec, report, int((time.monotonic() - began) * 1000))
-        self.ledger.commit(after, report.staged, marks)
-        self.finish(spec, report)
-        return report
 
     def ahead(self, end: Offsets) -> Offsets | None:
         """Where a batch ends in the topics of this topology; None if it has been committed before."""
@@ -154,20 +125,12 @@ class BatchRunner:
         """Close the sinks; the next start opens them again."""
         self._deliveries.close()
 
-    def _attempt(self, end: Offsets) -> tuple[BatchSpec, Report] | None:
-        """Run the batch. If a sum overflows, the attempt is void, and the next one has that step take record by record,
-        so that it can set aside those which overflow; as they may go on doing so, it stays at that. A batch of too many
-        bytes is void too, and None: it is planned again with fewer records."""
-        while True:
-            spec = self.spec(end)
-            try:
-                return spec, run_job(self.context, self.plan_bytes, spec, self.plan.depth, self.connector_for(spec))
-            except AggregateOverflow as error:
-                if not self.give_way(error, spec):
-                    raise
-            except BatchTooLarge as error:
-                self.shrink(error, spec)
-                return None
+    def begin(self, end: Offsets) -> None:
+        """Take note of where the batch ends, durably if output may be visible before the commit."""
+        self.ledger.intend(end, durable=self._durable_intent)
+
+    def part(self, spec: BatchSpec) -> Part:
+        return Part(self.plan_bytes, spec, self.plan.depth, self.small_batch)
 
     def give_way(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
         """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
@@ -186,11 +149,7 @@ class BatchRunner:
         if self.pace is not None:
             self.pace.shrink(spec.records, error.record_bytes)
             marks[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
-        self.ledger.begin_epoch(marks)
-
-    def connector_for(self, spec: BatchSpec) -> Connector | None:
-        """What reads the batch in the JVM; a small one is read where it is decoded."""
-        return self.connector if spec.records > self.small_batch else None
+        self.ledger.begin_epoch(marks, intended=None)
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
         """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
@@ -213,7 +172,9 @@ class BatchRunner:
                 ranges.append(Range(index, start, stop, self._stream_time(entry, lane, clocks)))
         records = sum(len(part) for part in ranges)
         small = records <= self.small_batch
-        tasks = share_out(ranges, 1 if small else self.parallelism)
+        tasks = balance(ranges, 1 if small else self.executor.parallelism, len)
+        for task in tasks:
+            task.sort(key=lambda part: part.lane)
         # With a single record of each partition, there is no smaller batch.
         bounded = end.max_bytes if records > len(ranges) else 0
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
@@ -230,7 +191,7 @@ class BatchRunner:
             self.plan.topology.name,
             self.state,
             self._careful,
-            self.one_machine,
+            on_one_machine(self.executor.master),
             entry.cells,
             bounded // max(len(tasks), 1),
         )
@@ -262,6 +223,7 @@ class BatchRunner:
             next_alarms=report.next_alarms,
             clocks=spec.clocks,
             cells=spec.fence.attempt if self.plan.depth else entry.cells,
+            intended=None,
         )
         pulse = self.pulse
         pulse.begin(batch_ms)
@@ -293,17 +255,3 @@ def _takes_singly(node: Node) -> bool:
 
 def _furthest(parts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
     return {part: max(offset, ends.get(part, offset)) for part, offset in parts.items()}
-
-
-def share_out(ranges: list[Range], tasks: int) -> list[list[Range]]:
-    """The ranges over at most so many tasks, the largest first, each to the task that has least."""
-    count = min(tasks, len(ranges))
-    shares: list[list[Range]] = [[] for _ in range(count)]
-    loads = [0] * count
-    for part in sorted(ranges, key=len, reverse=True):
-        least = loads.index(min(loads))
-        shares[least].append(part)
-        loads[least] += len(part)
-    for share in shares:
-        share.sort(key=lambda part: part.lane)
-    return shares

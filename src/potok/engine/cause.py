@@ -7,6 +7,8 @@ import re
 import traceback
 from collections.abc import Iterator
 
+from potok.errors import QueryError
+
 _LONGEST = 500
 
 _PLAN = "=== Streaming Query ==="
@@ -35,6 +37,25 @@ _INSTALLED = "/site-packages/potok/"
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
 _FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
+
+
+class QueryFailed(QueryError):
+    """A batch that failed for a reason that nobody expected."""
+
+    def __init__(self, query: str, cause: str) -> None:
+        hint = "nothing of the batch is visible; start the query again to retry it"
+        if cause.startswith(INTERNAL):
+            hint += ", and report this message if it fails again: nothing in the program explains it"
+        super().__init__(f'query "{query}" failed: {cause}', hint=hint)
+
+
+def described(error: BaseException) -> str:
+    """An error and the line that raised it; of our own code it is called internal."""
+    what = f"{type(error).__name__}: {error}"[:_LONGEST]
+    if is_internal(error) and not _OF_MACHINE.match(what):
+        return f"{INTERNAL} ({place_of(error)}): {what}"
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{what} ({frames[-1].filename}:{frames[-1].lineno})" if frames else what
 
 
 def cause_of(error: BaseException) -> str:

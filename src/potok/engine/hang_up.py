@@ -1,7 +1,7 @@
 """What Spark's Python processes print when the JVM hangs up on them: nothing.
 
 Over a Unix socket their farewell meets a closed door at once, and pyspark would print a traceback about it on the
-user's terminal. Nothing else is hidden: an error in a task or in a source goes to the JVM, and is raised there.
+user's terminal. Nothing else is hidden: an error in a task goes to the JVM, and is raised there.
 """
 
 from __future__ import annotations
@@ -11,22 +11,12 @@ import sys
 import traceback
 from pathlib import Path
 from socketserver import BaseServer
-from types import ModuleType, SimpleNamespace, TracebackType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 HANG_UPS = (BrokenPipeError, ConnectionResetError)
-DAEMON = "pyspark.daemon"
 PY4J = ("", "py4j.clientserver", "py4j.java_gateway")
 """Where Py4J logs; some of it at the root."""
-LOOP = "potok.engine.batch_loop"
-
-
-def hush() -> None:
-    """Make this process silent about a hang-up. For processes of a source, which pyspark starts in two ways."""
-    sys.excepthook = show_unless_hung_up
-    main = sys.modules["__main__"]
-    if main.__spec__ is not None and main.__spec__.name == DAEMON:
-        hush_daemon(main)
 
 
 def hush_daemon(daemon: ModuleType) -> None:
@@ -37,8 +27,7 @@ def hush_daemon(daemon: ModuleType) -> None:
 def hush_driver() -> None:
     """Make this process, which talks to the JVM, silent about its end: whoever asks it for something hears of it.
 
-    It listens to the JVM for accumulators too, in a thread that nobody else hears. Nor does Py4J tell what ended a
-    loop over batches: whoever waits for the loop does.
+    It listens to the JVM for accumulators too, in a thread that nobody else hears.
     """
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 
@@ -52,12 +41,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Py4J logs what it raises; of a lost connection it makes an error of its own."""
     error = record.exc_info[1] if record.exc_info else None
     lost = isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError"
-    heard = lost or (error is not None and _came_through(error, LOOP))
-    return not heard or "py4j" not in Path(record.pathname).parts
-
-
-def _came_through(error: BaseException, module: str) -> bool:
-    return any(frame.f_globals.get("__name__") == module for frame, _ in traceback.walk_tb(error.__traceback__))
+    return not lost or "py4j" not in Path(record.pathname).parts
 
 
 def _handle_error(server: BaseServer, request: Any, client: Any) -> None:
@@ -68,8 +52,3 @@ def _handle_error(server: BaseServer, request: Any, client: Any) -> None:
 def print_unless_hung_up() -> None:
     if not isinstance(sys.exc_info()[1], HANG_UPS):
         traceback.print_exc()
-
-
-def show_unless_hung_up(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not issubclass(kind, HANG_UPS):
-        sys.__excepthook__(kind, error, trace)

@@ -12,13 +12,14 @@ from potok.log.broker import Broker, PublishedBatch, Staged
 from potok.log.errors import MarkChanged
 from potok.log.failpoint import failpoint
 from potok.state.entry import Entry, mark_of
+from potok.state.offsets import Offsets
 
 
 class Ledger:
     """The writing side: every change expects the ledger as it was read, so that a second driver cannot get in."""
 
     def __init__(self, broker: Broker, query: str) -> None:
-        self._broker, self._query = broker, query
+        self._broker, self.query = broker, query
         self._mark = mark_of(query, "ledger")
         self._data = broker.mark(self._mark)
         self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
@@ -32,14 +33,27 @@ class Ledger:
         last = self.entry
         ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
-        self._set(entry, {**marks, mark_of(self._query, "holder"): this_process().encode()})
+        self._set(entry, {**marks, mark_of(self.query, "holder"): this_process().encode()})
+
+    def intend(self, end: Offsets, *, durable: bool) -> None:
+        """Take note of where the next batch ends, before it begins.
+
+        Until it is committed, every attempt at it has the same end: cells that an attempt has written count for the
+        next one. `durable` makes this hold after a crash too, for output that may be visible before the commit.
+        """
+        entry = replace(self.entry, intended=end)
+        if durable and self.entry.intended != end:
+            failpoint("intent.before")
+            self._set(entry, {})
+            failpoint("intent.recorded")
+        self.entry = entry
 
     def check_owner(self) -> None:
         """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
         data = self._broker.mark(self._mark)
         if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
-            holder = self._broker.mark(mark_of(self._query, "holder")) or b""
-            raise QueryTakenOver(self._query, holder.decode())
+            holder = self._broker.mark(mark_of(self.query, "holder")) or b""
+            raise QueryTakenOver(self.query, holder.decode())
 
     def move_clock(self, stream_time_ms: int) -> None:
         """Set the stream time of every partition that lies behind it to an instant: for tests."""
@@ -57,18 +71,18 @@ class Ledger:
         self._set(entry, marks)
 
     def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
-        """Say that nothing is left half done."""
-        self._set(replace(self.entry, clean=True), marks)
+        """Say that this epoch is over. It is clean unless a batch was begun: cells of that one do not count."""
+        self._set(replace(self.entry, clean=self.entry.intended is None), marks)
 
     def commit(self, entry: Entry, staged: Sequence[Staged], marks: Mapping[str, bytes | None]) -> None:
         """The commit point of a batch: its output, its marks and the ledger in one transaction."""
         failpoint("ledger.before")
-        batch = PublishedBatch(self._query, entry.batch, entry.offsets.topics)
+        batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
         try:
             self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
         except MarkChanged:
             self.check_owner()
-            if self._broker.mark(self._mark) != entry.to_bytes():
+            if not self.holds(entry):
                 raise
             # An earlier try came as far as this, and its answer was lost on the way.
         failpoint("ledger.committed")
@@ -82,6 +96,10 @@ class Ledger:
     def after(self, entry: Entry) -> dict[str, bytes | None]:
         """The mark as it will be."""
         return {self._mark: entry.to_bytes()}
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether an entry is what was committed last."""
+        return self._broker.mark(self._mark) == entry.to_bytes()
 
     def note(self, entry: Entry) -> None:
         """Take over what was committed, here or together with the ledgers of others."""

@@ -130,7 +130,7 @@ class Pace:
         self.limit = self.next = max(min(round(limit), self.most), LEAST)
 
     def to_bytes(self) -> bytes:
-        """Serialize what the planner and the next start need."""
+        """Serialize what the next start needs."""
         found = {
             "next": self.next,
             "limit": self.limit,
@@ -148,12 +148,6 @@ class Pace:
         self._learnt, self._record_bytes = found.get("learnt", 0), found.get("record_bytes", 0.0)
         self._set(found.get("limit", self.limit))
         self.next = max(min(found.get("next", self.limit), self._fitting()), LEAST)
-
-
-def next_size(data: bytes | None) -> int | None:
-    """Return how many records the next batch may have; None before the first measurement."""
-    size: int | None = _load(data).get("next")
-    return size
 
 
 def _load(data: bytes | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the next batch should reach: new records, a tick, or nothing."""
+"""Where the next batch of a query ends: at new records, at a tick, or nowhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from potok.engine.alignment import Aligner
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, tick_due
-from potok.engine.gates import held_at_gates, load_gates
-from potok.engine.pace import next_size
+from potok.engine.gates import Gates, held_at_gates, load_gates
+from potok.engine.ledger import Ledger
 from potok.engine.plan import Plan
 from potok.log.broker import Broker
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry
 from potok.state.offsets import Ends, Offsets
 from potok.topology.alignment import AlignedTopics
 from potok.views.ledger_view import read_entry
@@ -32,7 +32,7 @@ class Planner:
     """
 
     broker: Broker
-    query: str
+    ledger: Ledger
     topics: list[str]
     steps: Mapping[str, set[str]]
     idle_after_ms: int
@@ -47,19 +47,36 @@ class Planner:
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
     _began_ms: int = field(default_factory=lambda: _now_ms())
     _aligner: Aligner = field(init=False)
+    _gates: Gates | None = None
 
     def __post_init__(self) -> None:
         self._aligner = Aligner(self.broker, self.aligned, self.plan)
 
-    def next(self, limit: int | None = None) -> Offsets:
-        """The offsets of the next batch; those of the last one if there is nothing to do."""
-        entry = read_entry(self.broker, self.query) or Entry()
-        ends = self._ends() if self.target is None else {**self.target, **self._own_ends()}
+    @property
+    def is_done(self) -> bool:
+        """Whether the target is reached, and nothing is due."""
+        return self.target is not None and self.next() == self.ledger.entry.offsets
+
+    def next(self, limit: int | None = None, ends: Ends | None = None) -> Offsets:
+        """The offsets of the next batch; those of the last one if there is nothing to do.
+
+        A batch that was begun is planned again to the same end.
+
+        Args:
+            limit: The greatest number of records.
+            ends: Where topics end, if that is known.
+        """
+        entry = self.ledger.entry
+        if entry.intended is not None:
+            return entry.intended
+        ends = self._ends(ends) if self.target is None else {**self.target, **self._own_ends()}
         shrunk = _shrunk(entry.offsets.topics, ends)
         if shrunk:
-            check_topics(self.broker, self.query, shrunk, entry)
-        reachable = held_at_gates(load_gates(self.broker, self.query), entry.offsets, ends)
-        further = self._aligner.advance(entry, reachable, limit or self._limit())
+            check_topics(self.broker, self.ledger.query, shrunk, entry)
+        if self._gates is None:
+            self._gates = load_gates(self.broker, self.ledger.query)
+        reachable = held_at_gates(self._gates, entry.offsets, ends)
+        further = self._aligner.advance(entry, reachable, min(limit or self.max_records, self.max_records))
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)
@@ -74,8 +91,10 @@ class Planner:
     def _own_ends(self) -> Ends:
         return self.broker.end_offsets_of(sorted(self.own)) if self.own else {}
 
-    def _ends(self) -> Ends:
-        ends = self.broker.end_offsets_of(self.topics)
+    def _ends(self, known: Ends | None) -> Ends:
+        missing = known is None or any(topic not in known for topic in self.topics)
+        ends = self.broker.end_offsets_of(self.topics) if known is None or missing else known
+        ends = {topic: ends[topic] for topic in self.topics}
         if not self.leader:
             return ends
         ahead = (read_entry(self.broker, self.leader) or Entry()).offsets.topics
@@ -91,19 +110,6 @@ class Planner:
         """
         now = self.ahead_ms + (_now_ms() if self.target is None else min(self._began_ms, _now_ms()))
         return any(alarm <= now for alarm in entry.next_alarms.values())
-
-    def wait_for_records(self, seconds: float) -> None:
-        """Return as soon as a topic has grown, or when the time is over."""
-        if self.target is not None:
-            return
-        end = time.monotonic() + seconds
-        before = self._ends()
-        while time.monotonic() < end and self._ends() == before:
-            time.sleep(self.broker.poll_interval_s)
-
-    def _limit(self) -> int:
-        learnt = next_size(self.broker.mark(mark_of(self.query, "pace")))
-        return min(self.max_records, learnt) if learnt else self.max_records
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
         """The partitions that have been read to their end for long enough, or that never had a record at the end of a

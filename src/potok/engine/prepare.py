@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import cloudpickle
 
 from potok.engine.beginning import OnLost, Places, begin_at, check_topics, protect
-from potok.engine.checkpoint import check_checkpoint, drop_unbegun
 from potok.engine.directory import query_directory
 from potok.engine.gates import gate_mark, gates_of
 from potok.engine.ledger import Ledger
@@ -82,8 +81,6 @@ def prepare(
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
     try:
-        drop_unbegun(directory / "checkpoint")
-        check_checkpoint(topology.name, directory / "checkpoint")
         changes = changes_of(topology, broker)
         misfits = [change for change in changes if not change.fits]
         if misfits:

@@ -87,11 +87,7 @@ def reset(
         changes: dict[str, Any] = {field: {} for field in forgotten}
         if drop_state:
             changes["cells"] = None
-        directory = query_directory(broker, query)
-        if drop_state:
             state_of(broker, query).with_password().remove()
-        # A batch that Spark has written down and not finished would go on at the old offsets.
-        shutil.rmtree(directory / "checkpoint", ignore_errors=True)
         # Nothing else may ever take the number of a batch whose output may be out already.
         sealed = entry.sealed(batch=entry.batch + 1)
         ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
@@ -107,7 +103,6 @@ def forget(broker: Broker, query: str) -> None:
         state.remove()
         # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
         Place(state.where, query).remove()
-        shutil.rmtree(directory / "checkpoint", ignore_errors=True)
         protect(broker, query, {})
         broker.set_marks(dict.fromkeys(broker.marks(mark_of(query, ""))))
     for left in (directory, query_directory(broker, query)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from potok.engine.beginning import offsets_at
 from potok.engine.prepare import prepare
 from potok.engine.query import Query
-from potok.engine.session import spark_session
+from potok.engine.spark_executor import start_spark
 from potok.errors import QueryError
 from potok.settings import Settings
 from potok.topology.graph import Topology
@@ -86,7 +86,7 @@ def start_replay(
     target = offsets_at(broker, topics, until_ms)
     prepared = prepare(copy, broker, settings, begin=begin)
     try:
-        return Query(prepared, spark_session(settings), settings, target=target).start()
+        return Query(prepared, start_spark(settings), settings, target=target).start()
     except BaseException:
         prepared.release()
         raise

@@ -1,4 +1,4 @@
-"""The Spark session: made here with the settings that Potok needs, or taken over from the program around it."""
+"""The Spark context: started here with the settings that Potok needs, or that of the program around it."""
 
 from __future__ import annotations
 
@@ -24,28 +24,9 @@ from potok.redact import is_secret
 from potok.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
-    from pyspark.sql import SparkSession
+    from pyspark import SparkConf, SparkContext
 
 log = logging.getLogger(__name__)
-
-_QUERY_CONF = {
-    # Each of the two log files of a batch takes 9 ms instead of 40 on a local disk.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.streaming.pollingDelay": "10ms",
-    "spark.sql.streaming.minBatchesToRetain": "20",
-    # Lets the source be taken out of the plan of a batch, see `potok.engine.source.polled`.
-    "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.session.timeZone": "UTC",
-    # Spark's default without Kafka, whose older reader makes an object of every field of every record and takes it
-    # apart again: measured on 2 cores, the JVM takes about a tenth more processor time.
-    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-}
-"""Can be set on any session, also on one that somebody else started."""
 
 _PROCESS_CONF = {
     "spark.app.name": "potok",
@@ -59,8 +40,6 @@ _PROCESS_CONF = {
     # Parcels are columns, written to this machine's memory and read at once: to pack them takes longer.
     "spark.shuffle.compress": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # Checkpoints, like all that a query keeps, are for their owner alone.
-    "spark.hadoop.fs.permissions.umask-mode": "077",
     # Spark's own pattern does not know the login of Kafka's Java client.
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|credential|jaas|access[.]?key|ssl[.].*key",
 }
@@ -70,32 +49,32 @@ _LOCAL_CONF = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "12
 
 _QUIET_LEVELS = ("ERROR", "FATAL", "OFF")
 
-_own: SparkSession | None = None
+_own: SparkContext | None = None
 _startup_ms = 0
 
 
-def spark_session(settings: Settings | None = None) -> SparkSession:
-    """The session of this process. One that is already active is used as it is, if it can be used at all."""
+def spark_context(settings: Settings | None = None) -> SparkContext:
+    """The context of this process. One that is already active is used as it is, if it can be used at all."""
     global _own, _startup_ms
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
-    if SparkContext._active_spark_context is None:
+    active = SparkContext._active_spark_context
+    if active is None:
         began = time.perf_counter()
-        _own = _start(settings or Settings.load())
+        active = _own = _start(settings or Settings.load())
         atexit.register(_stop_at_exit)
         _startup_ms = round((time.perf_counter() - began) * 1000)
         log.info("Spark started in %d ms", _startup_ms)
-    elif _own is None or _own.sparkContext is not SparkContext._active_spark_context:
-        _own = _adopt(SparkSession.builder.getOrCreate())
-    return _own
+    elif active is not _own:
+        _check_usable(active)
+    return active
 
 
 def _stop_at_exit() -> None:
     """Workers that are idle when the JVM is simply gone complain about it on the terminal."""
     from pyspark import SparkContext
 
-    if _own is not None and _own.sparkContext is SparkContext._active_spark_context:
+    if _own is not None and _own is SparkContext._active_spark_context:
         # This process ends as fast as it can: one more Ctrl-C would only print where it was.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         from py4j.protocol import Py4JError
@@ -106,7 +85,7 @@ def _stop_at_exit() -> None:
 
 
 def startup_ms() -> int:
-    """How long the session took to start; 0 if this process did not start it."""
+    """How long the context took to start; 0 if this process did not start it."""
     return _startup_ms
 
 
@@ -115,7 +94,6 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     warehouse = settings.cache_path / "warehouse"
     conf = {
         **_PROCESS_CONF,
-        **_QUERY_CONF,
         **told_to_tasks(),
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
@@ -162,10 +140,9 @@ def _logging_options(level: str) -> list[str]:
     return options if level.upper() in _QUIET_LEVELS else [*options, f"-Dpotok.failure.level={level}"]
 
 
-def _start(settings: Settings) -> SparkSession:
+def _start(settings: Settings) -> SparkContext:
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
 
     conf = _submitted_conf()
     if conf is None:
@@ -189,9 +166,7 @@ def _start(settings: Settings) -> SparkSession:
             # What is launched can be seen by all users of the machine; secrets reach the JVM with the context.
             gateway = SparkContext._gateway or launch_gateway(launched_with, options)  # type: ignore[no-untyped-call]
         with held_signals():
-            context = SparkContext(conf=conf, gateway=gateway)
-        with held_signals():
-            return SparkSession(context)
+            return SparkContext(conf=conf, gateway=gateway)
 
 
 def _conf_of(values: Mapping[str, str]) -> SparkConf:
@@ -212,16 +187,12 @@ def _submitted_conf() -> SparkConf | None:
     return SparkConf()
 
 
-def _adopt(session: SparkSession) -> SparkSession:
-    """A session of our own on the running context, so that the settings of the program around us stay as they are."""
-    running = session.sparkContext.getConf()
+def _check_usable(context: SparkContext) -> None:
+    """Refuse a context that was started in a way that does not suit a query."""
+    running = context.getConf()
     _refuse_speculation(running)
     if running.get("spark.python.unix.domain.socket.enabled", "false") != "true":
         log.warning("the active Spark session has no spark.python.unix.domain.socket.enabled=true: batches take longer")
-    adopted = session.newSession()
-    for name, value in _QUERY_CONF.items():
-        adopted.conf.set(name, value)
-    return adopted
 
 
 def _refuse_speculation(conf: SparkConf) -> None:

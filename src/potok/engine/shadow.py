@@ -16,7 +16,7 @@ from potok.engine.prepare import prepare
 from potok.engine.query import Query
 from potok.engine.repair import stopped
 from potok.engine.replay import SHADOW, beside
-from potok.engine.session import spark_session
+from potok.engine.spark_executor import start_spark
 from potok.errors import QueryError
 from potok.log.failpoint import failpoint
 from potok.settings import Settings
@@ -92,7 +92,7 @@ def _start(topology: Topology, broker: Broker, settings: Settings, target: Ends 
     _begin(broker, topology.name, settings)
     prepared = prepare(shadow_of(topology), broker, settings)
     try:
-        query = Query(prepared, spark_session(settings), settings, target=target, leader=topology.name)
+        query = Query(prepared, start_spark(settings), settings, target=target, leader=topology.name)
         return query.start()
     except BaseException:
         prepared.release()

@@ -11,7 +11,7 @@ import gc
 
 from pyspark import daemon
 
-import potok.engine.job  # noqa: F401 - for its imports: a forked worker is ready at once
+import potok.engine.task  # noqa: F401 - for its imports: a forked worker is ready at once
 from potok.engine.hang_up import hush_daemon
 from potok.engine.logs import write_logs_as_told
 

@@ -138,7 +138,7 @@ class HttpOutlet(Outlet):
 
     def _key(self, batch: Batch, request: Request, body: bytes) -> str:
         """The same for the same request of the same batch, and for no other. The body is in it because a batch may come
-        again with other records, if the checkpoint was lost or the program was changed."""
+        again with other records, if the program was changed."""
         names = quote(self._opening.query), quote(self._opening.step, safe="")
         return "/".join((*names, str(batch.number), request.name, f"{zlib.crc32(body):08x}"))
 

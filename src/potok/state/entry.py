@@ -21,7 +21,8 @@ class Entry:
     end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
     over, `next_alarms` at which processing time it has something to do, and `clocks` the closing clock that the batch
     used. `cells` is the last committed attempt that wrote to every shard: state that has not seen it was lost, or put
-    back from an older copy.
+    back from an older copy. `intended` is the end of a batch that was begun and may be visible outside the ledger: it
+    is run again to the same end.
     """
 
     epoch: int = 0
@@ -36,6 +37,7 @@ class Entry:
     clean: bool = True
     next_alarms: dict[str, int] = field(default_factory=dict)
     cells: Attempt | None = None
+    intended: Offsets | None = None
 
     def to_bytes(self) -> bytes:
         data: dict[str, Any] = {
@@ -52,6 +54,7 @@ class Entry:
             "clean": self.clean,
             "next_alarms": self.next_alarms,
             "cells": self.cells,
+            **({"intended": self.intended.to_json()} if self.intended else {}),
         }
         return json.dumps(data, sort_keys=True).encode()
 
@@ -76,6 +79,7 @@ class Entry:
             found["clean"],
             found.get("next_alarms", {}),
             Attempt(*found["cells"]) if found.get("cells") else None,
+            Offsets.of_json(found["intended"]) if found.get("intended") else None,
         )
 
     def sealed(self, *, after: Entry | None = None, batch: int = 0) -> Entry:
@@ -92,6 +96,7 @@ class Entry:
             batch=max(self.batch, last.batch, batch),
             ended={**self.ended, self.epoch: self.batch},
             clean=True,
+            intended=None,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""How far a query has come, as the offset that Spark keeps for each batch."""
+"""How far a query has come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class Offsets:
     """Byte limit of the batch that ends here, stored so that a replay has the same; 0 means no limit."""
 
     def to_json(self) -> dict[str, Any]:
-        """Stable text, since Spark tells by it whether there is anything new."""
         return {
             "topics": {t: {str(p): o for p, o in sorted(ps.items())} for t, ps in sorted(self.topics.items())},
             "tick": self.tick,

@@ -36,7 +36,7 @@ from potok.statements.transient import remove_leftovers
 from potok.statements.wording import broken_told, circle_told, command_id_of, done_message
 
 if TYPE_CHECKING:
-    from potok.engine.shared.shared_query import SharedQuery
+    from potok.engine.shared.query_group import QueryGroup
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Database:
         return self._generation
 
     @property
-    def shared(self) -> SharedQuery | None:
+    def shared(self) -> QueryGroup | None:
         """The query that all others are members of, if it runs here."""
         return None if self._runner is None else self._runner.shared
 
@@ -365,14 +365,15 @@ class Database:
             shared.on_batch(self._dead_letters.heard)
         return Runner(shared, lambda wanted: check_sources(self.broker, wanted, self._books))
 
-    def _shared_query(self) -> SharedQuery:
+    def _shared_query(self) -> QueryGroup:
         """Raises where another process runs the queries. One that only removes something has the lock for a moment."""
-        from potok.engine.shared.shared_query import SharedQuery
+        from potok.engine.shared.query_group import QueryGroup
+        from potok.engine.spark_executor import start_spark
 
         end = time.monotonic() + TIDY_S
         while True:
             try:
-                return SharedQuery(self.broker, self.settings, self.shared_name).start()
+                return QueryGroup(self.broker, self.settings, start_spark(self.settings), self.shared_name).start()
             except QueryAlreadyRuns:
                 if time.monotonic() > end or self._closed.wait(LOOK_S / 4):
                     raise

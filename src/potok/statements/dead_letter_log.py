@@ -12,7 +12,7 @@ from potok.settings import Settings
 from potok.statements.books import Wanted
 
 if TYPE_CHECKING:
-    from potok.engine.shared.joint_batch import Committed
+    from potok.engine.joint_batch import Committed
 
 
 class DeadLetterLog:

@@ -11,7 +11,7 @@ from pathlib import Path
 from potok.engine.directory import query_directory
 from potok.engine.lock import QueryLock, is_held
 from potok.engine.shared.errors import NotCaughtUp
-from potok.engine.shared.roll import shared_directory
+from potok.engine.shared.group_owner import group_directory
 from potok.log.broker import Broker
 from potok.statements.books import Wanted
 from potok.views.ledger_view import read_entry
@@ -31,7 +31,7 @@ def run_elsewhere(broker: Broker) -> bool:
 
 
 def _directory(broker: Broker) -> Path:
-    return shared_directory(broker, CATALOGUE)
+    return group_directory(broker, CATALOGUE)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from potok.statements.books import Wanted
 
 if TYPE_CHECKING:
     from potok.engine.shared.member import MemberStatus
-    from potok.engine.shared.shared_query import SharedQuery
+    from potok.engine.shared.query_group import QueryGroup
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Runner:
         check: Raises why a query may not begin, or be tried again.
     """
 
-    def __init__(self, shared: SharedQuery, check: Callable[[Wanted], None] = lambda _: None) -> None:
+    def __init__(self, shared: QueryGroup, check: Callable[[Wanted], None] = lambda _: None) -> None:
         self.shared, self._check = shared, check
         self._running: dict[str, Wanted] = {}
         self._refused: dict[str, str] = {}

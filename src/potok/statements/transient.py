@@ -17,7 +17,7 @@ from potok.views.progress import read_progress
 from potok.views.tables import known_queries
 
 if TYPE_CHECKING:
-    from potok.engine.shared.shared_query import SharedQuery
+    from potok.engine.shared.query_group import QueryGroup
     from potok.statements.database import Database
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def transient_name(query_id: str) -> str:
 class Transient:
     """A topology at work for one push query."""
 
-    def __init__(self, broker: Broker, shared: SharedQuery, name: str) -> None:
+    def __init__(self, broker: Broker, shared: QueryGroup, name: str) -> None:
         self._broker, self._shared, self._name = broker, shared, name
         self._ended = False
         self.dead_letters = 0

@@ -1,4 +1,4 @@
-"""A kit to test topologies and scripts with: real Spark batches, step by step."""
+"""A kit to test topologies and scripts with: real batches, step by step, in this process or on Spark."""
 
 from typing import TYPE_CHECKING, Any
 

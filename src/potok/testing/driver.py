@@ -1,4 +1,4 @@
-"""Drives a topology through real Spark batches, one call at a time."""
+"""Drives a topology through its batches, one call at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from potok.duration import Duration, to_ms
 from potok.engine.batch import BatchRunner
 from potok.engine.beginning import Begin, places_of
 from potok.engine.clock import windowed_steps
+from potok.engine.executor import Executor
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.joint_batch import run_batch
 from potok.engine.outcry import Outcry
 from potok.engine.planner import Planner
 from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
-from potok.engine.session import spark_session
+from potok.engine.spark_executor import start_spark
 from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
@@ -51,6 +54,7 @@ class TestDriver:
         directory: Where everything lives; a temporary directory if left out.
         spread: Run every batch as several tasks with a shuffle between them, however small it is.
         state: Where the state is kept, as the setting of that name; beside the log if left out.
+        spark: Run the tasks of a batch on Spark, as programs do. In this process, they are the same tasks.
     """
 
     __test__ = False
@@ -72,15 +76,23 @@ class TestDriver:
         directory: Path | None = None,
         spread: bool = False,
         state: str = "",
+        spark: bool = False,
     ) -> None:
         if program is None or sql is not None:
             raise TopologyError("a driver has a program or a script", hint="TestDriver(builder), TestDriver(sql=...)")
         self._topology = topology_of(program)
-        self._options: dict[str, Any] = {"partitions": partitions, "shards": shards, "spread": spread, "state": state}
+        self._options: dict[str, Any] = {
+            "partitions": partitions,
+            "shards": shards,
+            "spread": spread,
+            "state": state,
+            "spark": spark,
+        }
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
         self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
         self._spread = spread
+        self._executor: Executor = start_spark(self._settings) if spark else InProcessExecutor()
         self._ahead_ms = 0
         self.broker = EmbeddedBroker.shared(self._directory)
         for topic in set(partitions or {}).intersection(self._topology.source_topics):
@@ -91,23 +103,12 @@ class TestDriver:
         self._begin()
         self._statements = self._beside(program)
 
-    def _context(self) -> Any:
-        return spark_session(self._settings).sparkContext
-
     def _begin(self) -> None:
-        context, begin = self._context(), places_of(self.broker, self._topology, self._from)
+        begin = places_of(self.broker, self._topology, self._from)
         self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
-        parts = self._prepared
-        self._runner = BatchRunner(
-            context,
-            self.broker,
-            parts.plan,
-            parts.ledger,
-            parts.directory,
-            parts.pulse,
-            context.defaultParallelism,
-            parts.state,
-        )
+        found = self._prepared
+        parts = found.plan, found.ledger, found.directory, found.pulse, found.state
+        self._runner = BatchRunner(self._executor, self.broker, *parts)
         if self._spread:
             self._runner.small_batch = -1
         self._outcry = Outcry(self._topology, see="driver.dead_letters()")
@@ -187,10 +188,11 @@ class TestDriver:
         target = None if more_to_come else self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)
         plan, bounds = self._prepared.plan, (1 << 40, 1 << 40, target, self._ahead_ms)
-        planner = Planner(self.broker, self._topology.name, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
+        ledger = self._prepared.ledger
+        planner = Planner(self.broker, ledger, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
         batches = 0
-        while (end := planner.next(batch_records)) != self._runner.ledger.entry.offsets:
-            report = self._runner.run(end)
+        while (end := planner.next(batch_records)) != ledger.entry.offsets:
+            report = run_batch(self._runner, end)
             if report is not None:
                 self._outcry.tell(report.piles)  # pytest shows it with a test that fails
             batches += 1

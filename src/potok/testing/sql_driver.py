@@ -1,4 +1,4 @@
-"""Drives the queries of a SQL script through real Spark batches, one call at a time."""
+"""Drives the queries of a SQL script through their batches, one call at a time."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class SqlDriver(TestDriver):
         directory: Where everything lives; a temporary directory if left out.
         spread: Run every batch as several tasks with a shuffle between them, however small it is.
         state: Where the state is kept, as the setting of that name; beside the log if left out.
+        spark: Run the tasks of a batch on Spark, as programs do. In this process, they are the same tasks.
     """
 
     drive: type[TestDriver] = TestDriver
@@ -53,11 +54,12 @@ class SqlDriver(TestDriver):
         directory: Path | None = None,
         spread: bool = False,
         state: str = "",
+        spark: bool = False,
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
         self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
-        self._options: dict[str, Any] = {"shards": shards, "spread": spread, "state": state}
+        self._options: dict[str, Any] = {"shards": shards, "spread": spread, "state": state, "spark": spark}
         self.broker = EmbeddedBroker.shared(self._directory)
         for topic, count in (partitions or {}).items():
             self.broker.create_topic(topic, count, exist_ok=True)

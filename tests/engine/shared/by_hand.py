@@ -1,65 +1,47 @@
-"""A shared query whose batches run in the process of the test, when the test says so; only Spark is not there."""
+"""A group of queries whose batches run in the process of the test, when the test says so."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from kernels.in_process import LocalContext, LocalRdd
 from potok import StreamsBuilder
-from potok.engine.shared.shared_planner import SharedPlanner
-from potok.engine.shared.shared_query import SharedQuery
+from potok.engine.executor import Outcome, Part
+from potok.engine.in_process import InProcessExecutor
+from potok.engine.shared.query_group import QueryGroup
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
+from potok.state.offsets import Offsets
 
 FIRST = "orders"
 
 
-class UnitedContext(LocalContext):
-    """What a shared query asks of a SparkContext. `dies_with` are queries whose tasks end their worker."""
-
-    master = "local[2]"
+class NotingExecutor(InProcessExecutor):
+    """Notes the queries of each job. `dies_with` are queries whose tasks end their worker."""
 
     def __init__(self) -> None:
         self.dies_with: set[str] = set()
         self.jobs: list[set[str]] = []
 
-    def getConf(self) -> dict[str, str]:
-        return {}
-
-    def parallelize(self, items: Any, count: int) -> Any:
-        rows = list(items)
-        if rows and isinstance(rows[0], list):
-            self._note({job._query for group in rows for _, job in group})
-        return super().parallelize(rows, count)
-
-    def union(self, rdds: list[LocalRdd]) -> LocalRdd:
-        return LocalRdd([partition for rdd in rdds for partition in rdd._partitions])
-
-    def _note(self, queries: set[str]) -> None:
-        self.jobs.append(queries)
+    def run(self, parts: Sequence[Part]) -> list[Outcome]:
+        queries = {part.spec.query for part in parts}
+        self.jobs += [queries] if queries else []
         if queries & self.dies_with:
             raise RuntimeError("Python worker exited unexpectedly (crashed)")
+        return super().run(parts)
 
 
-class ByHand(SharedQuery):
+class ByHand(QueryGroup):
     """Plans and runs one batch for each `step`."""
 
     def __init__(self, directory: Path, name: str = "shared", *, broker: Broker | None = None, **settings: Any) -> None:
-        self.context = UnitedContext()
-        spark: Any = SimpleNamespace(sparkContext=self.context)
+        self.executor = NotingExecutor()
         self.broker: Any = broker or EmbeddedBroker.shared(directory)
-        chosen = Settings(broker=self.broker.url, shards=2, **settings)
-        super().__init__(self.broker, chosen, name, spark=spark)
-        self.planner = SharedPlanner(self.broker, self.name, chosen.idle_after_ms, chosen.max_batch_records)
-        self._write_roll()
-        self._before = self.planner.next()
-        offsets = self._loop.checkpoint / "offsets"
-        self._number = max((int(path.name) for path in offsets.glob("*")), default=-1) + 1
+        super().__init__(self.broker, Settings(broker=self.broker.url, shards=2, **settings), self.executor, name)
 
     @property
     def is_active(self) -> bool:
@@ -69,28 +51,19 @@ class ByHand(SharedQuery):
         """There is no loop whose end could be waited for."""
         return not self.is_active
 
-    def plan(self) -> bool:
-        """Write the next batch down, as Spark does before it runs it; whether there is one."""
-        found = self.planner.next()
-        if found == self._before:
-            return False
-        self._before = found
-        path = self._loop.checkpoint / "offsets" / str(self._number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("v1\n{}\n" + json.dumps(found.to_json()))
-        return True
+    def plan(self) -> dict[str, Offsets]:
+        """Take note of the next batch, as a process does that is killed before it runs it."""
+        planned = self._planner.plan(self._members.values())
+        for name, end in planned.ends.items():
+            self._members[name].runner.begin(end)
+        return planned.ends
 
-    def run(self) -> None:
-        """Run the batch that was written down last."""
-        nothing: Any = None
-        self._loop._on_batch(nothing, self._number)
-        self._number += 1
-
-    def step(self) -> bool:
-        planned = self.plan()
-        if planned:
-            self.run()
-        return planned
+    def kill(self) -> None:
+        """Let go of the locks, as the end of a process does, and close nothing."""
+        for member in self._members.values():
+            member.prepared.release()
+        assert self._owner is not None
+        self._owner.release()
 
     def settle(self) -> int:
         """Batches until there is nothing to do; how many there were."""

@@ -114,10 +114,10 @@ def test_an_error_that_nobody_expected_in_a_task_is_told_by_its_member_alone(
 def test_a_worker_that_dies_costs_only_the_member_that_kills_it(shared: ByHand) -> None:
     for name in ("one", "deadly", "two"):
         shared.add(counting(name))
-    shared.context.dies_with = {"deadly"}
+    shared.executor.dies_with = {"deadly"}
     send(shared.broker, 10)
     shared.settle()
-    assert shared.context.jobs == [{"one", "deadly", "two"}, {"deadly"}, {"one"}, {"two"}]
+    assert shared.executor.jobs == [{"one", "deadly", "two"}, {"one"}, {"deadly"}, {"two"}]
     states = {name: status.state for name, status in shared.members().items()}
     assert states == {"one": MemberState.RUNNING, "deadly": MemberState.FAILED, "two": MemberState.RUNNING}
     assert "a Python worker of Spark's died" in shared.members()["deadly"].error
@@ -131,7 +131,7 @@ def test_a_sum_that_overflows_is_tried_again_record_by_record_in_the_same_batch(
     shared.add(counting("counted"))
     send(shared.broker, 2, users=1, amount=2**62)
     assert shared.settle() == 1
-    assert shared.context.jobs == [{"summing", "counted"}, {"summing"}]
+    assert shared.executor.jobs == [{"summing", "counted"}, {"summing"}]
     assert list(shared.tables("summing")["totals"].all().values()) == [2**62]
     assert shared.counts("counted") == {"u0": 2}
 
@@ -161,7 +161,8 @@ def overflow(shared: ByHand) -> None:
 
 def exceed(shared: ByHand) -> None:
     """The first batch reads more bytes than it may, so it is planned again in another epoch."""
-    shared.planner.max_bytes = 2_000
+    for member in shared._members.values():
+        member.planner.max_bytes = 2_000
     send(shared.broker, 200)
 
 
@@ -191,8 +192,11 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
     shared.add(summing("far"))
     ledger = shared._members["far"].runner.ledger
 
-    def away(_: Any) -> None:
+    def away(_: Any, **__: Any) -> None:
         raise KafkaUnreachable("far:9092", "no answer")
+
+    def later() -> float:
+        return time.time() + MOST_S
 
     again(shared)
     with monkeypatch.context() as patched:
@@ -200,7 +204,7 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
         shared.step()
         states = {name: found.state for name, found in shared.members().items()}
         assert states == {"one": MemberState.RUNNING, "far": MemberState.WAITING}
-    monkeypatch.setattr("potok.engine.shared.shared_planner.time", SimpleNamespace(time=lambda: time.time() + MOST_S))
+    monkeypatch.setattr("potok.engine.shared.member.time", SimpleNamespace(time=later, monotonic=time.monotonic))
     shared.settle()
     assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
     assert {found.lag for found in shared.members().values()} == {0}

@@ -10,7 +10,8 @@ import pytest
 
 import potok
 from potok import StreamsBuilder
-from potok.engine.shared.shared_query import SharedQuery
+from potok.engine.shared.query_group import QueryGroup
+from potok.engine.spark_executor import start_spark
 from potok.log.consumer import Consumer
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
@@ -50,7 +51,8 @@ def test_members_write_in_transactions_of_their_own_whatever_reads_their_records
     records = [LogRecord(b"%d" % number, b'{"user": "u%d"}' % (number % 7), 1_000) for number in range(700)]
     broker.append(TOPIC, records)
     names = ["shared-small", "shared-large"]
-    with SharedQuery(broker, Settings(broker=broker.url, shards=2)) as shared:
+    settings = Settings(broker=broker.url, shards=2)
+    with QueryGroup(broker, settings, start_spark(settings)) as shared:
         for name in names:
             shared.add(counting(name))
         # Every batch of this one goes through Spark's connector, where it is there, and through a shuffle.

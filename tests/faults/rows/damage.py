@@ -122,35 +122,12 @@ def state_lost(scene: Scene) -> Proof:
     return orders.prove("a shard without its state, and with older state, refused; tables built anew beside it")
 
 
-@row("corrupt-checkpoint", "a file of Spark's checkpoint is empty, cut off, or other than it was written")
-def corrupt_checkpoint(scene: Scene) -> Proof:
-    orders = Orders(scene)
-    half_done(orders, scene.random.choice(("ledger.before", "ledger.committed", "commit_log.before")))
-    checkpoint = orders.data / "queries" / orders.query / "checkpoint"
-    kind = scene.random.choice(("offsets", "commits"))
-    last = max((checkpoint / kind).glob("[0-9]*"), key=lambda path: int(path.name))
-    how = scene.random.choice(("emptied", "cut off", "changed"))
-    if how == "changed":
-        flip(scene, last, 0, last.stat().st_size)
-    else:
-        with last.open("r+b") as file:
-            file.truncate(0 if how == "emptied" else last.stat().st_size // 2)
-    orders.run().must_say("the checkpoint of query", str(last), f"rm -r {checkpoint}")
-    shutil.rmtree(checkpoint)
-    orders.run().must_be_well()
-    return orders.prove(f"{kind}/{last.name} {how}: found, named, deleted")
-
-
-@row("power-loss", "after a power loss the state is ahead of the ledger, and Spark's files are older than both")
+@row("power-loss", "after a power loss the state is ahead of the ledger")
 def power_loss(scene: Scene) -> Proof:
     orders = Orders(scene)
     half_done(orders)
-    checkpoint = orders.data / "queries" / orders.query / "checkpoint"
-    shutil.copytree(checkpoint, scene.directory / "older")
     # All cells of the next batch are written, and neither its output nor its end.
     committed = half_done(orders, scene.random.choice(("ledger.before", "log.publish.synced")))
-    shutil.rmtree(checkpoint)
-    shutil.copytree(scene.directory / "older", checkpoint)
     orders.check_cut()
     orders.run().must_be_well()
-    return orders.prove(f"cells ahead of {committed} committed records, and an older checkpoint: both stepped over")
+    return orders.prove(f"cells ahead of {committed} committed records: stepped over")

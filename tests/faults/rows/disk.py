@@ -1,4 +1,4 @@
-"""The disk is full: that of the state, the log or Spark's checkpoint. When there is room again, a start goes on."""
+"""The disk is full: that of the state or the log. When there is room again, the next start resumes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,3 @@ def disk_full_state(scene: Scene) -> Proof:
 @row("disk-full-log", "no room for the log")
 def disk_full_log(scene: Scene) -> Proof:
     return _full(scene, "log", "no room", "free some space")
-
-
-@row("disk-full-checkpoint", "no room for Spark's checkpoint")
-def disk_full_checkpoint(scene: Scene) -> Proof:
-    return _full(scene, "queries/QUERY/checkpoint", "No space left on device", "start the query again")

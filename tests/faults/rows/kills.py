@@ -16,7 +16,7 @@ COMMITTING = (
     "log.publish.synced",
     "log.publish.committed",
     "ledger.committed",
-    "commit_log.before",
+    "batch.done",
 )
 IN_TASKS = ("state.before", "state.written")
 """Where the workers of Spark's tasks die, as often as they try: Spark gives up."""

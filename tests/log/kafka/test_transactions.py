@@ -157,7 +157,7 @@ def test_a_batch_that_holds_other_records_than_the_published_one_is_not_passed_o
 ) -> None:
     publish(out, query, 1, b"a")
     forget(out, query, 0)
-    with pytest.raises(PublishedOtherwise, match="its checkpoint was lost"):
+    with pytest.raises(PublishedOtherwise, match="its ledger was lost"):
         publish(reopened(out), query, 1, b"a", b"and more", offset=15)
     assert out.mark(f"{query}/ledger") is None
 

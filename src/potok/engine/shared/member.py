@@ -1,38 +1,41 @@
-"""A query that shares its batches with others, and is a query of its own in everything else."""
+"""A query of a group: it shares its batches with the others, and has a ledger, state and dead letters of its own."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from potok.connectors.where import StoreUnreachable
 from potok.engine.batch import BatchRunner
-from potok.engine.batch_loop import QueryFailed
 from potok.engine.beginning import Places, protect
-from potok.engine.cause import cause_of
+from potok.engine.cause import QueryFailed, cause_of
 from potok.engine.clock import windowed_steps
-from potok.engine.connector import connector_of
+from potok.engine.executor import Executor
 from potok.engine.lock import QueryTakenOver
+from potok.engine.outcry import Outcry
 from potok.engine.pace import Pace
-from potok.engine.prepare import Prepared, prepare
-from potok.engine.query import PROTECT_EVERY_S, tell_waiting
-from potok.engine.reach import check_reach, on_one_machine
-from potok.engine.shared.fairness import FIRST
-from potok.engine.shared.roll import Listed
+from potok.engine.planner import Planner
+from potok.engine.prepare import Prepared
+from potok.engine.reach import check_reach
 from potok.errors import LogError, PotokError
+from potok.kernels.dead_letters import Piles
 from potok.log.broker import Broker
 from potok.retry import Retry, brief_calls
 from potok.settings import Settings
 from potok.state.entry import mark_of
+from potok.state.offsets import Ends
 from potok.topology.graph import Topology
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+log = logging.getLogger(__name__)
 
 RATE_OVER_S = 10.0
+PROTECT_EVERY_S = 5.0
+CHECK_OWNER_EVERY_S = 2.0
 
 
 class MemberState(StrEnum):
@@ -77,40 +80,67 @@ class Member:
     topology: Topology
     prepared: Prepared
     runner: BatchRunner
+    planner: Planner
+    outcry: Outcry | None = None
     state: MemberState = MemberState.RUNNING
     error: PotokError | None = None
     waiting: Waiting | None = None
     _read: deque[tuple[float, int]] = field(default_factory=deque)
     _protected_at: float = 0.0
+    _owner_checked_at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def begun(
-        cls, topology: Topology, broker: Broker, spark: SparkSession, settings: Settings, begin: Places
+        cls,
+        prepared: Prepared,
+        executor: Executor,
+        settings: Settings,
+        *,
+        first: int,
+        target: Ends | None = None,
+        leader: str = "",
+        own: frozenset[str] = frozenset(),
     ) -> Member:
-        """Take the lock and the next epoch of a query, and open its sinks."""
-        prepared = prepare(topology, broker, settings, begin=begin)
-        try:
-            return cls(topology, prepared, _runner(prepared, spark, settings))
-        except BaseException:
-            prepared.release()
-            raise
+        """Open the sinks of a query that is prepared. `first` is the size of its first batch; for the others see
+        `Planner`."""
+        broker, plan, ledger = prepared.broker, prepared.plan, prepared.ledger
+        topology = plan.topology
+        check_reach(executor.master, broker, plan, prepared.state)
+        planner = Planner(
+            broker,
+            ledger,
+            topology.source_topics,
+            windowed_steps(topology),
+            settings.idle_after_ms,
+            settings.max_batch_records,
+            target,
+            leader=leader,
+            own=own,
+            aligned=plan.aligned,
+            plan=plan,
+            max_bytes=settings.max_batch_bytes,
+        )
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, first, settings.max_batch_bytes)
+        pace.resume(broker.mark(mark_of(topology.name, "pace")))
+        parts = plan, ledger, prepared.directory, prepared.pulse, prepared.state
+        return cls(topology, prepared, BatchRunner(executor, broker, *parts, pace), planner)
 
     @property
     def name(self) -> str:
         return self.topology.name
 
     @property
+    def broker(self) -> Broker:
+        return self.prepared.broker
+
+    @property
     def offsets(self) -> Places:
         return self.runner.ledger.entry.offsets.topics
-
-    def listed(self) -> Listed:
-        steps = {step: frozenset(topics) for step, topics in windowed_steps(self.topology).items()}
-        return Listed(tuple(self.topology.source_topics), steps, self.prepared.plan.aligned)
 
     def lag(self) -> int:
         """Counted from the ends of the topics as they are now."""
         offsets = self.runner.ledger.entry.offsets
-        return offsets.pending(self.prepared.broker.end_offsets_of(self.topology.source_topics))
+        return offsets.pending(self.broker.end_offsets_of(self.topology.source_topics))
 
     def status(self, all_wait_for: PotokError | None = None) -> MemberStatus:
         """`all_wait_for` is what no batch can do without. Where the log does not answer, the batch under way waits for
@@ -133,15 +163,42 @@ class Member:
         since = time.monotonic() - RATE_OVER_S
         return sum(records for at, records in list(self._read) if at >= since) / RATE_OVER_S
 
-    def committed(self) -> None:
+    @property
+    def is_due(self) -> bool:
+        """Whether it runs, and does not wait for its next try."""
+        if self.state is not MemberState.RUNNING:
+            return False
+        return self.waiting is None or self.waiting.until_ms <= time.time() * 1000
+
+    def has_nothing_to_do(self) -> None:
+        """Say that it runs, although no batch says so; what was waited for is there, or it could not be planned."""
+        self.go_on()
+        pulse = self.runner.pulse
+        if pulse.state == "starting":
+            pulse.begin()
+            pulse.offsets = self.runner.ledger.entry.offsets.topics
+            self.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
+
+    def look_after(self) -> None:
+        """Now and then: whether the query is still this process's, and dead letters that were not reported."""
+        now = time.monotonic()
+        if now - self._owner_checked_at > CHECK_OWNER_EVERY_S and self.state is not MemberState.FAILED:
+            self._owner_checked_at = now
+            self.runner.ledger.check_owner()
+        if self.outcry is not None:
+            self.outcry.tell_more()
+
+    def committed(self, piles: Piles) -> None:
         """After a batch: remember how many records it had, and let go of them in the log now and then."""
+        if self.outcry is not None:
+            self.outcry.tell(piles)
         now = time.monotonic()
         self._read.append((now, self.runner.pulse.records_in))
         while self._read[0][0] < now - RATE_OVER_S:
             self._read.popleft()
         if now - self._protected_at > PROTECT_EVERY_S:
             self._protected_at = now
-            protect(self.prepared.broker, self.name, self.offsets)
+            protect(self.broker, self.name, self.offsets)
 
     def wait(self, error: BaseException, retry_for_ms: int) -> bool:
         """Put the next try off, if what failed may pass; False if it will not, or if the time for that is over."""
@@ -180,7 +237,7 @@ class Member:
         self.state = MemberState.FAILED
         pulse = self.runner.pulse
         pulse.state, pulse.error = "failed", str(self.error)
-        self._close(lambda marks: self.prepared.broker.set_marks(marks))
+        self._close(lambda marks: self.broker.set_marks(marks))
 
     def end(self) -> None:
         """Close the books between two batches; what failed has done so."""
@@ -191,6 +248,8 @@ class Member:
         self._close(self.runner.ledger.end_epoch)
 
     def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
+        if self.outcry is not None:
+            self.outcry.tell_more(now=True)
         try:
             write({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
         finally:
@@ -201,25 +260,21 @@ class Member:
         """Change between running and paused, and say so to whoever looks."""
         self.state, self.waiting = state, None
         self.runner.pulse.state, self.runner.pulse.error = state.lower(), ""
-        self.prepared.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+        self.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
 
 
-def _runner(prepared: Prepared, spark: SparkSession, settings: Settings) -> BatchRunner:
-    broker, context = prepared.broker, spark.sparkContext
-    master, name = str(context.master), prepared.plan.topology.name
-    check_reach(master, broker, prepared.plan, prepared.state)
-    runner = BatchRunner(
-        context,
-        broker,
-        prepared.plan,
-        prepared.ledger,
-        prepared.directory,
-        prepared.pulse,
-        context.defaultParallelism,
-        prepared.state,
-    )
-    runner.pace = Pace(settings.target_batch_ms, settings.max_batch_records, FIRST, settings.max_batch_bytes)
-    runner.pace.resume(broker.mark(mark_of(name, "pace")))
-    runner.connector = connector_of(spark, broker, name)
-    runner.one_machine = on_one_machine(master)
-    return runner
+def tell_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
+    """Say in the progress of a query what it waits for, None where it continues; and in the log, if that is the first
+    time."""
+    pulse, name = prepared.pulse, prepared.plan.topology.name
+    pulse.state, pulse.error = ("running", "") if error is None else ("waiting", error.message)
+    if not first:
+        return
+    if error is None:
+        log.warning('query "%s" continues', name)
+    else:
+        log.warning('query "%s" waits and tries again: %s', name, error.message)
+    # Over Kafka the progress may be on the very server that does not answer.
+    if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
+        with contextlib.suppress(PotokError):
+            prepared.broker.set_marks({mark_of(name, "progress"): pulse.to_bytes()})

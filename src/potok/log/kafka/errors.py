@@ -114,6 +114,6 @@ class PublishedOtherwise(LogError):
     def __init__(self, query: str, number: int) -> None:
         super().__init__(
             f'the output of batch {number} of query "{query}" was published before a crash, and the batch has other '
-            "offsets today: its checkpoint was lost",
-            hint="put the checkpoint back, or give the query another name to start over",
+            "offsets today: its ledger was lost, or an older one was put back",
+            hint="put the ledger back, or give the query another name to start over",
         )

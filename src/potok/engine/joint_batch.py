@@ -1,19 +1,22 @@
-"""One batch of all members, from their shares to their commits."""
+"""One batch of the queries of a group: record what it will be, execute it, publish, commit.
+
+A query that fails is set apart, and the others are committed.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from potok.engine.batch import BatchRunner
 from potok.engine.batch_spec import BatchSpec, BatchTooLarge
 from potok.engine.cause import JVM_GONE, cause_of
+from potok.engine.executor import Executor, Outcome
 from potok.engine.lock import QueryTakenOver
 from potok.engine.progress import Totals
 from potok.engine.report import Report
-from potok.engine.shared.joint_job import Outcome, Part, run_parts
-from potok.engine.shared.member import Member
 from potok.errors import PotokError
 from potok.kernels.dead_letters import Piles
 from potok.kernels.pre_aggregate import AggregateOverflow
@@ -22,13 +25,10 @@ from potok.log.failpoint import failpoint
 from potok.state.entry import Entry
 from potok.state.offsets import Offsets
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a batch did for one member: its number, the tables whose rows may have changed, and its dead letters."""
+    """What a batch did for one query: its number, the tables whose rows may have changed, and its dead letters."""
 
     batch: int
     tables: frozenset[str]
@@ -37,9 +37,9 @@ class Committed:
 
 @dataclass(slots=True)
 class Attempt:
-    """A member at work on its share."""
+    """One try at the batch of one query."""
 
-    member: Member
+    runner: BatchRunner
     end: Offsets
     spec: BatchSpec
     counted: Totals
@@ -49,13 +49,17 @@ class Attempt:
     marks: dict[str, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, member: Member, end: Offsets) -> Attempt:
-        return cls(member, end, member.runner.spec(end), copy.deepcopy(member.runner.pulse.totals))
+    def begun(cls, runner: BatchRunner, end: Offsets) -> Attempt:
+        return cls(runner, end, runner.spec(end), copy.deepcopy(runner.pulse.totals))
+
+    @property
+    def name(self) -> str:
+        return self.runner.name
 
     def undo(self, error: BaseException) -> BaseException:
         """Make ready to run again; returns why it failed: whatever it was, another process may have been the cause."""
         try:
-            self.member.runner.undo(self.counted, error)
+            self.runner.undo(self.counted, error)
         except QueryTakenOver as taken:
             return taken
         return error
@@ -64,83 +68,82 @@ class Attempt:
     def report(self) -> Report:
         return self.outcome.report
 
-    def part(self) -> Part:
-        runner = self.member.runner
-        return Part(runner.plan_bytes, self.spec, runner.plan.depth, runner.connector_for(self.spec))
-
     def changed(self) -> Committed:
         counts = self.report.records_in + self.report.records_out
-        tables = frozenset(node.name for node in self.member.topology.tables if counts[node.name])
+        tables = frozenset(node.name for node in self.runner.plan.topology.tables if counts[node.name])
         return Committed(self.entry.batch, tables, self.report.piles)
 
 
 @dataclass(slots=True)
 class JointBatch:
-    """Runs what it is given, and keeps apart what was committed and who failed."""
+    """Runs the batches it is given; `committed` and `failed` say what came of them. A query may be in both: what fails
+    after its commit does not undo it."""
 
-    context: SparkContext
+    executor: Executor
     broker: Broker
     committed: dict[str, Committed] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+    _alone: bool = True
 
-    def run(self, wanted: Mapping[str, tuple[Member, Offsets]]) -> None:
-        attempts = [found for member, end in wanted.values() if (found := self._begin(member, end)) is not None]
+    def run(self, wanted: Iterable[tuple[BatchRunner, Offsets]]) -> None:
+        """Run one batch of each of these queries, to the given offsets."""
+        attempts = [found for runner, end in wanted if (found := self._begin(runner, end)) is not None]
+        self._alone = len(attempts) == 1
         done = [attempt for attempt in self._tried(attempts) if self._deliver(attempt)]
         if self.broker.commits_together:
             self._commit_together(done)
         else:
             self._commit_each(done)
 
-    def _begin(self, member: Member, end: Offsets) -> Attempt | None:
+    def _begin(self, runner: BatchRunner, end: Offsets) -> Attempt | None:
         try:
-            ahead = member.runner.ahead(end)
+            ahead = runner.ahead(end)
             if ahead is None:
                 return None
-            member.runner.check()
-            return Attempt.begun(member, ahead)
+            runner.check()
+            runner.begin(ahead)
+            return Attempt.begun(runner, ahead)
         except PotokError as error:
-            self.failed[member.name] = error
+            self.failed[runner.name] = _cause(runner, error)
             return None
 
     def _tried(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Run the tasks of all. A member whose sum overflowed tries again, more carefully, while the others wait."""
+        """Run the tasks of all. A query whose sum overflowed tries again, record by record, while the others wait."""
         done: list[Attempt] = []
         while attempts:
             self._run(attempts)
             again: list[Attempt] = []
             for attempt in attempts:
-                error, name = attempt.outcome.error, attempt.member.name
-                if name in self.failed:
+                if attempt.name in self.failed:
                     continue
-                if error is None:
+                if attempt.outcome.error is None:
                     done.append(attempt)
-                elif (next_attempt := self._next_attempt(attempt, error)) is not None:
-                    again.append(next_attempt)
+                elif (other := self._other_attempt(attempt, attempt.outcome.error)) is not None:
+                    again.append(other)
             attempts = again
         return done
 
-    def _next_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
-        """The attempt of the same batch that may succeed after `error`; None if there is none, or if the member plans a
-        smaller batch first. The ledger or its server may refuse either, which is the trouble of this member alone."""
-        runner = attempt.member.runner
+    def _other_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
+        """Make the next attempt after an error that calls for one."""
         try:
             if isinstance(error, BatchTooLarge):
-                runner.shrink(error, attempt.spec)
+                attempt.runner.shrink(error, attempt.spec)
                 return None
-            if isinstance(error, AggregateOverflow) and runner.give_way(error, attempt.spec):
-                return Attempt.begun(attempt.member, attempt.end)
-        except PotokError as refused:
-            error = refused
+            if isinstance(error, AggregateOverflow) and attempt.runner.give_way(error, attempt.spec):
+                return Attempt.begun(attempt.runner, attempt.end)
+        except PotokError as failure:
+            error = failure
         self._fail(attempt, error)
         return None
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:
-        self.failed[attempt.member.name] = attempt.undo(error)
+        self.failed[attempt.name] = attempt.undo(error)
 
     def _run(self, attempts: list[Attempt]) -> None:
-        tasks = max(attempt.member.runner.parallelism for attempt in attempts)
         try:
-            outcomes = run_parts(self.context, [attempt.part() for attempt in attempts], tasks)
+            outcomes = self.executor.run([attempt.runner.part(attempt.spec) for attempt in attempts])
         except Exception as error:
             if cause_of(error) == JVM_GONE:
                 raise
@@ -154,14 +157,20 @@ class JointBatch:
         for attempt, outcome in zip(attempts, outcomes, strict=True):
             attempt.outcome = outcome
 
+    def _duration_ms(self, attempt: Attempt) -> int:
+        """How long the batch took a query: all of the time if it was alone, else that of its tasks."""
+        if self._alone:
+            return int((time.monotonic() - self._began) * 1000)
+        return round(attempt.outcome.busy_s * 1000 / max(len(attempt.spec.tasks), 1))
+
     def _deliver(self, attempt: Attempt) -> bool:
-        """Hand over what must be out before the commit, and write the books; whether that went well."""
-        runner = attempt.member.runner
+        """Deliver what must be out before the commit, and make the ledger's next entry; whether that went well."""
+        runner = attempt.runner
         try:
             runner.deliver(attempt.spec, attempt.report)
-            own_ms = round(attempt.outcome.busy_s * 1000 / _tasks(attempt.spec))
-            attempt.entry, attempt.marks = runner.books(attempt.end, attempt.spec, attempt.report, own_ms)
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the member's state
+            entry = runner.books(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
+            attempt.entry, attempt.marks = entry
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
             self._fail(attempt, error)
             return False
         return True
@@ -173,13 +182,16 @@ class JointBatch:
             marks: dict[str, bytes | None] = {}
             expect: dict[str, bytes | None] = {}
             for attempt in attempts:
-                ledger = attempt.member.runner.ledger
+                ledger = attempt.runner.ledger
                 marks |= attempt.marks | ledger.after(attempt.entry)
                 expect |= ledger.before
             failpoint("ledger.before")
             try:
                 self.broker.publish(staged, marks, expect)
             except PotokError as error:
+                if all(attempt.runner.ledger.holds(attempt.entry) for attempt in attempts):
+                    # This is what was committed, and the answer was lost on the way.
+                    break
                 rest = [attempt for attempt in attempts if not self._is_at_fault(attempt, error)]
                 if len(rest) == len(attempts):
                     for attempt in attempts:
@@ -187,16 +199,16 @@ class JointBatch:
                     raise
                 attempts = rest
                 continue
-            failpoint("ledger.committed")
-            for attempt in attempts:
-                attempt.member.runner.ledger.note(attempt.entry)
-            for attempt in attempts:
-                self._finish(attempt)
-            return
+            break
+        failpoint("ledger.committed")
+        for attempt in attempts:
+            attempt.runner.ledger.note(attempt.entry)
+        for attempt in attempts:
+            self._finish(attempt)
 
     def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
         """Whether nothing can be published because of this one: its ledger was changed, or a topic of it is gone."""
-        expected = attempt.member.runner.ledger.before
+        expected = attempt.runner.ledger.before
         changed = any(self.broker.mark(name) != data for name, data in expected.items())
         topics = {output.topic for output in attempt.report.staged}
         if changed or not all(map(self.broker.has_topic, topics)):
@@ -207,21 +219,33 @@ class JointBatch:
     def _commit_each(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
             try:
-                attempt.member.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
+                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
             except PotokError as error:
                 self._fail(attempt, error)
                 continue
             self._finish(attempt)
 
     def _finish(self, attempt: Attempt) -> None:
-        self.committed[attempt.member.name] = attempt.changed()
+        self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(), attempt.report
         try:
-            attempt.member.runner.finish(attempt.spec, attempt.report)
-            attempt.member.committed()
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the member's state
-            self.failed[attempt.member.name] = error
+            attempt.runner.finish(attempt.spec, attempt.report)
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+            self.failed[attempt.name] = error
 
 
-def _tasks(spec: BatchSpec) -> int:
-    """How many tasks work on a share at once."""
-    return max(len(spec.tasks), 1)
+def run_batch(runner: BatchRunner, end: Offsets) -> Report | None:
+    """Run a batch of one query, unless it has been committed before; raises why it failed."""
+    batch = JointBatch(runner.executor, runner.broker)
+    batch.run([(runner, end)])
+    if runner.name in batch.failed:
+        raise batch.failed[runner.name]
+    return batch.reports.get(runner.name)
+
+
+def _cause(runner: BatchRunner, error: PotokError) -> BaseException:
+    """An error, or `QueryTakenOver` if another process runs the query by now."""
+    try:
+        runner.blame_owner(error)
+    except QueryTakenOver as taken:
+        return taken
+    return error

@@ -1,0 +1,122 @@
+"""The executor that programs run on: a batch is one Spark job.
+
+Each level of a topology is a stage, and Spark moves shuffle blocks between them. A block is a whole column chunk for
+one step on one shard, so Spark shuffles a few large byte strings instead of many rows. A small batch runs all levels in
+one task and needs no shuffle.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from potok.engine.assignment import balance
+from potok.engine.connector import Connector, connector_of
+from potok.engine.executor import Outcome, Part
+from potok.engine.session import spark_context
+from potok.engine.task import ROW_TYPE, Item, Job
+from potok.errors import SetupError
+from potok.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+FIXED_COST = 500
+"""What a part costs however few records it has, in records."""
+
+Group = list[tuple[int, Job]]
+"""Parts that one task runs, each with its number."""
+
+
+class SparkExecutor:
+    """Runs batches on a Spark context."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self.master = str(context.master)
+        self.parallelism = int(context.defaultParallelism)
+
+    def run(self, parts: Sequence[Part]) -> list[Outcome]:
+        """Run all parts in one job. Parts of a single task are grouped into few tasks: to start a task takes longer
+        than they do."""
+        outcomes = [Outcome() for _ in parts]
+        rdds = []
+        connectors = [None if part.is_small else connector_of(self._context, part.spec) for part in parts]
+        small = [number for number, part in enumerate(parts) if part.one_task and connectors[number] is None]
+        if small:
+            groups = _grouped(parts, small, self.parallelism)
+            rdds.append(self._context.parallelize(groups, len(groups)).mapPartitions(_run_groups))
+        for number, part in enumerate(parts):
+            if number not in small:
+                rdds.append(self._levels(part, connectors[number]).mapPartitions(partial(_numbered, number)))
+        if not rdds:
+            return outcomes
+        self._context.setJobDescription("; ".join(part.description for part in parts))
+        for number, data in (rdds[0] if len(rdds) == 1 else self._context.union(rdds)).collect():
+            outcomes[number].add(data)
+        return outcomes
+
+    def _levels(self, part: Part, connector: Connector | None) -> Any:
+        """The stages of a batch as a chain of RDDs."""
+        job, spec = part.job(), part.spec
+        if connector is not None:
+            rdd: Any = connector.read(spec).mapInArrow(job.read_rows, ROW_TYPE).rdd
+        else:
+            readers = max(len(spec.tasks), 1)
+            rdd = self._context.parallelize(range(readers), readers).mapPartitionsWithIndex(job.read)
+        for level in range(1, part.depth + 1):
+            rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(partial(job.run_level, level))
+        return rdd
+
+
+def start_spark(settings: Settings) -> SparkExecutor:
+    """An executor on the context of this process."""
+    return SparkExecutor(spark_context(settings))
+
+
+class StartingSpark:
+    """Starts Spark in another thread, while this one prepares a query."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._executor: SparkExecutor | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._start, args=(settings,), name="potok-spark", daemon=True)
+        self._thread.start()
+
+    def _start(self, settings: Settings) -> None:
+        try:
+            self._executor = start_spark(settings)
+        except BaseException as error:  # noqa: BLE001 - raised by `executor`
+            self._error = error
+
+    def executor(self) -> SparkExecutor:
+        """Wait until Spark has started."""
+        while self._thread.is_alive():
+            # A thread that waits without a timeout does not hear Ctrl-C.
+            self._thread.join(0.1)
+        if self._executor is None:
+            raise self._error or SetupError("Spark did not start", hint="potok doctor looks for the reason")
+        return self._executor
+
+
+def _grouped(parts: Sequence[Part], numbers: Sequence[int], tasks: int) -> list[Group]:
+    groups = balance(numbers, tasks, lambda number: parts[number].spec.records + FIXED_COST)
+    return [[(number, parts[number].job()) for number in group] for group in groups]
+
+
+def _run_groups(groups: Iterable[Group]) -> Iterator[Item]:
+    for group in list(groups):
+        for number, job in group:
+            for _, data in job.all_levels(()):
+                yield number, data
+
+
+def _numbered(number: int, items: Iterable[Item]) -> Iterator[Item]:
+    for _, data in items:
+        yield number, data
+
+
+def _same(key: int) -> int:
+    return key

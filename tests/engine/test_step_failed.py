@@ -240,7 +240,7 @@ def test_state_of_another_shape_stops_the_query_and_makes_no_dead_letters(
 def test_the_error_names_the_step_the_shard_and_the_table() -> None:
     with filled(folded) as driver:
         reshape(driver, dump_state(7))
-        with pytest.raises(PotokError, match='the state of table "n" holds a cell of another shape'):
+        with pytest.raises(PotokError, match='the state of table "n" holds a cell that does not fit the table'):
             driver.table("n").get("k1")
         with pytest.raises(StepFailed, match='step "n" cannot process the state of shard 0: TypeError') as raised:
             send(driver, 20)

@@ -221,7 +221,7 @@ def _header(text: str) -> tuple[str, bytes]:
 def _fields(value: bytes, at: Location) -> dict[str, Any]:
     try:
         fields = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadLine(f"the line is not JSON: {error}", hint="each line must be one JSON object", at=at) from error
     if not isinstance(fields, dict):
         raise BadLine("the line is not a JSON object", hint="each line must be one JSON object", at=at)

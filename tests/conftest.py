@@ -20,8 +20,8 @@ from potok.log.kafka.errors import JarsNotFound
 from potok.log.kafka.jars import connector_jars
 from potok.settings import Settings
 
-pytest_plugins = ("kafka", "servers")
-"""What is in kafka.py and servers.py of this directory: servers for all tests."""
+pytest_plugins = ("kafka", "servers", "left_open")
+"""What is in kafka.py and servers.py of this directory, servers for all tests, and in left_open.py."""
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -12,6 +13,8 @@ from potok.state.cell import encode_cell
 from potok.state.fence import Attempt
 from potok.state.lmdb.environment import StateDamaged, StateFull, close_environment
 from potok.state.lmdb.lmdb_store import LmdbStore
+
+DESCRIPTORS = Path("/proc/self/fd")
 
 FIRST, SECOND = Attempt(1, 1), Attempt(1, 2)
 
@@ -53,3 +56,15 @@ def test_files_that_somebody_else_replaced_are_opened_anew(tmp_path: Path) -> No
     assert LmdbStore(path).attempt() is None
     LmdbStore(path).put_many(SECOND, [("t", rows(2, SECOND))])
     assert LmdbStore(path, create=False).entries("t") == 2
+
+
+@pytest.mark.skipif(not DESCRIPTORS.exists(), reason="this system does not list what a process has open")
+def test_what_somebody_else_removed_is_not_kept_open(tmp_path: Path) -> None:
+    for number in range(3):
+        LmdbStore(tmp_path / str(number)).put_many(FIRST, [("t", rows(1, FIRST))])
+        shutil.rmtree(tmp_path / str(number))
+    LmdbStore(tmp_path / "kept")
+    opened = {os.readlink(found) for found in DESCRIPTORS.iterdir() if found.is_symlink()}
+    here = {found for found in opened if found.startswith(str(tmp_path))}
+    assert here
+    assert all(found.startswith(str(tmp_path / "kept")) for found in here), here

@@ -200,6 +200,7 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
             found = None
         if found is None:
             _forget_inherited()
+            _forget_removed()
             found = _open[key] = Environment(Path(real), create=create)
         return found
 
@@ -207,6 +208,13 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
 def _forget_inherited() -> None:
     """Close the environments of the parent after a fork: LMDB cannot open a path twice. Its locks stay."""
     for key in [key for key in _open if key[0] != os.getpid()]:
+        _open.pop(key).close()
+
+
+def _forget_removed() -> None:
+    """Close what other processes have removed, with the queries that it belonged to: it takes descriptors, and room on
+    the disk, as long as it is open here."""
+    for key in [key for key, found in _open.items() if not found.is_there()]:
         _open.pop(key).close()
 
 

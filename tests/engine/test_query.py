@@ -1,4 +1,4 @@
-"""A query is one of Spark's streaming queries: it starts, stops at a boundary, goes on, and runs alone."""
+"""A query on Spark: it starts, stops at a batch boundary, resumes, and runs alone."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def test_a_run_until_the_end_goes_on_where_the_last_one_stopped(spark: Any, tmp_
     progress = read_progress(open_broker(tmp_path), "counting")
     assert progress is not None
     assert (progress.state, progress.total_in, progress.lag) == ("stopped", 150, 0)
+
+
+def test_the_path_of_the_data_may_have_spaces_and_letters_of_any_language(spark: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "a b ü 100%25"
+    write(directory, 100)
+    potok.run(counting(), broker=directory, until_end=True)
+    assert potok.open_tables(directory, "counting")["counts"].all() == {f"u{n}": 10 for n in range(10)}
 
 
 def test_a_query_without_records_runs_once_it_looks_for_them(spark: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import pickle
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -249,6 +250,18 @@ def test_a_cell_with_a_changed_byte_makes_data_or_an_error(value: Any, place: in
     except StateError:
         return
     assert _classes(found) <= KNOWN
+
+
+def test_a_timestamp_of_messagepack_is_read_as_data() -> None:
+    value = {range(0): [bytearray(b""), timedelta(0)]}
+    cell = bytearray(dump_state((1, value)))
+    found = set[type]()
+    for place in range(len(cell)):
+        damaged = bytearray(cell)
+        damaged[place] = 255
+        with suppress(StateError):
+            found |= _classes(load_state(bytes(damaged)))
+    assert found <= KNOWN
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,13 @@ _AS_WRITTEN: dict[bytes, Callable[[Any], Any]] = {
 }
 
 _read = partial(
-    unpackb, list_hook=read_array, ext_hook=read_extension, strict_map_key=False, unicode_errors="surrogatepass"
+    unpackb,
+    list_hook=read_array,
+    ext_hook=read_extension,
+    strict_map_key=False,
+    unicode_errors="surrogatepass",
+    # Nothing writes MessagePack's own timestamps; read from damaged bytes, they are data like everything else.
+    timestamp=3,
 )
 
 _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, struct.error, UnpackException)

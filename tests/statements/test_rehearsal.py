@@ -68,7 +68,7 @@ def test_a_column_that_was_added_may_be_checked_again_and_is_a_mistake_twice(pla
 @pytest.mark.parametrize(
     ("wrong", "mistake"),
     [
-        ("CREATE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', FOO = 1);", "WITH has no FOO"),
+        ("CREATE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a', FOO = 1);", "WITH has no property FOO"),
         ("CREATE STREAM a (id VARCHAR KYE, n INT) WITH (KAFKA_TOPIC = 'a');", "expected a comma"),
         ("CRAETE STREAM a (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'a');", "no statement begins with CRAETE"),
         ("CREATE STREAM a AS SELECT * FROM nothing;", "there is no stream or table NOTHING"),

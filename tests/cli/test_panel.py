@@ -73,7 +73,7 @@ def test_the_panel_shows_every_number() -> None:
         (RUNNING | {"batch": 0, "idle": True}, "shop running, idle 0:01:02"),
         (RUNNING | {"idle": True}, "shop running, idle 0:01:02"),
         (RUNNING | {"idle": False}, "shop running 0:01:02"),
-        (RUNNING | {"batch": 0, "state": "stopped"}, "no batch was run"),
+        (RUNNING | {"batch": 0, "state": "stopped"}, "no batch ran"),
         (RUNNING | {"state": "stopping"}, "stopping at the end of the batch"),
     ],
 )

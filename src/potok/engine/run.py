@@ -11,7 +11,7 @@ from typing import Any
 from potok.engine.beginning import Begin, places_of
 from potok.engine.prepare import Buildable, prepare, topology_of
 from potok.engine.query import Query
-from potok.engine.spark_executor import StartingSpark
+from potok.engine.spark_executor import start_spark
 from potok.log.open import open_broker
 from potok.settings import Settings
 from potok.topology.graph import Topology
@@ -38,12 +38,11 @@ def start(
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
-    spark = StartingSpark(chosen)
     prepared = prepare(topology, log, chosen, begin=places_of(log, topology, begin))
     try:
         read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
         target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)
-        return Query(prepared, spark.executor(), chosen, target=target, own=own).start()
+        return Query(prepared, start_spark(chosen), chosen, target=target, own=own).start()
     except BaseException:
         prepared.release()
         raise

@@ -7,7 +7,6 @@ one task and needs no shuffle.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from potok.engine.connector import Connector, connector_of
 from potok.engine.executor import Outcome, Part
 from potok.engine.session import spark_context
 from potok.engine.task import ROW_TYPE, Item, Job
-from potok.errors import SetupError
 from potok.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,31 +72,6 @@ class SparkExecutor:
 def start_spark(settings: Settings) -> SparkExecutor:
     """An executor on the context of this process."""
     return SparkExecutor(spark_context(settings))
-
-
-class StartingSpark:
-    """Starts Spark in another thread, while this one prepares a query."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._executor: SparkExecutor | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._start, args=(settings,), name="potok-spark", daemon=True)
-        self._thread.start()
-
-    def _start(self, settings: Settings) -> None:
-        try:
-            self._executor = start_spark(settings)
-        except BaseException as error:  # noqa: BLE001 - raised by `executor`
-            self._error = error
-
-    def executor(self) -> SparkExecutor:
-        """Wait until Spark has started."""
-        while self._thread.is_alive():
-            # A thread that waits without a timeout does not hear Ctrl-C.
-            self._thread.join(0.1)
-        if self._executor is None:
-            raise self._error or SetupError("Spark did not start", hint="potok doctor looks for the reason")
-        return self._executor
 
 
 def _grouped(parts: Sequence[Part], numbers: Sequence[int], tasks: int) -> list[Group]:

@@ -88,7 +88,8 @@ def test_an_error_of_the_query_ends_with_1(potok, spark, tmp_path: Path) -> None
     assert result.code == 1
     *_, summed, error, hint = result.err.splitlines()
     assert summed.startswith('query "failing" failed after')
-    assert error == 'error: query "failing" failed: ValueError: the worker cannot take it'
+    assert error.startswith('error: query "failing" failed: ValueError: the worker cannot take it (')
+    assert error.endswith("shop.py:6)"), "the line that raised it"
     assert hint.startswith("  hint: ")
 
 

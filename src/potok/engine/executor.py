@@ -76,5 +76,8 @@ class Executor(Protocol):
     def parallelism(self) -> int:
         """How many tasks run at once."""
 
+    def check(self) -> None:
+        """Raise if it has ended and can run no more tasks."""
+
     def run(self, parts: Sequence[Part]) -> list[Outcome]:
         """Run the parts of a batch in one job. Raises what concerns all of them, such as a worker that died."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from potok.engine.assignment import balance
 from potok.engine.connector import Connector, connector_of
 from potok.engine.executor import Outcome, Part
+from potok.engine.lost_jvm import JvmGone, jvm_is_gone
 from potok.engine.session import spark_context
 from potok.engine.task import ROW_TYPE, Item, Job
 from potok.settings import Settings
@@ -35,6 +36,10 @@ class SparkExecutor:
         self._context = context
         self.master = str(context.master)
         self.parallelism = int(context.defaultParallelism)
+
+    def check(self) -> None:
+        if jvm_is_gone():
+            raise JvmGone
 
     def run(self, parts: Sequence[Part]) -> list[Outcome]:
         """Run all parts in one job. Parts of a single task are grouped into few tasks: to start a task takes longer

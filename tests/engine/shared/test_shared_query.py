@@ -12,6 +12,7 @@ from engine.shared.by_hand import ByHand, counting, send
 from potok import StreamsBuilder
 from potok.engine.joint_batch import Committed
 from potok.engine.lock import QueryAlreadyRuns, QueryLock
+from potok.engine.lost_jvm import JvmGone
 from potok.engine.shared.errors import AlreadyMember, NotCaughtUp, NotMember, NotRunning
 from potok.engine.shared.member import MemberState
 from potok.errors import LogError
@@ -237,3 +238,14 @@ def test_members_whose_end_cannot_be_written_down_keep_no_locks(
     for name in ("one", "two"):
         second.add(counting(name))
     second.stop()
+
+
+def test_an_executor_that_has_ended_is_noticed_without_records(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise JvmGone
+
+    shared.add(counting("one"))
+    shared.settle()
+    monkeypatch.setattr(shared.executor, "check", gone)
+    with pytest.raises(JvmGone):
+        shared.step()

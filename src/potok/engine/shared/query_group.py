@@ -277,6 +277,7 @@ class QueryGroup:
 
     def _batch(self) -> bool:
         """Queries that fail are set apart, and the others lose nothing."""
+        self._executor.check()
         members = {member.name: member for member in self._all()}
         for member in members.values():
             self._look_after(member)

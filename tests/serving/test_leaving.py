@@ -118,15 +118,3 @@ def test_a_request_whose_client_has_left_before_its_turn_is_not_begun(narrow: Se
     with httpx.Client(base_url=narrow.url, timeout=60) as client:
         assert client.post("/sql", json={"sql": "SHOW STREAMS;"}).status_code == 200
     assert len(stopped) <= 3 + 3 + 2
-
-
-def test_a_push_query_stops_computing_when_its_client_has_left(narrow: Server, stopped: list[bool]) -> None:
-    body = json.dumps({"sql": LONG.replace(";", " EMIT CHANGES;"), "properties": {"auto.offset.reset": "earliest"}})
-    with socket.create_connection(("127.0.0.1", narrow.port), timeout=60) as caller:
-        head = f"POST /query-stream HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
-        caller.sendall((head + body).encode())
-        while len(stopped) < 2:
-            pass
-    while not stopped[1]:
-        assert httpx.get(f"{narrow.url}/info").status_code == 200
-    assert not narrow.app.state.site.pushes.ids

@@ -101,6 +101,7 @@ class JointBatch:
         try:
             ahead = runner.ahead(end)
             if ahead is None:
+                runner.ledger.drop_intent()
                 return None
             runner.check()
             runner.begin(ahead)

@@ -48,6 +48,10 @@ class Ledger:
             failpoint("intent.recorded")
         self.entry = entry
 
+    def drop_intent(self) -> None:
+        """Forget a batch that has nothing left to read, because the program or its offsets have changed since."""
+        self.entry = replace(self.entry, intended=None)
+
     def check_owner(self) -> None:
         """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
         data = self._broker.mark(self._mark)

@@ -135,3 +135,18 @@ def test_a_batch_that_was_committed_before_the_crash_is_not_run_again(tmp_path: 
     assert second.settle() == 0
     assert (total(second), batches, second.batch_of("one")) == (10, [10], 1)
     second.stop()
+
+
+def test_a_batch_of_topics_that_the_program_no_longer_reads_is_forgotten(tmp_path: Path) -> None:
+    first = ByHand(tmp_path)
+    first.add(calling("one", []))
+    send(first.broker, 10)
+    assert first.plan()
+    first.kill()
+
+    second = ByHand(tmp_path)
+    send(second.broker, 5, "others")
+    second.add(counting("one", "others"))
+    second.settle()
+    assert total(second) == 5
+    second.stop()

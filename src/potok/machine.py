@@ -43,7 +43,7 @@ class MachineError(SetupError):
 
 
 def is_of_machine(error: BaseException) -> bool:
-    """Whether an error is the machine's own. Of connections, whoever made them says more."""
+    """Whether an error is the machine's own. Connection errors are reported by the code that opened the connection."""
     return isinstance(error, OSError | MemoryError) and not isinstance(error, ConnectionError | TimeoutError)
 
 

@@ -25,7 +25,7 @@ _here = threading.local()
 
 @contextmanager
 def brief_calls() -> Iterator[None]:
-    """Have clients give up after `BRIEFLY_MS`, in this thread: whoever calls tries again, or does without."""
+    """Have clients give up after `BRIEFLY_MS`, in this thread: the caller retries, or does without."""
     before = is_brief()
     _here.brief = True
     try:

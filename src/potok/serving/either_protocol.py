@@ -16,7 +16,7 @@ SILENT_S = 10.0
 """Whoever connects and says nothing is not waited for."""
 
 CROWD = 1.25
-"""Connections beyond the limit are told that the server is busy; beyond so many times the limit they are closed."""
+"""Connections beyond the limit are refused as busy; beyond so many times the limit they are closed."""
 
 
 class EitherProtocol(asyncio.Protocol):

@@ -43,7 +43,7 @@ PIECE = 8 << 10
 """So much is read at a time before others have their turn: it may be a thousand frames."""
 
 IDLE_FRAMES = 1_000
-"""Frames that ask for nothing, and requests that are given up, between two answers; whoever sends more is cut off."""
+"""Frames that ask for nothing, and requests that are given up, between two answers; beyond that, the client is cut."""
 
 
 class _Connection(H2Connection):

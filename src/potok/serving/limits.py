@@ -25,7 +25,7 @@ class Limits:
     """Of an answer that ends."""
 
     unsent_bytes: int = 512 << 20
-    """Of all answers that are written and not sent; whoever asks then is told that the server is busy."""
+    """Of all answers that are written and not sent; requests are then refused as busy."""
 
     seconds: float = 60.0
     """For an answer that ends."""

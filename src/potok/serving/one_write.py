@@ -17,7 +17,7 @@ from potok.serving.problems import busy, problem_response
 from potok.sql.budget import Stop
 
 _log = logging.getLogger("potok.serving.http1")
-_log.setLevel(logging.ERROR)  # what cannot be parsed is told to whoever sent it, and does not fill the log
+_log.setLevel(logging.ERROR)  # the sender gets the answer, and the log is not filled
 
 HEAD_BYTES = 64 << 10
 """Of the first line and the headers of a request; of HTTP/2, as it counts them."""
@@ -26,7 +26,7 @@ STALL_S = 60.0
 """A client that takes less than a piece of an answer in so long is cut off: the answer is held for it meanwhile."""
 
 QUEUED = 16
-"""Requests that may wait on a connection for the answer to one before them; whoever sends more is cut off."""
+"""Requests that may wait on a connection for earlier answers; a client that sends more is disconnected."""
 
 HEAD_S = 10.0
 """Whoever begins a request has so long to come to the end of its head."""

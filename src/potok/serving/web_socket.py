@@ -17,7 +17,7 @@ PIECE = 8 << 10
 """So much is read at a time before others have their turn: it may be a thousand frames."""
 
 FRAMES, FRAMES_S = 1_000, 60.0
-"""A client may send so many frames in so many seconds; whoever sends more is cut off."""
+"""A client may send so many frames in so many seconds; a client that sends more is disconnected."""
 
 LONGEST = 64 << 10
 """Bytes of one message."""

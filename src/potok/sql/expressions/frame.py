@@ -41,7 +41,7 @@ class Frame:
         self._taken = taken
         self._held = 0
         self.missing: Mask | None = None
-        """The rows that cannot be computed because an operand is NULL. Nobody is told of them."""
+        """The rows that cannot be computed because an operand is NULL. They are not reported."""
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns and self._outer is not None:

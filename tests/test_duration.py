@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.duration import NotADuration, hours, show_ms, to_ms
+from potok.duration import NotADuration, hours, show_ms, to_ms, to_seconds
 from potok.errors import Location, TopologyError
 
 
@@ -56,3 +56,8 @@ def test_the_shortest_spelling_is_shown() -> None:
         "1h",
         "1d",
     ]
+
+
+@pytest.mark.parametrize(("given", "expected"), [(0.0001, 0.0001), (3, 3.0), ("5 minutes", 300.0), (hours(1), 3600.0)])
+def test_seconds_keep_fractions_of_a_millisecond(given: Any, expected: float) -> None:
+    assert to_seconds(given) == expected

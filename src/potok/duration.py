@@ -72,6 +72,11 @@ def to_ms(duration: Duration) -> int:
     return round(duration * 1000)
 
 
+def to_seconds(duration: Duration) -> float:
+    """Seconds of a duration in any accepted spelling; a number stays what it is."""
+    return float(duration) if isinstance(duration, int | float) else to_ms(duration) / 1000
+
+
 def show_ms(ms: int) -> str:
     """The shortest exact spelling: 3600000 is "1h"."""
     for suffix, unit in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):

@@ -64,7 +64,7 @@ def test_a_clock_that_was_set_back_since_the_run_began_makes_nothing_due(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = planner(broker, -1, target={"t": {0: 0}})
-    monkeypatch.setattr("potok.engine.planner._now_ms", lambda: due._began_ms - 86_400_000)
+    monkeypatch.setattr("potok.engine.planner.now_ms", lambda: due._began_ms - 86_400_000)
     assert due.next() == READ
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -55,6 +56,19 @@ def test_key_time_headers_and_partition_arrive(broker: EmbeddedBroker) -> None:
         )
     (record,) = read_all(broker, "t", 2)
     assert (record.key, record.timestamp_ms, record.headers) == (b"k", 5000, (("a", b"b"),))
+
+
+def test_a_time_without_a_zone_is_in_utc(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        broker.create_topic("t")
+        with Producer(broker) as producer:
+            producer.send("t", "v", timestamp=datetime(1970, 1, 1, 0, 0, 5))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert [record.timestamp_ms for record in read_all(broker, "t")] == [5000]
 
 
 def test_a_batch_is_appended_at_once(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from potok.app.discover import has_ampersand, mentions
 from potok.app.refused import refuse
 from potok.app.replies import ask, reply
 from potok.app.sending import Sent
-from potok.app.service import seconds_of
 from potok.app.stream import Stream
 from potok.app.testing import AgentTest
 from potok.app.topic import Topic
+from potok.duration import to_seconds
 from potok.errors import Location, TopologyError
 from potok.kernels.agents_drive import Inlet
 
@@ -110,7 +110,7 @@ class Agent:
         """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents. It is
         waited for as long as `reply_expires` of the app says, or 30 s."""
         assert isinstance(self.topic, Topic)
-        seconds = seconds_of(timeout or self.app.options.get("reply_expires") or 30.0)
+        seconds = to_seconds(timeout or self.app.options.get("reply_expires") or 30.0)
         return await ask(self.app, self.name, self.topic, value, key, seconds)
 
     async def ask_nowait(

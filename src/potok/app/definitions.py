@@ -85,7 +85,7 @@ class WithDefinitions:
             key_serializer=key_serializer or self.options.get("key_serializer", ""),
             value_serializer=value_serializer or self.options.get("value_serializer", ""),
             partitions=partitions or self.options.get("topic_partitions"),
-            retention_ms=None if retention is None else _retention_ms(retention),
+            retention_ms=None if retention is None else to_ms(retention),
             compacting=compacting,
             at=Location.of_caller(),
         )
@@ -162,7 +162,3 @@ class WithDefinitions:
         app: Any = self
         self._channels += 1
         return Channel(app, name or f"channel-{self._channels}")
-
-
-def _retention_ms(given: Any) -> int:
-    return round(given * 1000) if isinstance(given, int | float) else to_ms(given)

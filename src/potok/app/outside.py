@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from potok.app.values import Thaw
+from potok.clock import now_ms
+from potok.duration import to_ms
 from potok.kernels.agents_values import ABSENT
 from potok.log.broker import Broker
 from potok.state.store import SnapshotGone
@@ -113,7 +114,7 @@ class SeenWindows:
         """That of the latest window; of a table that is relative to the clock on the wall, of this moment's."""
         if event is not None:
             return self._at(round(event.message.timestamp * 1000), default)
-        return self._at(_now_ms() if self._by_wall else None, default)
+        return self._at(now_ms() if self._by_wall else None, default)
 
     def current(self, event: Any = None) -> Any:
         """The value of the latest window, or of that which an event falls into."""
@@ -121,17 +122,15 @@ class SeenWindows:
 
     def now(self) -> Any:
         """The value of the window of this moment."""
-        return self._at(_now_ms())
+        return self._at(now_ms())
 
     def delta(self, d: Any, event: Any = None) -> Any:
         """The value of the window so long before the one that is meant."""
-        from potok.app.window_set import duration_ms
-
         at = None if event is None else round(event.message.timestamp * 1000)
         if at is None:
             latest = None if self._by_wall else self._table.table.view.window(self._key)
-            at = _now_ms() if latest is None else latest[0].start_ms
-        return self._at(at - duration_ms(d))
+            at = now_ms() if latest is None else latest[0].start_ms
+        return self._at(at - to_ms(d))
 
     def items(self) -> list[tuple[Any, Any]]:
         """All windows, in order of time, with their values."""
@@ -163,7 +162,3 @@ class SeenWindows:
 
     def __repr__(self) -> str:
         return f"<Windows of {self._key!r}: {self.value(default=None)!r}>"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -12,18 +12,11 @@ from typing import Any, ClassVar
 from potok.app.cron import wait_for_cron
 from potok.app.refused import refuse
 from potok.app.worker_log import WorkerLog
-from potok.duration import to_ms
+from potok.duration import to_seconds
 
 _logger = logging.getLogger("potok.app")
 
 Method = Callable[..., Any]
-
-SECOND_MS = 1000
-
-
-def seconds_of(given: Any) -> float:
-    """A timedelta, a text such as "5 minutes", or a number of seconds."""
-    return float(given) if isinstance(given, int | float) else to_ms(given) / SECOND_MS
 
 
 class Service:
@@ -60,7 +53,7 @@ class Service:
     @staticmethod
     def timer(interval: Any, **_: Any) -> Callable[[Method], Any]:
         """Call a method every so often."""
-        seconds = seconds_of(interval)
+        seconds = to_seconds(interval)
         return lambda method: _Background(method, lambda service: _every(service, method, lambda: seconds))
 
     @staticmethod
@@ -129,7 +122,7 @@ class Service:
         """Sleep for so long, or until the service stops."""
         assert self._stopping is not None
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds_of(seconds)):
+            async with asyncio.timeout(to_seconds(seconds)):
                 await self._stopping.wait()
 
     async def wait_until_stopped(self) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from potok.app.cron import wait_for_cron
 from potok.app.loop import LEAVE_S, AppLoop
 from potok.app.options import TIMED, left_out
-from potok.app.service import Service, seconds_of
+from potok.app.service import Service
+from potok.duration import to_seconds
 
 _logger = logging.getLogger("potok.app")
 
@@ -62,7 +63,7 @@ class WithServices:
     def timer(self, interval: Any, **options: Any) -> Callable[[Any], Any]:
         """Call a function every so many seconds, in the process of the worker."""
         left_out("a timer", options, TIMED)
-        seconds = seconds_of(interval)
+        seconds = to_seconds(interval)
         return self._time(lambda work: every(work, seconds))
 
     def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:

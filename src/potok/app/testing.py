@@ -7,7 +7,6 @@ tables and topics are those of the test: it reads what the agent wrote, and may 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Mapping
 from inspect import isawaitable
 from pathlib import Path
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from potok.app.event import Event, current_event
 from potok.app.record import Record
+from potok.clock import now_ms
 from potok.kernels import agents_running
 from potok.kernels.agents_closing import CloseWindows
 from potok.kernels.agents_drive import Driven, Turns
@@ -66,7 +66,7 @@ class TestRunning(Running):
 
     def __init__(self, app: App) -> None:
         self.names, self.lanes = _Topics(), list[Lane]()
-        super().__init__(app.id, self.names, _now_ms(), self.lanes)
+        super().__init__(app.id, self.names, now_ms(), self.lanes)
         self._directory = tempfile.TemporaryDirectory(prefix="potok-")
         self._store = LmdbStore(Path(self._directory.name))
         session = StateSession(self._store, Fence(Attempt(1, 1)))
@@ -135,7 +135,7 @@ class AgentTest:
         """Give a record to the agent, and wait until it is done with it."""
         offset = self.sent_offset
         self.sent_offset += 1
-        at_ms = _now_ms() if timestamp is None else round(timestamp * SECOND_MS)
+        at_ms = now_ms() if timestamp is None else round(timestamp * SECOND_MS)
         item = self._seen(value)
         self._set_to(offset, partition or 0, key, item, at_ms, headers or {})
         event = current_event()
@@ -169,7 +169,7 @@ class AgentTest:
         running.chunk = Chunk([key], [item], times, times, none, np.array([offset], np.int64), headers=told)
         running.record, running.row, running.key, running.value = offset, 0, key, item
         running.timestamp, running.stream_time = at_ms, max(running.stream_time, at_ms)
-        running.processing_time_ms = _now_ms()
+        running.processing_time_ms = now_ms()
 
     async def _close_windows(self) -> None:
         running = self._running
@@ -212,10 +212,6 @@ class AgentTest:
             self._running.take_back(sent)
             self._turns.drop(self._driven)
             raise
-
-
-def _now_ms() -> int:
-    return round(time.time() * SECOND_MS)
 
 
 def _read(data: bytes | None) -> Any:

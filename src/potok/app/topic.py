@@ -11,6 +11,7 @@ from potok.app.record import Record
 from potok.app.refused import Refused, refuse
 from potok.app.sending import Sent, and_tell, send_outside
 from potok.app.values import JSON, Encode, Revive, key_bytes, schema_of
+from potok.clock import epoch_ms
 from potok.dsl.serdes import serde_of
 from potok.errors import Location, SchemaError, TopologyError
 from potok.kernels import agents_running
@@ -219,7 +220,7 @@ class Topic:
 
 
 def _milliseconds(timestamp: float | datetime) -> int:
-    return round((timestamp.timestamp() if isinstance(timestamp, datetime) else timestamp) * 1000)
+    return epoch_ms(timestamp) if isinstance(timestamp, datetime) else round(timestamp * 1000)
 
 
 def _headers(given: HeadersInput) -> tuple[tuple[str, bytes], ...]:

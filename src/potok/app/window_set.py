@@ -22,11 +22,6 @@ _put = object.__setattr__
 """Past `__setattr__`, which goes to the value."""
 
 
-def duration_ms(given: Any) -> int:
-    """A timedelta, a text such as "1 hour", or a number of seconds, as Faust takes it."""
-    return round(given * SECOND_MS) if isinstance(given, int | float) else to_ms(given)
-
-
 def _read(function: Callable[..., Any]) -> Any:
     """A method that is that of the value."""
     return lambda self, *others: function(self._whole(), *map(_plain, others))
@@ -87,7 +82,7 @@ class WindowSet:
     def delta(self, d: Any, event: Any = None) -> Any:
         """The value of the window so long before the one that the table is relative to."""
         at = self.table.open().instant_ms() if event is None else round(event.message.timestamp * SECOND_MS)
-        return self._at(at - duration_ms(d))
+        return self._at(at - to_ms(d))
 
     def _at(self, at_ms: int, default: Any = NOT_GIVEN) -> Any:
         found = self.table.open()

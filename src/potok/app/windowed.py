@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from potok.app.fields import FieldDescriptor
@@ -12,7 +12,9 @@ from potok.app.outside import SeenWindows
 from potok.app.refused import refuse
 from potok.app.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.app.values import Thaw
-from potok.app.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, duration_ms, holdable
+from potok.app.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, holdable
+from potok.clock import epoch_ms
+from potok.duration import to_ms
 from potok.errors import TopologyError
 from potok.kernels import agents_running
 from potok.kernels.agents_values import ABSENT
@@ -39,8 +41,8 @@ class WindowedTable:
 
     def __init__(self, table: Table, size: Any, step: Any, expires: Any) -> None:
         self.table, self.app, self.name = table, table.app, table.name
-        self._size_ms, self._step_ms = duration_ms(size), duration_ms(step)
-        self._expires_ms = None if expires is None else duration_ms(expires)
+        self._size_ms, self._step_ms = to_ms(size), to_ms(step)
+        self._expires_ms = None if expires is None else to_ms(expires)
         self._wall = False
         self._instant: Callable[[Any], int] | None = None
         if not 0 < self._step_ms <= self._size_ms:
@@ -211,7 +213,7 @@ _new: Any = object.__new__
 
 def _instant_ms(value: Any) -> int:
     if isinstance(value, datetime):
-        return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * SECOND_MS)
+        return epoch_ms(value)
     if isinstance(value, timedelta):
         raise TypeError("a timedelta is no instant")
     return round(float(value) * SECOND_MS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from potok.cli.offsets import place_of
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json, print_table
+from potok.clock import now_ms
 from potok.errors import PotokError
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ def _standing(log: Log, group: GroupDescription) -> list[dict[str, Any]]:
 
 
 def _queue_standing(log: Log, group: str, topic: str) -> list[dict[str, Any]]:
-    ends, now_ms = log.end_offsets(topic), _now_ms()
+    ends, now = log.end_offsets(topic), now_ms()
     found = (
-        (part, state.counts(now_ms, ends[part])) for part, state in sorted(_marks(log, group, topic).states().items())
+        (part, state.counts(now, ends[part])) for part, state in sorted(_marks(log, group, topic).states().items())
     )
     return [{"partition": part, "ready": c.ready, "out": c.out, "waiting": c.waiting} for part, c in found]
 
@@ -202,7 +202,7 @@ def _move(log: Log, group: str, moves: list[dict[str, Any]]) -> None:
     for topic in sorted({move["topic"] for move in moves}):
         offsets = {move["partition"]: move["after"] for move in moves if move["topic"] == topic}
         if topic in queued:
-            _marks(log, group, topic).restart(offsets, _now_ms())
+            _marks(log, group, topic).restart(offsets, now_ms())
         if topic not in queued or topic in described.committed:
             log.commit(group, topic, offsets)
 
@@ -211,10 +211,6 @@ def _marks(log: Log, group: str, topic: str) -> QueueMarks:
     from potok.log.queue_marks import QueueMarks
 
     return QueueMarks(log, topic, group, "", from_beginning=True)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _or_dash(value: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
+from potok.clock import epoch_ms, now_ms
 from potok.duration import to_ms
 from potok.errors import PotokError
 
@@ -18,25 +18,20 @@ class UnknownInstant(PotokError):
         super().__init__(f'"{text}" is no instant', hint=MEANT)
 
 
-def parse_instant(text: str, now_ms: int | None = None) -> int:
+def parse_instant(text: str, now: int | None = None) -> int:
     """Milliseconds since 1970; days begin at midnight UTC."""
-    now_ms = round(time.time() * 1000) if now_ms is None else now_ms
+    now = now_ms() if now is None else now
     word = text.strip().lower()
     if word == "now":
-        return now_ms
+        return now
     if word in ("today", "yesterday"):
-        midnight = datetime.fromtimestamp(now_ms / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        return _ms(midnight - timedelta(days=word == "yesterday"))
+        midnight = datetime.fromtimestamp(now / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return epoch_ms(midnight - timedelta(days=word == "yesterday"))
     if word.lstrip("-").isdigit() and len(word) > len("20260501"):
         return int(word)
     try:
-        if word.endswith(" ago") or word[-1:].isalpha():
-            return now_ms - to_ms(word.removesuffix(" ago"))
-        found = datetime.fromisoformat(text.strip())
+        if word.endswith(" ago") or (word[-1:].isalpha() and not word.endswith("z")):
+            return now - to_ms(word.removesuffix(" ago"))
+        return epoch_ms(datetime.fromisoformat(text.strip()))
     except (ValueError, PotokError) as error:
         raise UnknownInstant(text) from error
-    return _ms(found if found.tzinfo else found.replace(tzinfo=UTC))
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json, warn
+from potok.clock import epoch_ms
 from potok.errors import Location, PotokError
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
@@ -246,8 +247,7 @@ def _milliseconds(value: Any, at: Location) -> int:
         if isinstance(value, int | float) and not isinstance(value, bool):
             found = int(value)
         else:
-            moment = datetime.fromisoformat(value)
-            found = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+            found = epoch_ms(datetime.fromisoformat(value))
     except (TypeError, ValueError, OverflowError) as error:
         raise BadLine(f"{json.dumps(value)} is not a time", hint=hint, at=at) from error
     if not -(1 << 63) <= found < 1 << 63:

@@ -13,6 +13,7 @@ from potok.cli.freshness import tell_freshness
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
 from potok.cli.rows import first_rows, rows_of_key
+from potok.clock import parse_epoch_ms
 from potok.duration import show_ms
 from potok.errors import QueryError
 from potok.sql.errors import closest
@@ -257,11 +258,8 @@ def _window(window_ms: int | None) -> str:
 
 
 def _milliseconds(text: str) -> int:
-    if text.lstrip("-").isdigit():
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_epoch_ms(text)
     except ValueError as error:
         message = f'"{text}" is not a time; write 2026-01-31T12:00 or milliseconds since 1970'
         raise typer.BadParameter(message, param_hint="--at") from error
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
 
+from potok.clock import now_ms
 from potok.console.feed import Feed
 
 HISTORY = 120
@@ -66,7 +66,7 @@ class Live:
         try:
             return self._feed.snapshot()
         except Exception as error:  # noqa: BLE001 - a supervisor: the page says what is wrong and looks again
-            return {**self._latest, "at": time.time_ns() // 1_000_000, "state": "unreadable", "error": str(error)}
+            return {**self._latest, "at": now_ms(), "state": "unreadable", "error": str(error)}
 
     def snapshot(self) -> dict[str, Any]:
         """The latest snapshot with all the history there is."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from potok.clock import now_ms
 from potok.console.drawing import draw
 from potok.console.feed import UnknownTable
 from potok.console.letters import RecentLetters
@@ -26,10 +26,6 @@ REST = 4
 
 LOOKED_AT = 20_000
 """How many rows of a table are searched for a key."""
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class QueryFeed:

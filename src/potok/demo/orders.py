@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import orjson
 
+from potok.clock import now_ms
 from potok.demo.shop import CITIES, FIRST_NAMES, GOODS, GRACE, LAST_NAMES, ORDERS, POPULARITY, WINDOW
 from potok.duration import to_ms
 from potok.log.broker import Broker
@@ -101,7 +102,7 @@ def generate(
         now = clock()
         owed += rate_at(rate, now - began) * min(1.0, now - last)
         last = now
-        records = shop.orders(int(owed), time.time_ns() // 1_000_000)
+        records = shop.orders(int(owed), now_ms())
         if records:
             broker.append(ORDERS, records)
         owed -= len(records)

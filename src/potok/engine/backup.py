@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
+from potok.clock import now_ms
 from potok.connectors.where import Where
 from potok.engine.exchange import exchange, next_name, remove_gone
 from potok.engine.ledger import Ledger
@@ -66,7 +66,7 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
         told = {what: data for what, data in marks.items() if data is not None}
         # The last look found the batch of the cut: with_cut has compared them.
         place = str(state_of(broker, query).where)
-        return Manifest(query, entries[-1], told, files, int(time.time() * 1000), place)
+        return Manifest(query, entries[-1], told, files, now_ms(), place)
 
     try:
         manifest = with_cut(look, work, frozen=True)

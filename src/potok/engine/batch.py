@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cloudpickle
 
+from potok.clock import now_ms
 from potok.engine.assignment import balance
 from potok.engine.batch_spec import BatchSpec, BatchTooLarge, Range
 from potok.engine.beginning import check_topics
@@ -186,7 +186,7 @@ class BatchRunner:
             tasks,
             1 if small else self.plan.shards,
             clocks,
-            end.at_ms or int(time.time() * 1000),
+            end.at_ms or now_ms(),
             sinks,
             self.plan.topology.name,
             self.state,

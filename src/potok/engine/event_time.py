@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.clock import epoch_ms
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import Errors, call_python, call_traced, evaluated
 from potok.kernels.chunk import Chunk, Column, Ints
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def event_times(chunk: Chunk, function: Function, expr: Expr | None, format_: str = "") -> tuple[Ints, Errors]:
@@ -73,8 +72,7 @@ def instant(value: Any, format_: str = "") -> int:
     if isinstance(value, str):
         value = datetime.strptime(value, format_) if format_ else datetime.fromisoformat(value)
     if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(milliseconds=1)
+        return epoch_ms(value)
     if isinstance(value, date):
-        return (value - _EPOCH.date()) // timedelta(milliseconds=1)
+        return epoch_ms(datetime(value.year, value.month, value.day))
     raise TypeError("expected milliseconds, ISO text or a datetime")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from potok.clock import now_ms
 from potok.engine.alignment import Aligner
 from potok.engine.beginning import check_topics
 from potok.engine.clock import closing_clocks, tick_due
@@ -45,7 +46,7 @@ class Planner:
     plan: Plan | None = None
     max_bytes: int = 0
     _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
-    _began_ms: int = field(default_factory=lambda: _now_ms())
+    _began_ms: int = field(default_factory=lambda: now_ms())
     _aligner: Aligner = field(init=False)
     _gates: Gates | None = None
 
@@ -80,12 +81,12 @@ class Planner:
         quiet = self._quiet(entry, ends)
         if further.pending(ends) < entry.offsets.pending(ends):
             read = _moved(entry.offsets, further)
-            idle, at_ms = frozenset(entry.offsets.idle - read), _now_ms() + self.ahead_ms
+            idle, at_ms = frozenset(entry.offsets.idle - read), now_ms() + self.ahead_ms
             return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
         if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):
-            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=_now_ms() + self.ahead_ms)
+            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=now_ms() + self.ahead_ms)
         return entry.offsets
 
     def _own_ends(self) -> Ends:
@@ -108,7 +109,7 @@ class Planner:
 
         A clock that was set back is believed: the batch would find that nothing is due, and be tried again at once.
         """
-        now = self.ahead_ms + (_now_ms() if self.target is None else min(self._began_ms, _now_ms()))
+        now = self.ahead_ms + (now_ms() if self.target is None else min(self._began_ms, now_ms()))
         return any(alarm <= now for alarm in entry.next_alarms.values())
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
@@ -128,11 +129,6 @@ class Planner:
                 if (now - since) * 1000 >= self.idle_after_ms or at_the_end:
                     quiet.add(place)
         return quiet
-
-
-def _now_ms() -> int:
-    """The processing time of a batch: it goes into the offset, so that a replay has the same."""
-    return int(time.time() * 1000)
 
 
 def _shrunk(offsets: Ends, ends: Ends) -> list[str]:

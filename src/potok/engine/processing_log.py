@@ -7,7 +7,6 @@ failures of an expression in a batch stand there one by one, the others as a num
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from potok.clock import now_ms
 from potok.engine.batch_spec import BatchSpec
 from potok.engine.report import Report
 from potok.log.broker import LOG_SCHEMA, Broker
@@ -77,9 +77,9 @@ def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
 
 def log_records(query: str, failures: Counter[str], failed: Iterable[Failed]) -> pa.RecordBatch:
     """The records of the log that tell how often each expression failed, and of those that are told one by one."""
-    now_ms = int(time.time() * 1000)
+    now = now_ms()
     rows = [
-        {"key": query.encode(), "value": orjson.dumps({"TIME": now_ms, **row}), "timestamp": now_ms}
+        {"key": query.encode(), "value": orjson.dumps({"TIME": now, **row}), "timestamp": now}
         for row in _rows(failures, failed)
     ]
     return pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from potok.clock import now_ms
 from potok.engine.report import Report
 
 
@@ -69,7 +69,7 @@ class Pulse:
     """The state of a running query between two batches."""
 
     query: str
-    started_at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    started_at_ms: int = field(default_factory=now_ms)
     state: str = "starting"
     error: str = ""
     batch: int = 0
@@ -86,7 +86,7 @@ class Pulse:
     def begin(self, ago_ms: int = 0) -> None:
         """The query reads its topics, and has done so for `ago_ms`. Its uptime does not count the start of Spark."""
         if self.state == "starting":
-            self.state, self.started_at_ms = "running", int(time.time() * 1000) - ago_ms
+            self.state, self.started_at_ms = "running", now_ms() - ago_ms
 
     def to_bytes(self) -> bytes:
         totals = self.totals
@@ -96,7 +96,7 @@ class Pulse:
             "state": self.state,
             "error": self.error,
             "started_at_ms": self.started_at_ms,
-            "committed_at_ms": int(time.time() * 1000),
+            "committed_at_ms": now_ms(),
             "batch": self.batch,
             "batch_ms": self.batch_ms,
             "records_in": self.records_in,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from potok.clock import epoch_ms
 from potok.errors import LogError
 from potok.log.broker import AppendResult, Broker
 from potok.log.encoding import to_bytes
@@ -167,7 +168,7 @@ class Producer:
 def _milliseconds(timestamp: int | datetime | None) -> int:
     if timestamp is None:
         return NO_TIMESTAMP
-    return int(timestamp.timestamp() * 1000) if isinstance(timestamp, datetime) else timestamp
+    return epoch_ms(timestamp) if isinstance(timestamp, datetime) else timestamp
 
 
 def _headers(headers: HeadersInput | None) -> Headers:

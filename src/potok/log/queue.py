@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from potok.clock import now_ms
 from potok.duration import Duration, show_ms, to_ms
 from potok.errors import LogError
 from potok.log.broker import Broker
@@ -125,9 +126,9 @@ class Queue:
             self._put_back(self._taken)
             self._taken.clear()
             self.flush()
-        ends, now_ms = self.broker.end_offsets(self.topic), _now_ms()
+        ends, now = self.broker.end_offsets(self.topic), now_ms()
         states = self._marks.update(lambda page: page.states)
-        return sum((state.counts(now_ms, ends[part]) for part, state in states.items()), QueueCounts())
+        return sum((state.counts(now, ends[part]) for part, state in states.items()), QueueCounts())
 
     def flush(self) -> None:
         """Store all that was said of deliveries so far; durable when this returns."""
@@ -163,8 +164,8 @@ class Queue:
                 self._out[delivery.record.partition, delivery.record.offset] = delivery
             self._handed += len(found)
             if len(self._out) > _MANY:
-                now_ms = _now_ms()
-                self._out = {place: delivery for place, delivery in self._out.items() if delivery.due_ms > now_ms}
+                now = now_ms()
+                self._out = {place: delivery for place, delivery in self._out.items() if delivery.due_ms > now}
             return found
 
     def _fetch(self, most: int) -> None:
@@ -176,8 +177,8 @@ class Queue:
         claims: Claims = [(0, _NOTHING)]
         while claims and not self._taken:
             self._pass_gaps()
-            now_ms = _now_ms()
-            wish = Wish(most, ahead, self._turn, now_ms, now_ms + self._visibility_ms)
+            now = now_ms()
+            wish = Wish(most, ahead, self._turn, now, now + self._visibility_ms)
             claims = self._update(partial(claim, self.topic, self.broker.end_offsets(self.topic), wish))
             self._read(claims)
         if self._taken or self._said:
@@ -229,7 +230,7 @@ class Queue:
             self._check_open()
             partition, offset = delivery.record.partition, delivery.record.offset
             if fate is Fate.OUT:
-                delivery.due_ms = _now_ms() + delay_ms
+                delivery.due_ms = now_ms() + delay_ms
                 self._said.extended.append((delivery, delivery.due_ms))
             else:
                 self._out.pop((partition, offset), None)
@@ -241,13 +242,13 @@ class Queue:
                 why = f"delivered {delivery.deliveries} times" + (f": {error}" if error else "")
                 self._said.aside.append((delivery, "deliveries", why))
             elif fate is Fate.BACK:
-                self._said.back.append((delivery, _now_ms() + delay_ms))
+                self._said.back.append((delivery, now_ms() + delay_ms))
             self._linger_once()
 
     def _put_back(self, deliveries: Iterable[Delivery]) -> None:
         """What was handed out keeps its count; what was only taken is as if it had not been."""
-        now_ms = _now_ms()
-        self._said.back += ((delivery, now_ms) for delivery in deliveries)
+        now = now_ms()
+        self._said.back += ((delivery, now) for delivery in deliveries)
 
     def _update(self, change: Callable[[Page], T]) -> T:
         """Change the states, and store what was said along with it."""
@@ -299,7 +300,3 @@ def _dead_letter_topic(topic: str, group: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", group):
         raise InvalidName("topic of dead letters", f"{topic}-{group}-dead-letters", "name one: dead_letters=")
     return f"{topic}-{group}-dead-letters"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

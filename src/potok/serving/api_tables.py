@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route
 
+from potok.clock import parse_epoch_ms
 from potok.serving.answers import AnswerSize
 from potok.serving.errors import BadRequest
 from potok.serving.guard import caller_of
@@ -136,11 +136,8 @@ def answer(content: Any, status: int = 200) -> Response:
 def _ms(text: str | None) -> int | None:
     if text is None:
         return None
-    if text.removeprefix("-").isdecimal() and len(text) < 20:
-        return int(text)
     try:
-        found = datetime.fromisoformat(text)
+        return parse_epoch_ms(text)
     except ValueError as error:
         hint = "write milliseconds since 1970, or 2026-01-31T12:00:00Z"
         raise BadRequest(f'"{text}" is no instant', hint=hint) from error
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from potok.clock import now_ms
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.errors import MarkChanged, TopicNotFound
 from potok.log.partition import split
@@ -42,7 +43,7 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
         broker.append_staged(staged)
         return told
     mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
-    note = orjson.dumps({"at": _now_ms(), "body": digest, "told": told})
+    note = orjson.dumps({"at": now_ms(), "body": digest, "told": told})
     with _locks[int(mark[-2:], 16) % len(_locks)]:
         found = broker.mark(mark)
         if found is None:
@@ -106,7 +107,7 @@ def _prune(broker: Broker) -> None:
     if now - _pruned_at.setdefault(id(broker), now) < _PRUNE_EVERY_S:
         return
     _pruned_at[id(broker)] = now
-    prune(broker, _now_ms() - KEPT_MS)
+    prune(broker, now_ms() - KEPT_MS)
 
 
 def prune(broker: Broker, before_ms: int) -> int:
@@ -115,7 +116,3 @@ def prune(broker: Broker, before_ms: int) -> int:
     if old:
         broker.set_marks(dict.fromkeys(old), old)
     return len(old)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from potok.clock import now_ms
 from potok.errors import PotokError
 from potok.serving.answers import AnswerSize
 from potok.serving.entities import entity_of
@@ -166,7 +166,7 @@ def _cluster(site: Site) -> dict[str, Any]:
         }
         for query_id, wanted in site.database.books().queries.items()
     }
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     lags = {info.query_id: {"lag": info.lag} for info in site.database.queries()}
     host = {
         "hostAlive": True,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from starlette.requests import HTTPConnection, Request
 
+from potok.clock import now_ms
 from potok.serving.errors import BadRequest
 from potok.serving.feeds import Feed
 from potok.serving.held_bytes import HeldBytes
@@ -37,7 +37,7 @@ class Site:
         self.near = NearRows(database, self.reads)
         self.statuses = Statuses(database)
         self.feeds: set[Feed] = set()
-        self.started_ms = time.time_ns() // 1_000_000
+        self.started_ms = now_ms()
         self.address = "localhost:8088"
 
     def end_streams(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from potok.clock import now_ms
 from potok.log.broker import HEADERS, Broker
 from potok.records.formats.format import format_named
 from potok.records.schema import Schema
@@ -54,7 +54,7 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
         raise Refused("INSERT INTO ... VALUES is disabled", hint=hint, place=statement.at)
     source = writable(database, statement.name, statement.at)
     named = _named(source, statement)
-    scope, context = ValuesScope(database.catalog.types), Context(now_ms=_now_ms())
+    scope, context = ValuesScope(database.catalog.types), Context(now_ms=now_ms())
     columns: dict[str, pa.Array] = {}
     for column, value in zip(named, statement.values, strict=True):
         computed = compute(check(value, scope, to=column.type), {}, 1, context)
@@ -205,7 +205,3 @@ def _encoded_key(source: Source, columns: Columns, rows: int) -> tuple[pa.Array,
     serde = key_serde(source)
     encoded = format_named(serde.format).encode(key, serde.schema)
     return encoded.values.cast(pa.binary()), encoded.errors
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

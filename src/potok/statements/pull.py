@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.clock import now_ms
 from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
@@ -49,7 +49,7 @@ def run_pull(database: Database, query: ast.Select, properties: Properties) -> R
     and the records of streams as far as they were there when it began."""
     prepared = prepared_for(database)
     plan = prepared.plan(query, properties)
-    context = Context(now_ms=time.time_ns() // 1_000_000)
+    context = Context(now_ms=now_ms())
     pull = _Pull(database, prepared, plan, context, properties)
     with allowance():
         frame = pull.frame()

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.clock import now_ms
 from potok.errors import QueryError
 from potok.sql.catalog import Catalog
 from potok.sql.errors import UnknownName, closest
@@ -232,7 +233,7 @@ class RecordPush(TailPush):
     def rows_of(self, block: Block) -> list[Row]:
         plan, read = self._plan, self._reader.read(block.batch, block.partition)
         self._failures.unreadable(block.partition, read.unreadable)
-        computing = partial(self._failures.computed, partition=block.partition, now_ms=time.time_ns() // 1_000_000)
+        computing = partial(self._failures.computed, partition=block.partition, now_ms=now_ms())
         frame = read.frame.with_columns({OFFSET: read.offsets})
         if plan.source.is_table:
             return self._changes(frame, read, computing)

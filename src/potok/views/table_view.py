@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from potok.clock import epoch_ms
 from potok.errors import QueryError
 from potok.kernels.open_windows import open_table
 from potok.records.keys import decode_keys, encode_key
@@ -228,6 +229,4 @@ def hashable(key: Any) -> Any:
 
 
 def _ms(at: Instant) -> int:
-    if isinstance(at, datetime):
-        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return at
+    return epoch_ms(at) if isinstance(at, datetime) else at

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from potok.clock import now_ms
 from potok.connectors.where import StoreUnreachable
 from potok.engine.batch import BatchRunner
 from potok.engine.beginning import Places, protect
@@ -168,7 +169,7 @@ class Member:
         """Whether it runs, and does not wait for its next try."""
         if self.state is not MemberState.RUNNING:
             return False
-        return self.waiting is None or self.waiting.until_ms <= time.time() * 1000
+        return self.waiting is None or self.waiting.until_ms <= now_ms()
 
     def has_nothing_to_do(self) -> None:
         """Say that it runs, although no batch says so; what was waited for is there, or it could not be planned."""
@@ -213,7 +214,7 @@ class Member:
         pause_s = retry.pause()
         if pause_s is None:
             return False
-        self.waiting = Waiting(error, retry, int((time.time() + pause_s) * 1000))
+        self.waiting = Waiting(error, retry, now_ms() + round(pause_s * 1000))
         tell_waiting(self.prepared, error, first=before is None)
         return True
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.broker import AppendResult
 from potok.log.embedded import catalog, marks, retention, sealed
 from potok.log.embedded.catalog import PartitionState, Topic
-from potok.log.embedded.encode import now_ms
 from potok.log.embedded.locks import partition_locks
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.partition_writer import PartitionWriter

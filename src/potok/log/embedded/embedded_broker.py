@@ -9,6 +9,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
@@ -22,7 +23,7 @@ from potok.log.broker import (
 from potok.log.embedded import archived, catalog, describe, groups, marks, retention, roster
 from potok.log.embedded.commit import Committer
 from potok.log.embedded.embedded_membership import EmbeddedMembership
-from potok.log.embedded.encode import columns_of, encode, encode_record, normalised, now_ms
+from potok.log.embedded.encode import columns_of, encode, encode_record, normalised
 from potok.log.embedded.group_commit import GroupCommit
 from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
 from potok.log.embedded.read import read_range

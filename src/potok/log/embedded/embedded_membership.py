@@ -12,9 +12,9 @@ import uuid
 import weakref
 from collections.abc import Mapping, Sequence
 
+from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.embedded import roster
-from potok.log.embedded.encode import now_ms
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.roster import Enrolled, Roster
 from potok.log.errors import BrokerClosed, PartitionsMoved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.checksum import crc32
+from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.broker import HEADERS
 from potok.log.embedded.frame import ARROW, ROWS, WITH_HEADERS, Frame
@@ -29,10 +29,6 @@ BODY_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timesta
 BODY_SCHEMA_WITH_HEADERS = BODY_SCHEMA.append(pa.field("headers", HEADERS))
 
 EncodedFrame = tuple[Frame, bytes | memoryview | pa.Buffer]
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def columns_of(records: Sequence[LogRecord]) -> pa.RecordBatch:

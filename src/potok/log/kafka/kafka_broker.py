@@ -12,6 +12,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from potok.clock import now_ms
 from potok.connectors.open import open_books
 from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
@@ -24,7 +25,7 @@ from potok.log.broker import (
     TopicDescription,
 )
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.embedded.encode import columns_of, normalised, now_ms
+from potok.log.embedded.encode import columns_of, normalised
 from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.kafka.clients import PATIENCE_S

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from potok.clock import now_ms
 from potok.log.broker import PublishedBatch
 from potok.log.failpoint import failpoint
 from potok.log.kafka.append import Delivery, send
@@ -91,7 +92,7 @@ class Transactor:
                 report = delivery if number == output.count else None
                 send(producer, output.topic, output.partition, record, report)
         if wanted is not None:
-            now = time.time_ns() // 1_000_000
+            now = now_ms()
             send(producer, TOPIC, PARTITION, Outgoing(self._query.encode(), wanted.to_bytes(), now, None), delivery)
         if producer.flush(TIMEOUT_MS / 1000):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

@@ -45,6 +45,13 @@ def test_pauses_grow_up_to_a_bound_and_are_not_all_the_same(clock: Clock) -> Non
     assert 590 < retry.waited_s <= 600
 
 
+def test_a_caller_sets_its_first_and_its_longest_pause(clock: Clock) -> None:
+    retry = Retry(0, clock, first_s=1.0, most_s=4.0)
+    assert all(retry.wait() for _ in range(5))
+    bounds = (1.0, 2.0, 4.0, 4.0, 4.0)
+    assert all(bound / 2 <= pause <= bound for pause, bound in zip(clock.pauses, bounds, strict=True))
+
+
 def test_zero_is_for_ever(clock: Clock) -> None:
     retry = Retry(0, clock)
     assert all(retry.wait() for _ in range(1_000))

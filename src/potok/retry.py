@@ -1,4 +1,8 @@
-"""Retry with exponential backoff and a time limit: the one policy for servers and sinks."""
+"""Retry with exponential backoff, jitter and a time limit: the one policy for brokers, servers and sinks.
+
+It decides when to retry and leaves the call to its caller, unlike the retry libraries: a query group schedules the next
+attempt and runs other queries until then, a stop request ends a pause, and a server may ask for a longer one.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +43,27 @@ def is_brief() -> bool:
 
 
 class Retry:
-    """The retries of one operation. They end early when `given_up` is set by another thread."""
+    """The retries of one operation."""
 
-    def __init__(self, for_ms: int, given_up: threading.Event | None = None) -> None:
-        """`for_ms` starts now; 0 means no limit."""
+    def __init__(
+        self,
+        for_ms: int,
+        given_up: threading.Event | None = None,
+        *,
+        first_s: float = FIRST_S,
+        most_s: float = MOST_S,
+    ) -> None:
+        """Start the time limit.
+
+        Args:
+            for_ms: The time limit; 0 means none.
+            given_up: Ends a pause early when another thread sets it.
+            first_s: The first pause; each one that follows is twice as long.
+            most_s: The longest pause.
+        """
         self._began = time.monotonic()
         self._end = self._began + for_ms / 1000 if for_ms else float("inf")
-        self._delay_s = FIRST_S
+        self._delay_s, self._most_s = first_s, most_s
         self._given_up = given_up or threading.Event()
         self.tries = 0
 
@@ -58,7 +76,7 @@ class Retry:
         self.tries += 1
         # Jitter: clients that failed together must not retry together.
         delay_s = max(self._delay_s * random.uniform(0.5, 1.0), at_least_s)
-        self._delay_s = min(self._delay_s * 2, MOST_S)
+        self._delay_s = min(self._delay_s * 2, self._most_s)
         return None if time.monotonic() + delay_s > self._end else delay_s
 
     def wait(self, at_least_s: float = 0.0) -> bool:

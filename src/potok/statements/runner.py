@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from potok.errors import PotokError
+from potok.retry import Retry
 from potok.statements.books import Wanted
 
 if TYPE_CHECKING:
@@ -24,17 +25,18 @@ class BackOff:
     """When to try again what failed: after a second, then less and less often."""
 
     def __init__(self) -> None:
-        self._pause_s = FIRST_RETRY_S
-        self._due_at = time.monotonic() + self._pause_s
+        self._retry = Retry(0, first_s=FIRST_RETRY_S, most_s=LAST_RETRY_S)
+        self._due_at = self._next()
 
     def is_due(self) -> bool:
         """Whether it is time for an attempt; if so, the next one is due later."""
-        now = time.monotonic()
-        if now < self._due_at:
+        if time.monotonic() < self._due_at:
             return False
-        self._pause_s = min(self._pause_s * 2, LAST_RETRY_S)
-        self._due_at = now + self._pause_s
+        self._due_at = self._next()
         return True
+
+    def _next(self) -> float:
+        return time.monotonic() + (self._retry.pause() or 0.0)
 
 
 class Runner:

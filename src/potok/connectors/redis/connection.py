@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import redis
-from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.backoff import EqualJitterBackoff, NoBackoff
 from redis.exceptions import BusyLoadingError, NoPermissionError, RedisError
 from redis.retry import Retry
 
 from potok.connectors.where import StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
+from potok.retry import FIRST_S, MOST_S
 
 TRIES = 4
 CONNECT_S = 2.0
@@ -39,11 +40,11 @@ class StateMayVanish(StateError):
 
 
 class Tries(Retry):
-    """Tries a command a few times. A server that was away when it was called last is tried once: whoever calls tries
-    again, and may have others waiting meanwhile who do not need this server."""
+    """Retry a command a few times, with the pauses of `potok.retry`. A server that was away when it was called last is
+    tried once: whoever calls tries again, and may have others waiting meanwhile who do not need this server."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(ExponentialBackoff(cap=1.0, base=0.05), TRIES)
+        super().__init__(EqualJitterBackoff(MOST_S, FIRST_S), TRIES)
         self._url, self._once = url, Retry(NoBackoff(), 0)
 
     def update_supported_errors(self, specified_errors: Iterable[type[Exception]]) -> None:

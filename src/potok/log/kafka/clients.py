@@ -18,7 +18,7 @@ from potok.log.errors import BrokerClosed, InvalidName, KeylessRecord, TopicExis
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused, KafkaUnreachable, OptionError
 from potok.log.kafka.options import KafkaOptions
 from potok.redact import safe_cause
-from potok.retry import BRIEFLY_MS, is_brief
+from potok.retry import BRIEFLY_MS, Retry, is_brief
 
 _logger = logging.getLogger(__name__)
 # Heard by whoever sets up logging, and by nobody else.
@@ -174,15 +174,15 @@ class Clients:
 
     def patiently(self, question: Callable[[], V]) -> V:
         """Ask again what may be asked again, as long as the brokers have to agree on who leads."""
-        deadline = time.monotonic() + self._patience_s()
+        limit_ms = round(self._patience_s() * 1000)
+        retry = Retry(limit_ms, most_s=_SLICE_S)
         while True:
             try:
                 return question()
             except KafkaNotReady:
-                if time.monotonic() > deadline:
+                if not limit_ms or not retry.wait():
                     raise
                 self.look_around()
-                time.sleep(_LOOK_S / 2)
 
     def look_around(self) -> None:
         """Learn who leads. The client would go on asking those who led before."""

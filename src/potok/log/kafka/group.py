@@ -15,9 +15,10 @@ from potok.log.errors import InvalidName, PartitionsMoved
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
 from potok.log.membership import GroupDescription, GroupMember, Membership, PartitionListener, Place
+from potok.retry import Retry
 
 _LOOK_SECONDS = 0.1
-_RETRY_SECONDS = 0.05
+_LONGEST_PAUSE_S = 0.2
 
 _MOVED = (
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -107,7 +108,7 @@ class KafkaMembership(Membership):
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
         """While the members agree on who reads what, nobody can commit; but what this one holds stays its own."""
-        deadline = time.monotonic() + self._lease
+        retry = Retry(round(self._lease * 1000), most_s=_LONGEST_PAUSE_S)
         while offsets:
             strangers = [place for place in offsets if place not in self._held]
             if strangers or self.member != self._member_of_held:
@@ -118,9 +119,8 @@ class KafkaMembership(Membership):
             passes = isinstance(self._clients.translated(error), KafkaNotReady)
             if error.code() not in (*_MOVED, *_MOVING) and not passes:
                 raise self._clients.translated(error)
-            if error.code() in _MOVED or time.monotonic() > deadline:
+            if error.code() in _MOVED or not retry.wait():
                 self._moved(list(offsets))
-            time.sleep(_RETRY_SECONDS)
 
     def close(self) -> None:
         if not self._closed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -169,10 +168,10 @@ class Transactor:
 
 def _patiently(step: Callable[[], None]) -> None:
     """Do again what may simply be done again: the client goes on where it was."""
-    deadline = time.monotonic() + 2 * PATIENCE_S
+    retry = Retry(round(2000 * PATIENCE_S))
     while True:
         try:
             return step()
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            if not error.args[0].retriable() or not retry.wait():
                 raise

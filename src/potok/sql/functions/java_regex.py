@@ -16,7 +16,7 @@ import regex
 
 from potok.sql.functions.java_char_classes import SETS, VERTICAL, JavaRegexError, literal
 from potok.sql.functions.java_regex_reading import Reading
-from potok.sql.functions.patience import time_left
+from potok.sql.functions.regex_time_limit import time_left
 
 _ENDS: Final = r"\n\r\x85\u2028\u2029"
 _WITHIN: Final = r"(?<!\r(?=\n))"

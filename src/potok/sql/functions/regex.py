@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from potok.sql.budget import LARGEST_VALUE, PER_OBJECT, reserve
 from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, large_value, takes
 from potok.sql.functions.java_regex import JavaPattern, compiled, matches
-from potok.sql.functions.patience import each_text
+from potok.sql.functions.regex_time_limit import each_text
 from potok.sql.types import INT, VARCHAR, array
 
 T = TypeVar("T")

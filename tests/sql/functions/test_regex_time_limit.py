@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from potok.sql.functions import patience
+from potok.sql.functions import regex_time_limit
 from potok.sql.functions.function import Context
 from potok.sql.functions.java_regex import JavaRegexError, compiled
-from potok.sql.functions.patience import each_text
+from potok.sql.functions.regex_time_limit import each_text
 from potok.sql.functions.registry import all_functions
 
 SLOW = "(?:(?:a|aa)+)+$"
@@ -26,9 +26,9 @@ def computed(name: str, *columns: list[str]) -> tuple[list[object], Context]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "ROW_S", 0.05)
-    monkeypatch.setattr(patience, "COLUMN_S", 0.1)
-    monkeypatch.setattr(patience, "LEAST_S", 0.01)
+    monkeypatch.setattr(regex_time_limit, "ROW_S", 0.05)
+    monkeypatch.setattr(regex_time_limit, "COLUMN_S", 0.1)
+    monkeypatch.setattr(regex_time_limit, "LEAST_S", 0.01)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -60,12 +60,12 @@ def test_no_function_waits_for_ever(name: str, columns: tuple[list[str], ...]) -
 
 def test_slow_records_have_less_and_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(patience.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(regex_time_limit.time, "monotonic", lambda: now[0])
     given: list[float] = []
 
     def slow(text: str) -> str:
-        given.append(round(patience.time_left(), 3))
-        now[0] += patience.time_left()
+        given.append(round(regex_time_limit.time_left(), 3))
+        now[0] += regex_time_limit.time_left()
         return text
 
     each_text(slow)([pa.array(["x"] * 8)], 8, pa.string(), Context())

@@ -1,5 +1,5 @@
-"""How long a regular expression may look at a text. Java's expressions can take time that doubles with each character;
-one record must not stop a query."""
+"""Limit the time of a regular expression. Java's expressions can take time that doubles with each character; one
+record must not stop a query."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""One stage at work in one task: operators wired up, fed, finished, and their state committed."""
+"""Run one stage in one task: feed its operators, finish them, and commit their state."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,36 +11,24 @@ from potok.engine.batch_spec import BatchSpec, Range
 from potok.engine.letters import stage_letters
 from potok.engine.original import originals
 from potok.engine.plan import Plan
-from potok.engine.read import ReadBytes, SourceReader
+from potok.engine.read import ReadBytes
 from potok.engine.report import Report
-from potok.engine.workshop import Workshop, has_head
+from potok.engine.wiring import Wiring
+from potok.engine.workshop import Workshop
 from potok.expressions import failures
-from potok.kernels.agents import DriveAgents
-from potok.kernels.annotate import Annotate
 from potok.kernels.dead_letters import DeadLetters
 from potok.kernels.expiry import windows_of
 from potok.kernels.open_windows import open_table
-from potok.kernels.operator import Operator, Receiver, Task
+from potok.kernels.operator import Task
 from potok.kernels.outbox import Outbox, Parcel
-from potok.kernels.process import ProcessRecords
-from potok.kernels.stateless import Branch
-from potok.kernels.tables import Keep, Receive
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.state.session import StateSession
 from potok.topology.nodes import (
-    AgentSends,
-    AgentTable,
     Aggregate,
-    Arm,
-    Channel,
     Node,
     Session,
     Sliding,
-    StoreTable,
-    StreamSource,
-    TableRecords,
-    TableSource,
 )
 
 
@@ -56,89 +43,14 @@ class Stage:
         dead_letters = DeadLetters(spec.lanes, partial(originals, broker), spec.processing_time_ms)
         self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
         self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
-        self._readers: dict[str, SourceReader] = {}
         self._began = {part.lane: part.stream_time_ms for task_ in spec.tasks for part in task_}
-        self._receivers: dict[str, Any] = {}
-        self._tails: dict[Node, Operator] = {}
-        self._order: list[Operator] = []
         failures.taken()  # of an attempt that came to nothing
-        self._wire()
+        workshop = Workshop(plan, spec, self._task, broker, self.outbox, self.report, self._session)
+        wiring = Wiring(workshop, level)
+        self._readers, self._receivers, self._order = wiring.readers, wiring.receivers, wiring.order
         self._bytes = ReadBytes(spec.task_bytes)
         for reader in self._readers.values():
             reader.bytes = self._bytes
-
-    def _wire(self) -> None:
-        workshop = Workshop(self._plan, self._spec, self._task, self._broker, self.outbox, self.report, self._session)
-        levels = self._plan.levels
-        for node in self._plan.topology:
-            if isinstance(node, TableSource) and self._level == 0:
-                self._table_reader(node, workshop)
-            here = [(i, upstream) for i, upstream in enumerate(node.upstreams) if levels[upstream] == self._level]
-            if isinstance(node, TableRecords):
-                # They come from where the table is read, not from the table.
-                here = []
-            if has_head(node):
-                for _, upstream in here:
-                    self._connect(upstream, self._place(workshop.head(node)))
-                if levels[node] == self._level:
-                    self._receivers[node.name] = self._tails[node] = self._place(workshop.body(node))
-            elif levels[node] == self._level:
-                self._body(node, workshop)
-            else:
-                for index, upstream in here:
-                    sender = workshop.sender(node, index, _edge(index, upstream, node))
-                    self._connect(upstream, self._place(sender))
-
-    def _table_reader(self, node: TableSource, workshop: Workshop) -> None:
-        reader = workshop.reader(node)
-        self._readers[node.topic] = reader
-        last = self._place(reader)
-        if node.about:
-            value = self._plan.inferred[node].value
-            assert value is not None
-            about = self._place(Annotate(node.name, self._task, node.about, value, self._spec.lanes))
-            about.counted = False
-            last.downstream.append(about)
-            last = about
-        head = self._place(workshop.head(node))
-        head.counted = False
-        last.downstream.append(head)
-
-    def _body(self, node: Node, workshop: Workshop) -> None:
-        body = self._place(workshop.body(node))
-        self._tails[node] = body
-        if isinstance(node, TableRecords):
-            self._readers[node.upstream.topic].downstream.append(body)
-            return
-        if isinstance(node, StreamSource):
-            assert isinstance(body, SourceReader)
-            self._readers[node.topic] = body
-        for index, upstream in enumerate(node.upstreams):
-            if self._plan.levels[upstream] == self._level:
-                self._connect(upstream, body.port(index), node)
-            else:
-                receiver = Receive(_edge(index, upstream, node), self._task)
-                self._receivers[receiver.name] = receiver
-                self._order.insert(self._order.index(body), receiver)
-                receiver.downstream.append(body.port(index))
-        if node.stateful and not isinstance(node, AgentTable):
-            assert self._session is not None
-            keep = self._place(Keep(node.name, self._task, self._session, self._plan.inferred[node].window))
-            body.downstream.append(keep)
-            self._tails[node] = keep
-
-    def _place(self, operator: Operator) -> Operator:
-        self._order.append(operator)
-        return operator
-
-    def _connect(self, upstream: Node, operator: Receiver, node: Node | None = None) -> None:
-        tail = self._tails[upstream]
-        if isinstance(node, Arm | Channel | StoreTable) and isinstance(tail, Branch | ProcessRecords):
-            tail.outputs.setdefault(node.index, []).append(operator)
-        elif isinstance(node, AgentSends | AgentTable) and isinstance(tail, DriveAgents):
-            tail.outputs.setdefault(node.output, []).append(operator)
-        else:
-            tail.downstream.append(operator)
 
     def read(self, ranges: list[Range]) -> None:
         for part in ranges:
@@ -205,8 +117,3 @@ def _cells_of(node: Node) -> list[str]:
     if isinstance(window, Session | Sliding):
         return [node.name, open_table(node.name)]
     return [node.name] if window is None else [windows_of(node.name)]
-
-
-def _edge(index: int, upstream: Node, node: Node) -> str:
-    """The name of the way from a step to another on a higher level; a step may be upstream twice."""
-    return f"{upstream.name}>{node.name}#{index}"

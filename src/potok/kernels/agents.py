@@ -13,7 +13,7 @@ from potok.kernels.agents_windows import OpenWindows
 from potok.kernels.call import Errors
 from potok.kernels.chunk import Chunk
 from potok.kernels.dead_letters import Lane, Reason
-from potok.kernels.operator import Operator, Receiver, Task
+from potok.kernels.operator import Operator, Receiver, SeveralOutputs, Task
 from potok.state.codec import StateNotData
 from potok.state.session import StateSession
 from potok.topology.agents import Crew
@@ -35,7 +35,7 @@ class Input(Operator):
         self.chunks.append(chunk)
 
 
-class DriveAgents(Operator):
+class DriveAgents(SeveralOutputs):
     """Drives the agents of a crew. The outputs are its topics, and behind them its tables."""
 
     def __init__(
@@ -47,7 +47,6 @@ class DriveAgents(Operator):
         self._session, self._clock_ms, self._lanes, self._shown = session, clock_ms, lanes, shown
         self._inputs = [Input(node.name, task, source.name) for source in node.sources]
         self._cells = self._open(self._running())
-        self.outputs: dict[int, list[Receiver]] = {}
 
     def port(self, index: int) -> Receiver:
         return self._inputs[index]

@@ -58,6 +58,11 @@ class Operator:
                 self.task.records_in[self.name] += len(chunk)
             self.process(chunk)
 
+    def connect(self, receiver: Receiver, output: int | None = None) -> None:
+        """Push results on to a receiver. An operator with several outputs is told which of them is meant."""
+        assert output is None
+        self.downstream.append(receiver)
+
     def port(self, index: int) -> Receiver:
         """Where the records of the upstream with this number go in."""
         return self
@@ -97,3 +102,17 @@ class Operator:
                 self.task.records_out[self.name] += len(chunk)
             for receiver in self.downstream:
                 receiver.push(chunk)
+
+
+class SeveralOutputs(Operator):
+    """An operator whose results go to numbered outputs."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        super().__init__(name, task)
+        self.outputs: dict[int, list[Receiver]] = {}
+
+    def connect(self, receiver: Receiver, output: int | None = None) -> None:
+        if output is None:
+            super().connect(receiver)
+        else:
+            self.outputs.setdefault(output, []).append(receiver)

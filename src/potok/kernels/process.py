@@ -12,7 +12,7 @@ from potok.kernels.call import python_rows
 from potok.kernels.chunk import Chunk, concat, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.key_timers import Rows, TimerCells
-from potok.kernels.operator import Operator, Receiver, Task, all_but
+from potok.kernels.operator import SeveralOutputs, Task, all_but
 from potok.kernels.process_context import MAIN, Context
 from potok.kernels.process_key import KeyCalls, Outcome, Records, Work
 from potok.kernels.process_output import Output, failed_timers, items_of
@@ -24,7 +24,7 @@ from potok.topology.nodes import Process
 from potok.topology.stores import is_readable
 
 
-class ProcessRecords(Operator):
+class ProcessRecords(SeveralOutputs):
     """Calls a processor for each record, in order, and for each timer that is due."""
 
     def __init__(
@@ -47,7 +47,6 @@ class ProcessRecords(Operator):
         readable = [index for index, (_, store) in enumerate(node.stores) if is_readable(store)]
         self._readable = dict(enumerate(readable, len(node.channels)))
         self._chunks: list[Chunk] = []
-        self.outputs: dict[int, list[Receiver]] = {}
 
     @property
     def state_tables(self) -> list[str]:

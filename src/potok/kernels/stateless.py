@@ -16,7 +16,7 @@ from potok.kernels.call import Called, Errors, call_python, call_traced, describ
 from potok.kernels.changes import blank, present
 from potok.kernels.chunk import Chunk, Column, as_objects
 from potok.kernels.dead_letters import Reason
-from potok.kernels.operator import Operator, Receiver, Task, all_but
+from potok.kernels.operator import Operator, SeveralOutputs, Task, all_but
 from potok.records.rows import column_of
 from potok.records.schema import Schema
 
@@ -38,13 +38,12 @@ class Filter(Operator):
         self.emit(chunk.where(mask))
 
 
-class Branch(Operator):
+class Branch(SeveralOutputs):
     """Send each record to the first arm whose predicate is true."""
 
     def __init__(self, name: str, task: Task, arms: Sequence[tuple[Function, Expr | None]]) -> None:
         super().__init__(name, task)
         self._arms = arms
-        self.outputs: dict[int, list[Receiver]] = {}
 
     def process(self, chunk: Chunk) -> None:
         open_rows = np.ones(len(chunk), np.bool_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from potok.engine.wiring import Wiring, wiring_of
 from potok.engine.workshop import Workshop, body_of, sender_of
 from potok.kernels.agents import DriveAgents
 from potok.kernels.operator import Operator
@@ -24,6 +25,12 @@ def to_agents(node: Agents, shop: Workshop, index: int, name: str) -> Operator: 
         kind = ExchangeDynamic if dynamic else Exchange
         return kind(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
     return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.step)
+
+
+@wiring_of(AgentTable)
+def wire_table(node: AgentTable, wiring: Wiring) -> None:
+    """Place no second copy of the rows: agents write the cells of their tables themselves."""
+    wiring.step(node, materialised=False)
 
 
 @body_of(AgentSends, AgentTable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from potok.engine.operators.stateless import traced
+from potok.engine.wiring import Wiring, wiring_of
 from potok.engine.workshop import Workshop, body_of, sender_of
 from potok.kernels import history_lookup, stream_join, table_lookup
 from potok.kernels.join_side import JoinSide, Reach, SendSide
@@ -126,6 +127,15 @@ def lookup_key(node: LookupKey, shop: Workshop) -> Operator:
 @body_of(TableRecords)
 def table_records(node: TableRecords, shop: Workshop) -> Operator:
     return Operator(node.name, shop.task)
+
+
+@wiring_of(TableRecords)
+def wire_table_records(node: TableRecords, wiring: Wiring) -> None:
+    """Take the records where the table is read, not from the table."""
+    if wiring.is_here(node):
+        records = wiring.place(wiring.workshop.body(node))
+        wiring.readers[node.upstream.topic].downstream.append(records)
+        wiring.end_with(node, records)
 
 
 @body_of(HistoryFilter)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from potok.engine.read import SourceReader
+from potok.engine.wiring import Wiring, wiring_of
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.expressions.expr import Expr
 from potok.kernels import stateless
@@ -37,6 +39,13 @@ def traced(node: Node, shop: Workshop) -> Expr | None:
 @body_of(StreamSource)
 def source(node: StreamSource, shop: Workshop) -> Operator:
     return shop.reader(node)
+
+
+@wiring_of(StreamSource)
+def wire_source(node: StreamSource, wiring: Wiring) -> None:
+    reader = wiring.step(node)
+    if isinstance(reader, SourceReader):
+        wiring.readers[node.topic] = reader
 
 
 @body_of(Filter)

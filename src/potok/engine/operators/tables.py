@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from potok.engine.operators.stateless import traced
+from potok.engine.wiring import Wiring, wiring_of
 from potok.engine.workshop import Workshop, body_of, head_of
 from potok.kernels import suppress as suppressing
 from potok.kernels import tables
+from potok.kernels.annotate import Annotate
 from potok.kernels.fold import FoldRecords
 from potok.kernels.folders import Latest
 from potok.kernels.lifetime import KeepForATime
@@ -40,6 +42,21 @@ def suppress(node: Suppress, shop: Workshop) -> Operator:
 @head_of(TableSource, ToTable)
 def ship(node: TableSource | ToTable, shop: Workshop) -> Operator:
     return ShipRecords(node.name, shop.task, None, shop.outbox, shop.level(node), shop.shards)
+
+
+@wiring_of(TableSource)
+def wire_source(node: TableSource, wiring: Wiring) -> None:
+    """Read the topic on the first level, and keep the rows on the level of the table."""
+    shop = wiring.workshop
+    if wiring.is_first():
+        reader = wiring.readers[node.topic] = shop.reader(node)
+        last = wiring.place(reader)
+        if node.about:
+            value = shop.step(node).value
+            assert value is not None
+            last = wiring.place(Annotate(node.name, shop.task, node.about, value, shop.spec.lanes), last)
+        wiring.place(shop.head(node), last)
+    wiring.step(node)
 
 
 @body_of(TableSource, ToTable)

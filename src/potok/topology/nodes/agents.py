@@ -44,7 +44,7 @@ class AgentTable(Node):
     index: int
 
     @property
-    def output(self) -> int:
+    def upstream_output(self) -> int:
         """Its number among the outputs of the agents: tables come behind topics."""
         return len(self.upstream.crew.topics) + self.index
 
@@ -81,5 +81,5 @@ class AgentSends(Node):
     index: int
 
     @property
-    def output(self) -> int:
+    def upstream_output(self) -> int:
         return self.index

@@ -26,6 +26,11 @@ class Node:
         return tuple(found)
 
     @property
+    def upstream_output(self) -> int | None:
+        """The number of the output of its upstream that this vertex reads, where that has several."""
+        return None
+
+    @property
     def kind(self) -> str:
         """The word for this vertex in descriptions: the class name in the spelling of the DSL."""
         name = type(self).__name__

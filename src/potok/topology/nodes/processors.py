@@ -48,6 +48,10 @@ class Channel(Node):
     index: int
     schema: Schema | None = None
 
+    @property
+    def upstream_output(self) -> int:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreTable(Node):
@@ -56,6 +60,10 @@ class StoreTable(Node):
     upstream: Process
     index: int
     store: str
+
+    @property
+    def upstream_output(self) -> int:
+        return self.index
 
     @property
     def stateful(self) -> bool:

@@ -98,6 +98,10 @@ class Arm(Node):
     upstream: Branch
     index: int
 
+    @property
+    def upstream_output(self) -> int:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge(Node):

@@ -8,9 +8,10 @@ from typing import Any
 
 from potok.serving.errors import BadRequest
 from potok.serving.json_rows import RowWriter, dump
+from potok.sql.analysis.scope import source_fields
 from potok.sql.catalog import Source
 from potok.statements.database import Database
-from potok.statements.frames import python_rows, source_fields
+from potok.statements.frames import python_rows
 from potok.statements.records import RecordReader
 from potok.statements.results import ResultColumn
 from potok.statements.tail import Block, tail_of

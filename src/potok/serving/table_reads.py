@@ -16,15 +16,15 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.serving.errors import BadRequest, NotThere, TooManyRows
 from potok.serving.json_rows import RowWriter
+from potok.sql.analysis.scope import WINDOW_BOUNDS, Field, slot_of, source_fields
 from potok.sql.budget import allowance, reserve, settle
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, closest
 from potok.sql.expressions.casts import can_cast, cast_column
 from potok.sql.functions.function import Context
-from potok.sql.lowering.scope import WINDOW_BOUNDS, Field
 from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database
-from potok.statements.frames import Frame, python_rows, source_fields, stacked, typed_column
+from potok.statements.frames import Frame, python_rows, stacked, typed_column
 from potok.statements.prepared import prepared_for
 from potok.statements.pull_tables import Access, kept_keys, table_frames
 from potok.statements.results import ResultColumn
@@ -236,7 +236,7 @@ def no_row(source: Source) -> NotThere:
 
 def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
     """The rows whose window is meant. Of sessions and sliding windows the end belongs to them."""
-    starts, ends = (frame.columns.get(f"{_T}.{name}") for name in WINDOW_BOUNDS)
+    starts, ends = (frame.columns.get(slot_of(_T, name)) for name in WINDOW_BOUNDS)
     if windows.any or starts is None or ends is None:
         return frame
     low, high = windows.starts
@@ -254,7 +254,7 @@ def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
     """The rows whose key is meant: among stored keys there may be others, where they are long or have no order."""
     if keys == Keys():
         return frame
-    found = frame.columns[f"{_T}.{source.keys[0].name}"].to_pylist()
+    found = frame.columns[slot_of(_T, source.keys[0].name)].to_pylist()
     kept = [place for place, key in enumerate(found) if keys.hold(key)]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
 

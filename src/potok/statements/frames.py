@@ -10,23 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.expressions.expr import Column
 from potok.records.convert import Reading
 from potok.records.fit import fit
 from potok.records.schema import Schema
+from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Field, slot_of
 from potok.sql.budget import reserve, reserve_objects, size_of
 from potok.sql.catalog import Source
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
-from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Field, Rows
 from potok.sql.types import BIGINT
 from potok.statements.python_values import python_values
 from potok.statements.results import Row
-from potok.topology.nodes import Node
 from potok.views.row_reader import FoundRows
-
-_NOWHERE = Node("rows", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +78,6 @@ def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
     return Frame(columns, sum(frame.rows for frame in frames))
 
 
-def source_fields(source: Source, alias: str, *, positions: bool) -> tuple[Field, ...]:
-    """The columns of a source in the order of `*`, and the hidden ones behind them; `positions` says that rows are
-    records, which lie somewhere in a topic."""
-
-    def field(name: str, type_: pa.DataType, *, is_key: bool = False, hidden: bool = False) -> Field:
-        return Field(name, alias, type_, Column(type_, alias, (name,)), is_key, hidden)
-
-    fields = [field(c.name, c.type, is_key=True) for c in source.keys]
-    if source.window is not None:
-        fields += [field(name, BIGINT, is_key=True) for name in WINDOW_BOUNDS]
-    fields += [field(c.name, c.type) for c in source.columns if not c.is_key]
-    pseudo = PSEUDO if positions else {"ROWTIME": BIGINT}
-    return (*fields, *(field(name, type_, hidden=True) for name, type_ in pseudo.items()))
-
-
-def rows_with(fields: Sequence[Field], *, is_table: bool, joined: bool = False) -> Rows:
-    """Fields as the names of a query, for scopes: no step of a topology makes them."""
-    keys = tuple(field for field in fields if field.is_key and field.name not in WINDOW_BOUNDS)
-    return Rows(_NOWHERE, is_table, tuple(fields), None, keys, joined)
-
-
 def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Python values as a column; what does not fit its type was never of it, and is NULL."""
     schema = Schema.of(type_)
@@ -122,17 +97,17 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
         keys = [key["key"] for key in keys]
     several = len(source.keys) > 1
     for index, column in enumerate(source.keys):
-        if (slot := f"{alias}.{column.name}") in wanted:
+        if (slot := slot_of(alias, column.name)) in wanted:
             # The stored key may have other field names; the order is the same.
             parts = [None if key is None else list(key.values())[index] for key in keys] if several else keys
             columns[slot] = typed_column(parts, column.type)
     for index, name in enumerate(WINDOW_BOUNDS if source.window is not None else ()):
-        if (slot := f"{alias}.{name}") in wanted:
+        if (slot := slot_of(alias, name)) in wanted:
             columns[slot] = pa.array([both[index] for both in bounds], BIGINT)
     for column in (*source.values, *source.headers):
-        if (slot := f"{alias}.{column.name}") in wanted:
+        if (slot := slot_of(alias, column.name)) in wanted:
             columns[slot] = _value_column(values, column.name, column.type)
-    if (slot := f"{alias}.ROWTIME") in wanted:
+    if (slot := slot_of(alias, ROWTIME)) in wanted:
         columns[slot] = pa.array(found.times, BIGINT)
     return Frame(columns, len(found))
 

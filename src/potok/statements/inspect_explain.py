@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from potok.sql.analysis.form import Form
+from potok.sql.analysis.select import analyse
 from potok.sql.errors import Refused
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.query import Lowering
+from potok.sql.lowering.query import lower
 from potok.sql.syntax import ast
 from potok.sql.syntax.statement_text import show_query, show_statement
 from potok.statements.errors import UnknownQuery
@@ -93,7 +95,7 @@ def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect |
 
 def _pushed(database: Database, query: ast.Select) -> Topology:
     graph = Graph("push")
-    Lowering(graph, database.catalog, filled(query), "rows", kept=False).lower()
+    lower(graph, analyse(database.catalog, filled(query), Form.PUSH), "rows")
     return graph.topology()
 
 

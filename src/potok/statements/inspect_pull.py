@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from potok.sql.analysis.joins import JoinAnalysis
+from potok.sql.analysis.relations import RelationAnalysis
+from potok.sql.analysis.scope import slot_of
 from potok.sql.catalog import Source
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.sql.types import quoted
 from potok.statements.allowed import Allowed
 from potok.statements.pull_choice import FEW, MOST_LOOKUPS, choice_of, partners_key
-from potok.statements.pull_joins import JoinPlan
-from potok.statements.pull_plan import PullPlan, RelationPlan, plan_pull
+from potok.statements.pull_plan import PullPlan, plan_pull
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
@@ -53,7 +55,7 @@ def plan_of(database: Database, query: ast.Select) -> list[Access]:
     return found
 
 
-def _access(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> Access:
+def _access(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> Access:
     source, alias = relation.source, relation.alias
     if not source.is_table:
         return Access(source.name, "topic scan", f"the records of topic {source.topic}", "a stream is not kept by key")
@@ -70,9 +72,9 @@ def _access(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> Access:
     )
 
 
-def _why(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> str:
+def _why(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> str:
     """Why all rows are looked at."""
-    parts = [(column.name, allowed.get(f"{relation.alias}.{column.name}")) for column in relation.source.keys]
+    parts = [(column.name, allowed.get(slot_of(relation.alias, column.name))) for column in relation.source.keys]
     missing = ", ".join(quoted(name) for name, part in parts if part is None or not part.values)
     if missing:
         return f"WHERE does not say which {missing}"
@@ -81,7 +83,7 @@ def _why(relation: RelationPlan, allowed: Mapping[str, Allowed]) -> str:
     return f"more than {MOST_LOOKUPS} keys"
 
 
-def _partners(relation: RelationPlan, join: JoinPlan, plan: PullPlan) -> Access:
+def _partners(relation: RelationAnalysis, join: JoinAnalysis, plan: PullPlan) -> Access:
     """What is read of a source that is joined: the partners of few rows are looked up, where the key is compared."""
     found = _access(relation, plan.allowed)
     if found.kind == "table scan" and partners_key(relation.source, relation.alias, join) is not None:
@@ -91,7 +93,7 @@ def _partners(relation: RelationPlan, join: JoinPlan, plan: PullPlan) -> Access:
 
 
 def _windows(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> list[str]:
-    bounds = [(name, allowed.get(f"{alias}.{name}")) for name in ("WINDOWSTART", "WINDOWEND")]
+    bounds = [(name, allowed.get(slot_of(alias, name))) for name in ("WINDOWSTART", "WINDOWEND")]
     return [f"{name}: {_told(found)}" for name, found in bounds if found is not None and source.window is not None]
 
 

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.clock import now_ms
+from potok.sql.analysis.joins import JoinAnalysis
+from potok.sql.analysis.order import Order
+from potok.sql.analysis.relations import RelationAnalysis
+from potok.sql.analysis.scope import Field
 from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
-from potok.sql.lowering.scope import Field
 from potok.sql.properties import RANGE_SCANS, TABLE_SCANS, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
@@ -27,8 +30,8 @@ from potok.statements.frames import Frame, kept, python_rows, stacked
 from potok.statements.prepared import Prepared, prepared_for
 from potok.statements.pull_choice import FEW, partners_key
 from potok.statements.pull_groups import group_frame
-from potok.statements.pull_joins import JoinPlan, join_frames
-from potok.statements.pull_plan import OrderPlan, PullPlan, RelationPlan, plan_pull
+from potok.statements.pull_joins import join_frames
+from potok.statements.pull_plan import PullPlan, plan_pull
 from potok.statements.pull_tables import Access, access_of, table_frames
 from potok.statements.pull_versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
@@ -128,7 +131,7 @@ class _Pull:
             frame = frame.where(plan.where, self._context)
         return frame if not plan.in_time else frame.take(pc.array_sort_indices(frame.columns[plan.in_time]))
 
-    def _fields(self, relation: RelationPlan) -> list[Field]:
+    def _fields(self, relation: RelationAnalysis) -> list[Field]:
         return [field for field in relation.fields if field.slot in self._plan.wanted]
 
     def _streamed(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
@@ -150,7 +153,7 @@ class _Pull:
         return stacked(found, fields)
 
     def _frames(
-        self, relation: RelationPlan, cuts: Mapping[str, Cut], ends: Ends, allowed: Mapping[str, Allowed]
+        self, relation: RelationAnalysis, cuts: Mapping[str, Cut], ends: Ends, allowed: Mapping[str, Allowed]
     ) -> Iterator[Frame]:
         if not relation.source.is_table:
             yield from self._records(relation, ends[relation.source.topic])
@@ -169,7 +172,7 @@ class _Pull:
         limited = self._plan.limit is not None and self._plan.streams_rows
         yield from table_frames(source, alias, reader, cut, access, wanted, limited=limited)
 
-    def _check_access(self, access: Access, relation: RelationPlan) -> None:
+    def _check_access(self, access: Access, relation: RelationAnalysis) -> None:
         """Raise if a query would read more than the properties allow."""
         if access.keys is not None or self._properties.flag(TABLE_SCANS):
             return
@@ -182,7 +185,7 @@ class _Pull:
             f"the query would read {what} of table {quoted(source.name)}", hint=hint, place=relation.relation.at
         )
 
-    def _records(self, relation: RelationPlan, ends: Mapping[int, int]) -> Iterator[Frame]:
+    def _records(self, relation: RelationAnalysis, ends: Mapping[int, int]) -> Iterator[Frame]:
         topic, unreadable = relation.source.topic, 0
         reader = RecordReader(relation.source, relation.alias, self._plan.wanted)
         starts = self._broker.earliest_offsets(topic)
@@ -197,7 +200,7 @@ class _Pull:
 
 
 def _partners(
-    left: Frame, relation: RelationPlan, join: JoinPlan, allowed: Mapping[str, Allowed], context: Context
+    left: Frame, relation: RelationAnalysis, join: JoinAnalysis, allowed: Mapping[str, Allowed], context: Context
 ) -> Mapping[str, Allowed]:
     """Few rows look their partners up by the key of the table that comes in."""
     looked_up = partners_key(relation.source, relation.alias, join)
@@ -237,7 +240,7 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
     return frame.take(parents).with_columns(columns)
 
 
-def _ordered(frame: Frame, order: Sequence[OrderPlan], context: Context) -> Frame:
+def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
     """Sorted by the last expression first: each sort leaves alone what it finds equal."""
     places = pa.array(np.arange(frame.rows))
     for part in reversed(order):

@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from potok.sql.analysis.joins import JoinAnalysis
+from potok.sql.analysis.scope import slot_of
 from potok.sql.catalog import Source
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.syntax import ast
 from potok.statements.allowed import Allowed
-from potok.statements.pull_joins import JoinPlan
 
 MOST_LOOKUPS = 10_000
 
@@ -39,7 +40,7 @@ def choice_of(source: Source, alias: str, allowed: Mapping[str, Allowed], *, win
     whose rows are not has them in its keys."""
     if not allowed or (source.window is not None and not windows):
         return EVERYTHING
-    parts = [allowed.get(f"{alias}.{column.name}") for column in source.keys]
+    parts = [allowed.get(slot_of(alias, column.name)) for column in source.keys]
     values = [part.values for part in parts if part is not None and part.values is not None]
     if len(values) == len(parts) and math.prod(map(len, values)) <= MOST_LOOKUPS:
         return Choice(tuple(values))
@@ -48,13 +49,13 @@ def choice_of(source: Source, alias: str, allowed: Mapping[str, Allowed], *, win
     return EVERYTHING
 
 
-def partners_key(source: Source, alias: str, join: JoinPlan) -> tuple[Typed, str] | None:
+def partners_key(source: Source, alias: str, join: JoinAnalysis) -> tuple[Typed, str] | None:
     """What gives the keys of partners, and the slot of the key that they are compared with; None if partners cannot be
     looked up, because the join keeps rows without one, or compares something else."""
     outer = join.kind in (ast.JoinKind.RIGHT, ast.JoinKind.FULL)
     if outer or not source.is_table or len(source.keys) != 1 or source.window is not None:
         return None
-    slot = f"{alias}.{source.keys[0].name}"
+    slot = slot_of(alias, source.keys[0].name)
     for one, other in zip(join.left, join.right, strict=True):
         if isinstance(other, ColumnRef) and other.column == slot and not pa.types.is_nested(other.type):
             return one, slot

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from potok.errors import QueryError
 from potok.records.rows import rows_of
+from potok.sql.analysis.grouping import Aggregated, Grouping
 from potok.sql.functions.function import Context, Part
-from potok.sql.lowering.grouping import Aggregated, Grouping
 from potok.statements.frames import Frame, typed_column
 from potok.statements.pull_joins import NOTHING, codes_of
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.records.keys import encode_keys
+from potok.sql.analysis.joins import JoinAnalysis
 from potok.sql.budget import reserve, reserve_taken
-from potok.sql.errors import Refused, TypeMistake
-from potok.sql.expressions.check import check
-from potok.sql.expressions.typed import Typed
-from potok.sql.functions.function import Context, common_type
-from potok.sql.lowering.scope import Rows, RowScope
+from potok.sql.functions.function import Context
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
-from potok.sql.syntax.walk import names_of
-from potok.sql.types import type_name
 from potok.statements.frames import Frame
 
 Ints = npt.NDArray[np.int64]
@@ -29,66 +22,7 @@ Ints = npt.NDArray[np.int64]
 NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPlan:
-    """What of the rows so far equals what of the rows that come in."""
-
-    kind: ast.JoinKind
-    left: tuple[Typed, ...]
-    right: tuple[Typed, ...]
-
-
-def plan_join(left: Rows, right: Rows, clause: ast.Join, types: Mapping[str, pa.DataType]) -> JoinPlan:
-    if clause.within is not None:
-        hint = "leave it out: a query that ends sees all records at once; compare ROWTIME in WHERE"
-        raise Refused("WITHIN is for queries that keep running", hint=hint, place=clause.within.at)
-    pairs = [_sides(part, left, right, types) for part in _conjuncts(clause.condition)]
-    return JoinPlan(clause.kind, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
-
-
-def _conjuncts(condition: ast.Expression) -> Iterator[ast.Binary]:
-    if isinstance(condition, ast.Binary) and condition.op == "AND":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    elif isinstance(condition, ast.Binary) and condition.op == "=":
-        yield condition
-    else:
-        hint = f"write ON a.column = b.column, and put {show(condition)} into WHERE"
-        raise Refused("a join is by equalities", hint=hint, place=condition.at)
-
-
-def _sides(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.DataType]) -> tuple[Typed, Typed]:
-    where = [_side_of(side, left, right) for side in (part.left, part.right)]
-    if where[0] is where[1]:
-        hint = "compare a column of the one source with a column of the other"
-        raise Refused("both sides of the condition are of the same source", hint=hint, place=part.at)
-    one, other = (part.left, part.right) if where[0] is left else (part.right, part.left)
-    scopes = RowScope(left, types), RowScope(right, types)
-    checked = check(one, scopes[0]), check(other, scopes[1])
-    found = [typed.type for typed in checked]
-    if found[0] == found[1]:
-        return checked
-    to = common_type(found)
-    if to is None:
-        hint = f"write CAST({show(one)} AS {type_name(found[1])})"
-        raise TypeMistake(f"cannot join {type_name(found[0])} with {type_name(found[1])}", hint=hint, place=part.at)
-    return check(one, scopes[0], to=to), check(other, scopes[1], to=to)
-
-
-def _side_of(part: ast.Expression, left: Rows, right: Rows) -> Rows:
-    for name in names_of(part):
-        if name.source in right.sources:
-            return right
-        if name.source in left.sources:
-            return left
-        found = [rows for rows in (left, right) if rows.find(name.name, name.source)]
-        if found:
-            return found[0]
-    hint = "each side of the equality names a column of one source"
-    raise Refused(f"{show(part)} is of neither side of the join", hint=hint, place=part.at)
-
-
-def join_frames(left: Frame, right: Frame, plan: JoinPlan, context: Context) -> Frame:
+def join_frames(left: Frame, right: Frame, plan: JoinAnalysis, context: Context) -> Frame:
     """Rows of both sides; a side without a partner has NULL in all columns of the other, if the kind keeps it."""
     kind = ast.JoinKind
     lefts, rights = left.computed(plan.left, context), right.computed(plan.right, context)

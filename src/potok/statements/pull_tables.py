@@ -10,6 +10,7 @@ from typing import Any
 
 from potok.log.broker import Broker
 from potok.records.keys import UnusableKeyError, encode_key
+from potok.sql.analysis.scope import slot_of
 from potok.sql.budget import held, in_time
 from potok.sql.catalog import Kept, Source
 from potok.state.entry import mark_of
@@ -70,7 +71,7 @@ def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[st
         span = _span(choice.within, reader)
         return Access(span=span, in_range=span != ALL)
     if choice.keys is None:
-        in_range = reader.windowed and len(source.keys) == 1 and f"{alias}.{source.keys[0].name}" in allowed
+        in_range = reader.windowed and len(source.keys) == 1 and slot_of(alias, source.keys[0].name) in allowed
         return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER, in_range=in_range)
     starts, names = _starts(source, alias, allowed), _stored_names(source, reader)
     if source.kept is not None:
@@ -112,10 +113,10 @@ def _span(allowed: Allowed, reader: RowReader) -> Span:
 
 def _starts(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> Starts:
     """When the windows begin that are meant; an end tells a start where windows have one size."""
-    low, high = _instants(allowed.get(f"{alias}.WINDOWSTART"))
+    low, high = _instants(allowed.get(slot_of(alias, "WINDOWSTART")))
     size = source.window.size_ms if source.window is not None else None
     if size is not None:
-        first, last = _instants(allowed.get(f"{alias}.WINDOWEND"))
+        first, last = _instants(allowed.get(slot_of(alias, "WINDOWEND")))
         low, high = max(low, first - size), min(high, last - size)
     return low, high
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from potok.log.broker import Broker
+from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.errors import Refused
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.types import quoted
 from potok.statements.frames import Frame, table_frame
-from potok.statements.pull_plan import RelationPlan
 from potok.statements.pull_tables import Access
 from potok.views.cut import Cut
 from potok.views.row_reader import RowReader
@@ -31,7 +31,7 @@ def as_of_ms(instant: Typed, context: Context) -> int:
 
 def version_frame(
     broker: Broker,
-    relation: RelationPlan,
+    relation: RelationAnalysis,
     reader: RowReader,
     cut: Cut,
     access: Access,

@@ -53,7 +53,7 @@ def check_push(catalog: Catalog, query: ast.Select, properties: Properties) -> N
     if needs_topology(query):
         plan_transient(catalog, query, "push", properties)
     else:
-        plan_records(catalog, query)
+        plan_records(catalog, query, properties)
 
 
 def start_push(database: Database, query: ast.Select, properties: Properties, text: str) -> Push:
@@ -66,7 +66,7 @@ def start_push(database: Database, query: ast.Select, properties: Properties, te
     name = f"transient_{query.relation.name}_{next(_numbers)}"
     log.debug("%s: %s", name, text)
     if not needs_topology(query):
-        plan = plan_records(database.catalog, query)
+        plan = plan_records(database.catalog, query, properties)
         failures = PushFailures(database.broker, name, plan.source.topic)
         return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin), failures)
     topic = transient_name(name)

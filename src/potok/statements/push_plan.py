@@ -6,26 +6,19 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from potok.expressions.expr import Column
+from potok.sql.analysis.form import Form
+from potok.sql.analysis.grouping import is_aggregate
+from potok.sql.analysis.scope import source_fields
+from potok.sql.analysis.select import Analysis, analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
-from potok.sql.errors import Refused
-from potok.sql.expressions.check import check, check_table_function
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
-from potok.sql.lowering.explode import table_calls
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.grouping import is_aggregate
-from potok.sql.lowering.instants import with_instants
-from potok.sql.lowering.items import items_of
-from potok.sql.lowering.query import Lowering
-from potok.sql.lowering.scope import WINDOW_BOUNDS, Field, RowScope
+from potok.sql.lowering.query import lower
 from potok.sql.lowering.sources import key_serde
 from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of
-from potok.sql.types import BIGINT, BOOLEAN
-from potok.statements.frames import rows_with, source_fields
-from potok.statements.results import ResultColumn
+from potok.statements.results import ResultColumn, result_columns
 from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import Sink, ToStream
@@ -64,48 +57,15 @@ def needs_topology(query: ast.Select) -> bool:
     return bool(stateful or final or any(map(is_aggregate, calls_of(query))))
 
 
-def plan_records(catalog: Catalog, query: ast.Select) -> RecordPlan:
+def plan_records(catalog: Catalog, query: ast.Select, properties: Properties = NO_PROPERTIES) -> RecordPlan:
     """A query of one record at a time."""
-    query = with_instants(query)
-    relation = query.relation
-    if relation.as_of is not None:
-        hint = "AS OF is for pull queries on tables that keep versions"
-        raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
-    source = catalog.source(relation.name, relation.at)
-    alias = relation.alias or relation.name
-    rows = rows_with(source_fields(source, alias, positions=True), is_table=source.is_table)
-    scope = RowScope(rows, catalog.types)
-    where = None if query.where is None else check(query.where, scope, to=BOOLEAN)
-    items = items_of(query, rows, scope)
-    calls = list(dict.fromkeys(call for item in items for call in table_calls(item.expression)))
-    if calls and source.is_table:
-        hint = "table functions make rows of the records of a stream"
-        raise Refused(f"{show(calls[0])} cannot be taken over a table", hint=hint, place=calls[0].at)
-    lists = [_list(call, scope) for call in calls]
-    replaced: dict[ast.Call, Typed] = {
-        call: ColumnRef(made.type.value_type, f"exploded.{index}", shown=show(call))
-        for index, (call, made) in enumerate(zip(calls, lists, strict=True))
-    }
-    inner = RowScope(rows, catalog.types, replaced)
-    shown = [check(item.expression, inner) for item in items]
-    for part in query.partition_by:
-        check(part, inner)
-    keys = {field.slot for field in rows.fields if field.is_key}
-    columns = [
-        ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
-        for item, typed in zip(items, shown, strict=True)
-    ]
-    read = [*shown, *lists, *([] if where is None else [where])]
+    found = analyse(catalog, query, Form.PUSH, properties)
+    relation, lists = found.relations[0], tuple(typed for _, typed in found.lists)
+    read = [*found.shown, *lists, *([] if found.where is None else [found.where])]
     wanted = frozenset(slot for typed in read for slot in columns_of(typed))
-    return RecordPlan(source, alias, where, tuple(lists), tuple(shown), tuple(columns), wanted, query.limit)
-
-
-def _list(call: ast.Call, scope: RowScope) -> Typed:
-    inside = next((inner for a in call.arguments for inner in table_calls(a)), None)
-    if inside is not None:
-        hint = "write it in a query of its own first: CREATE STREAM ... AS SELECT"
-        raise Refused("a table function cannot stand in another one", hint=hint, place=inside.at)
-    return check_table_function(call, scope)
+    keys = {field.slot for field in found.rows.fields if field.is_key}
+    columns = result_columns(found, keys)
+    return RecordPlan(relation.source, relation.alias, found.where, lists, found.shown, columns, wanted, query.limit)
 
 
 def plan_transient(
@@ -113,7 +73,8 @@ def plan_transient(
 ) -> TransientPlan:
     """A query that groups or joins: a topology of this name that writes to a topic of the same name."""
     graph = Graph(name)
-    selected = Lowering(graph, catalog, filled(query), "RESULT", kept=False, properties=properties).lower()
+    analysis = analyse(catalog, filled(query), Form.PUSH, properties)
+    selected = lower(graph, analysis, "RESULT", properties)
     key_type = infer(graph.topology())[selected.node].key
     keys = _key_columns(selected.columns, key_type, windowed=selected.window is not None)
     values = tuple(column for column in selected.columns if not column.is_key)
@@ -126,7 +87,7 @@ def plan_transient(
     topology = graph.topology()
     validate(topology)
     infer(topology)
-    return TransientPlan(topology, _reading(catalog, query, source))
+    return TransientPlan(topology, _reading(analysis, source))
 
 
 def filled(query: ast.Select) -> ast.Select:
@@ -152,29 +113,11 @@ def _key_columns(
     return asked or (SourceColumn("ROWKEY", inner, is_key=True),)
 
 
-def _reading(catalog: Catalog, query: ast.Select, source: Source) -> RecordPlan:
+def _reading(analysis: Analysis, source: Source) -> RecordPlan:
     """The columns of a query in the order in which they were asked for, out of the records that it writes."""
     fields = {field.name: field for field in source_fields(source, source.name, positions=False)}
-    names = _names(catalog, query)
-    if "ROWKEY" in fields and "ROWKEY" not in names and any(isinstance(i, ast.Everything) for i in query.items):
-        names = ["ROWKEY", *names]
-    chosen = [fields[name] for name in names]
+    chosen = [fields[item.name] for item in analysis.items if item.name != _FILLER]
     shown = tuple(ColumnRef(field.type, field.slot) for field in chosen)
     columns = tuple(ResultColumn(field.name, field.type, field.is_key) for field in chosen)
     wanted = frozenset(field.slot for field in chosen)
-    return RecordPlan(source, source.name, None, (), shown, columns, wanted, query.limit)
-
-
-def _names(catalog: Catalog, query: ast.Select) -> list[str]:
-    relations = [query.relation, *(clause.relation for clause in query.joins)]
-    fields = [
-        field
-        for relation in relations
-        for field in source_fields(
-            catalog.source(relation.name, relation.at), relation.alias or relation.name, positions=True
-        )
-    ]
-    if query.window is not None:
-        fields += [Field(name, "", BIGINT, Column(BIGINT, "window", (name,)), hidden=True) for name in WINDOW_BOUNDS]
-    rows = rows_with(fields, is_table=False, joined=bool(query.joins))
-    return [item.name for item in items_of(query, rows, RowScope(rows, catalog.types))]
+    return RecordPlan(source, source.name, None, (), shown, columns, wanted, analysis.query.limit)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.records.formats.format import binary_column, format_named
+from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.catalog import Source
-from potok.sql.lowering.scope import WINDOW_BOUNDS
 from potok.sql.lowering.sources import HeaderColumn, Instants, key_serde
 from potok.sql.types import BIGINT, INT
 from potok.statements.frames import Frame
@@ -36,7 +36,8 @@ class RecordReader:
 
     def __init__(self, source: Source, alias: str, wanted: frozenset[str]) -> None:
         self._source, self._alias = source, alias
-        names = {slot.removeprefix(f"{alias}.") for slot in wanted if slot.startswith(f"{alias}.")}
+        prefix = slot_of(alias, "")
+        names = {slot.removeprefix(prefix) for slot in wanted if slot.startswith(prefix)}
         timed = source.column(source.timestamp) if source.timestamp and "ROWTIME" in names else None
         self._timed = timed
         self._names = names | ({timed.name} if timed is not None else set())
@@ -62,7 +63,7 @@ class RecordReader:
             if header.name in self._names:
                 columns[header.name] = _headers(batch.column("headers"), header.header or "")
         self._read_place(batch, partition, columns, bad)
-        slots = {f"{self._alias}.{name}": column for name, column in columns.items()}
+        slots = {slot_of(self._alias, name): column for name, column in columns.items()}
         frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
         offsets = batch.column("offset")
         empty = self._empty(keys, deletes)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+
+from potok.sql.analysis.select import Analysis
+from potok.sql.expressions.typed import ColumnRef
 
 Row = tuple[Any, ...]
 
@@ -19,6 +22,14 @@ class ResultColumn:
     name: str
     type: pa.DataType
     is_key: bool = False
+
+
+def result_columns(analysis: Analysis, keys: Set[str]) -> tuple[ResultColumn, ...]:
+    """Return the columns of a query; `keys` are the slots of those that are its key."""
+    return tuple(
+        ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
+        for item, typed in zip(analysis.items, analysis.shown, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

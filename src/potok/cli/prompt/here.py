@@ -18,8 +18,8 @@ from potok.errors import PotokError
 from potok.log.open import open_broker
 from potok.redact import redact_url
 from potok.settings import Settings
+from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.catalog import Source
-from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT
 from potok.statements.database import Database

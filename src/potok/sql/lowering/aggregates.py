@@ -12,14 +12,14 @@ from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.function import Function
 from potok.records.schema import Schema
+from potok.sql.analysis.grouping import Aggregated, Grouping, grouped_rows
+from potok.sql.analysis.scope import WINDOW_BOUNDS
 from potok.sql.catalog import WindowShape
-from potok.sql.errors import Refused
 from potok.sql.expressions.typed import ColumnRef, columns_of
 from potok.sql.functions.function import Fold, Part
 from potok.sql.lowering.computing import Pick, expr_of, function_for, key_expr, struct_of
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.grouping import Aggregated, Grouping
-from potok.sql.lowering.scope import WINDOW_BOUNDS, Field, Rows
+from potok.sql.lowering.placed import Placed
 from potok.sql.syntax.text import show
 from potok.sql.types import BIGINT
 from potok.topology.nodes import (
@@ -38,34 +38,30 @@ from potok.topology.nodes import (
 
 
 def aggregate(
-    graph: Graph, rows: Rows, grouping: Grouping, window: Window | None, shape: WindowShape | None, name: str
-) -> Rows:
+    graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, shape: WindowShape | None, name: str
+) -> Placed:
     """The groups as a table: what was grouped by in the key, a field for each aggregate in the value."""
-    if rows.is_table:
+    if rows.rows.is_table:
         node = _table_groups(graph, rows, grouping, name)
     elif all(item.how.parts for item in grouping.aggregates):
         node = _merged(graph, rows, grouping, window, name)
     else:
         node = _folded(graph, rows, grouping, window, name)
-    return Rows(node, True, tuple(_fields(grouping, shape)), shape)
+    return Placed(node, grouped_rows(grouping, shape), _places(grouping, shape))
 
 
-def _fields(grouping: Grouping, shape: WindowShape | None) -> list[Field]:
+def _places(grouping: Grouping, shape: WindowShape | None) -> dict[str, Column]:
     path: tuple[str, ...] = () if shape is None else ("key",)
     several = len(grouping.keys) > 1
-    fields = [
-        Field(
-            f"group.{name}", "", typed.type, Column(typed.type, "key", (*path, name) if several else path), is_key=True
-        )
-        for name, typed in grouping.keys
-    ]
+    places = {
+        f"group.{name}": Column(typed.type, "key", (*path, name) if several else path) for name, typed in grouping.keys
+    }
     if shape is not None:
         for bound, part in zip(WINDOW_BOUNDS, ("start", "end"), strict=True):
-            fields.append(Field(f"window.{bound}", "", BIGINT, Column(BIGINT, "key", (part,)), is_key=True))
+            places[f"window.{bound}"] = Column(BIGINT, "key", (part,))
     for item in grouping.aggregates:
-        at = Column(item.how.result, "value", (item.name,))
-        fields.append(Field(f"aggregate.{item.name}", "", item.how.result, at))
-    return fields
+        places[f"aggregate.{item.name}"] = Column(item.how.result, "value", (item.name,))
+    return places
 
 
 def is_plain(item: Aggregated) -> bool:
@@ -74,12 +70,13 @@ def is_plain(item: Aggregated) -> bool:
     return len(parts) == 1 and item.how.finish is None and parts[0].type == item.how.result
 
 
-def _grouped(graph: Graph, rows: Rows, grouping: Grouping, values: Expr | None) -> Node:
+def _grouped(graph: Graph, rows: Placed, grouping: Grouping, values: Expr | None) -> Node:
     """Records under the key of their group, with other values if there are any."""
     wanted = [typed.column if isinstance(typed, ColumnRef) else "" for _, typed in grouping.keys]
     key = key_expr([(name, expr_of(typed, rows)) for name, typed in grouping.keys])
-    same = rows.window is None and wanted == [field.slot for field in rows.keys]
-    if len(grouping.keys) > 1 and [name for name, _ in grouping.keys] != [field.name for field in rows.keys]:
+    keys = rows.rows.keys
+    same = rows.rows.window is None and wanted == [field.slot for field in keys]
+    if len(grouping.keys) > 1 and [name for name, _ in grouping.keys] != [field.name for field in keys]:
         same = False
     if values is None:
         if same:
@@ -95,7 +92,7 @@ def _argument_name(item: Aggregated, index: int) -> str:
     return f"{item.name}_{index}"
 
 
-def _arguments(rows: Rows, grouping: Grouping) -> Expr:
+def _arguments(rows: Placed, grouping: Grouping) -> Expr:
     items = [
         (_argument_name(item, index), expr_of(argument, rows))
         for item in grouping.aggregates
@@ -132,10 +129,9 @@ class PartColumn:
         return self.part.compute(computed, rows)
 
 
-def _merged(graph: Graph, rows: Rows, grouping: Grouping, window: Window | None, name: str) -> Node:
+def _merged(graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, name: str) -> Node:
     read = {column for item in grouping.aggregates for argument in item.arguments for column in columns_of(argument)}
-    in_key = {field.slot for field in rows.fields if field.at.name == "key"}
-    moved = not read.isdisjoint(in_key)
+    moved = not read.isdisjoint(rows.key_slots)
     if moved:
         # The key is about to change: what aggregates take of it goes along in the value.
         upstream = _grouped(graph, rows, grouping, _arguments(rows, grouping))
@@ -159,7 +155,7 @@ def _merged(graph: Graph, rows: Rows, grouping: Grouping, window: Window | None,
     return node if finished else _finish_parts(graph, node, grouping, name)
 
 
-def _part_arguments(item: Aggregated, rows: Rows, *, moved: bool) -> tuple[Computed, ...]:
+def _part_arguments(item: Aggregated, rows: Placed, *, moved: bool) -> tuple[Computed, ...]:
     if not moved:
         found = [expr_of(argument, rows) for argument in item.arguments]
         return tuple(expr for expr in found if isinstance(expr, Computed))
@@ -247,7 +243,7 @@ def _aggregation(grouping: Grouping) -> Aggregation:
     return Aggregation("fold", _fold_of(grouping), start(), Function(start, 0, name="start"), by_offset=by_offset)
 
 
-def _folded(graph: Graph, rows: Rows, grouping: Grouping, window: Window | None, name: str) -> Node:
+def _folded(graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, name: str) -> Node:
     upstream = _grouped(graph, rows, grouping, _arguments(rows, grouping))
     node = graph.add(Aggregate(f"{name}.states", None, upstream, _aggregation(grouping), window))
     return _ended(graph, node, grouping, name)
@@ -259,11 +255,7 @@ def _ended(graph: Graph, node: Node, grouping: Grouping, name: str) -> Node:
     return graph.add(TableMapValues(f"{name}.finish", None, node, Function(ending, 1, name="results"), schema))
 
 
-def _table_groups(graph: Graph, rows: Rows, grouping: Grouping, name: str) -> Node:
-    for item in grouping.aggregates:
-        if item.how.fold.undo is None:
-            hint = "a row of a table may change or go, and this aggregate cannot forget; aggregate the stream instead"
-            raise Refused(f"{show(item.call)} cannot be taken over a table", hint=hint, place=item.call.at)
+def _table_groups(graph: Graph, rows: Placed, grouping: Grouping, name: str) -> Node:
     key = key_expr([(key_name, expr_of(typed, rows)) for key_name, typed in grouping.keys])
     values = _arguments(rows, grouping)
     pair = TupleExpr(pa.struct([("0", key.type), ("1", values.type)]), (key, values))

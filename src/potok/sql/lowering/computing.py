@@ -17,7 +17,7 @@ from potok.sql.expressions.compute import compute
 from potok.sql.expressions.kept_dates import cannot_be_kept
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.functions.function import Context
-from potok.sql.lowering.scope import NOW, Rows
+from potok.sql.lowering.placed import NOW, Placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,15 @@ class Pick:
         return columns[0]
 
 
-def expr_of(expression: Typed, rows: Rows) -> Expr:
+def expr_of(expression: Typed, rows: Placed) -> Expr:
     """What a record holds for an expression. NULL is as good as any value, also where the whole value is missing."""
-    places = {field.slot: field.at for field in rows.fields}
     if isinstance(expression, ColumnRef):
-        return Computed(expression.type, (places[expression.column],), Pick(), str(expression))
+        return Computed(expression.type, (rows.at[expression.column],), Pick(), str(expression))
     slots = sorted(columns_of(expression))
-    args = [places[slot] for slot in slots]
-    now = next((field for field in rows.fields if field.name == NOW), None)
+    args = [rows.at[slot] for slot in slots]
     at_now = None
-    if now is not None:
-        slots, args, at_now = [*slots, NOW], [*args, now.at], len(slots)
+    if NOW in rows.at:
+        slots, args, at_now = [*slots, NOW], [*args, rows.at[NOW]], len(slots)
     return Computed(expression.type, tuple(args), SqlComputation(expression, tuple(slots), at_now), str(expression))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,24 +11,15 @@ import pyarrow.compute as pc
 
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column
-from potok.sql.errors import Refused
-from potok.sql.expressions.check import check_table_function
-from potok.sql.expressions.typed import ColumnRef, Typed
-from potok.sql.functions.function import TableFunction
-from potok.sql.functions.registry import function_named
+from potok.sql.analysis.table_functions import exploded_slot
+from potok.sql.expressions.typed import Typed
 from potok.sql.lowering.computing import expr_of, function_for
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.items import Item
 from potok.sql.lowering.join_sides import packed_name
-from potok.sql.lowering.scope import Field, Rows, RowScope
+from potok.sql.lowering.placed import Placed
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
-from potok.sql.syntax.walk import calls_of
 from potok.topology.nodes import FlatMapValues
-
-
-def table_calls(node: Any) -> list[ast.Call]:
-    return [call for call in calls_of(node) if isinstance(function_named(call.name), TableFunction)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +50,21 @@ class Zipped:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=self.type)
 
 
-def explode(
-    graph: Graph, rows: Rows, items: Sequence[Item], types: Mapping[str, pa.DataType]
-) -> tuple[Rows, dict[ast.Call, Typed]]:
-    """Rows with a column for each table function of the items; those without one are as they were."""
-    calls = list(dict.fromkeys(call for item in items for call in table_calls(item.expression)))
-    if not calls:
-        return rows, {}
-    if rows.is_table:
-        hint = "table functions make rows of the records of a stream"
-        raise Refused(f"{show(calls[0])} cannot be taken over a table", hint=hint, place=calls[0].at)
-    scope = RowScope(rows, types)
-    lists = [expr_of(_list_of(call, scope), rows) for call in calls]
-    made = tuple(expr for expr in lists if isinstance(expr, Computed))
-    kept = [field for field in rows.fields if field.at.name == "value"]
-    fields = [pa.field(packed_name(field), field.type) for field in kept]
+def explode(graph: Graph, rows: Placed, lists: Sequence[tuple[ast.Call, Typed]]) -> Placed:
+    """Rows with a column for each of the lists that table functions compute; without any, they are as they were."""
+    if not lists:
+        return rows
+    made = tuple(expr for expr in (expr_of(typed, rows) for _, typed in lists) if isinstance(expr, Computed))
+    kept = {slot: at for slot, at in rows.at.items() if at.name == "value"}
+    names = {field.slot: packed_name(field) for field in rows.fields}
+    fields = [pa.field(names.get(slot, slot), at.type) for slot, at in kept.items()]
     fields += [pa.field(f"EXPLODED_{index}", expr.type.value_type) for index, expr in enumerate(made)]
     type_ = pa.list_(pa.struct(fields))
-    columns = [field.at for field in kept]
+    columns = list(kept.values())
     args = (*columns, *dict.fromkeys(a for expr in made for a in expr.args if a not in columns))
-    expr = Computed(type_, args, Zipped(len(columns), made, args, type_), ", ".join(map(show, calls)))
+    text = ", ".join(show(call) for call, _ in lists)
+    expr = Computed(type_, args, Zipped(len(columns), made, args, type_), text)
     node = graph.add(FlatMapValues(graph.name_of(rows.node, "explode"), None, rows.node, function_for(expr)))
-    moved = {f.slot: replace(f, at=Column(f.type, "value", (packed_name(f),))) for f in kept}
-    extra = [Field(f.name, "", f.type, Column(f.type, "value", (f.name,)), hidden=True) for f in fields[len(kept) :]]
-    after = replace(rows, node=node, fields=(*(moved.get(f.slot, f) for f in rows.fields), *extra))
-    refs = {call: ColumnRef(f.type, f.slot, shown=show(call)) for call, f in zip(calls, extra, strict=True)}
-    return after, dict(refs)
-
-
-def _list_of(call: ast.Call, scope: RowScope) -> Typed:
-    """The list that a table function computes, as if it were a function of single values."""
-    inside = next((inner for a in call.arguments for inner in table_calls(a)), None)
-    if inside is not None:
-        hint = "write it in a query of its own first: CREATE STREAM ... AS SELECT"
-        raise Refused("a table function cannot stand in another one", hint=hint, place=inside.at)
-    return check_table_function(call, scope)
+    slots = [*kept, *(exploded_slot(index) for index in range(len(made)))]
+    places = {slot: Column(field.type, "value", (field.name,)) for slot, field in zip(slots, fields, strict=True)}
+    return Placed(node, rows.rows, {**rows.at, **places})

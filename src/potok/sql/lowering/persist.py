@@ -10,6 +10,8 @@ import pyarrow as pa
 from potok.errors import TopologyError
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, TupleExpr
+from potok.sql.analysis.form import Form
+from potok.sql.analysis.select import analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.definitions import timestamp_of
 from potok.sql.errors import Place, Refused
@@ -18,7 +20,7 @@ from potok.sql.formats import result_formats
 from potok.sql.functions.function import Context, widens
 from potok.sql.lowering.computing import function_for, struct_of
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.query import Lowering, Selected
+from potok.sql.lowering.query import Selected, lower
 from potok.sql.lowering.sources import key_serde, source_rows, time_of
 from potok.sql.properties import NO_PROPERTIES, TOPIC_PREFIX, Properties
 from potok.sql.syntax import ast
@@ -47,8 +49,8 @@ def lower_create(
     """CREATE STREAM or TABLE ... AS SELECT."""
     options = Options.of(statement.properties, statement.at, _OWN_KEYS)
     graph = Graph(query_id)
-    _check_endless(statement.query)
-    selected = Lowering(graph, catalog, statement.query, statement.name, kept=True, properties=properties).lower()
+    analysis = analyse(catalog, statement.query, Form.PERSISTENT, properties)
+    selected = lower(graph, analysis, statement.name, properties)
     _check_kind(statement, selected)
     source = replace(
         _result(statement, catalog, options, selected, properties),
@@ -66,10 +68,9 @@ def lower_insert(
     """INSERT INTO ... SELECT: the columns of the query are those of the stream, by name."""
     target = catalog.source(statement.name, statement.at)
     _check_writable(target, statement)
-    _check_endless(statement.query)
+    analysis = analyse(catalog, statement.query, Form.PERSISTENT, properties)
     graph = Graph(query_id)
-    name = f"insert-{statement.name}"
-    selected = Lowering(graph, catalog, statement.query, name, kept=True, properties=properties).lower()
+    selected = lower(graph, analysis, f"insert-{statement.name}", properties)
     if selected.is_table or target.is_table:
         hint = "INSERT INTO is for streams; a table is written by one query: CREATE TABLE ... AS SELECT"
         raise Refused(
@@ -78,11 +79,6 @@ def lower_insert(
     _check_columns(selected.columns, target, statement)
     _write(graph, _in_order(graph, selected, target, statement), target)
     return Persistent(_checked(graph, statement.at), target)
-
-
-def _check_endless(query: ast.Select) -> None:
-    if query.limit is not None:
-        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", place=query.at)
 
 
 def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.InsertSelect) -> Selected:

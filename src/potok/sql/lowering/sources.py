@@ -14,13 +14,14 @@ from potok.expressions.expr import Column
 from potok.expressions.function import Function
 from potok.records.formats.windowed import inner_option
 from potok.records.schema import Schema
+from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS, rows_with, slot_of, source_fields
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused
 from potok.sql.functions.function import Context, ScalarFunction
 from potok.sql.functions.registry import function_named
 from potok.sql.lowering.computing import Pick, function_for, struct_of
 from potok.sql.lowering.graph import Graph
-from potok.sql.lowering.scope import ABOUT, HEADERS, NOW, PSEUDO, WINDOW_BOUNDS, Field, Rows
+from potok.sql.lowering.placed import NOW, Placed
 from potok.sql.types import BIGINT, BYTES, INT, TIMESTAMP, VARCHAR, array, quoted, struct
 from potok.topology.nodes import (
     Annotate,
@@ -35,6 +36,8 @@ from potok.topology.nodes import (
 from potok.topology.nodes.stateless import About
 
 HEADER_ROWS = array(struct([("KEY", VARCHAR), ("VALUE", BYTES)]))
+ABOUT = {"ROWTIME": About.TIMESTAMP, "ROWPARTITION": About.PARTITION, "ROWOFFSET": About.OFFSET}
+HEADERS = "ROWHEADERS"
 _NO_KEY = Serde("none", Schema.scalar(pa.string()))
 
 
@@ -47,7 +50,7 @@ def source_rows(
     *,
     skips_null: bool = True,
     strict_times: bool = False,
-) -> Rows:
+) -> Placed:
     """Read a source. `wanted` names the pseudo columns that the query uses; with `skips_null`, a stream record without
     a value is not a row; with `strict_times`, a record without a valid timestamp stops the query."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
@@ -55,23 +58,20 @@ def source_rows(
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
     about += [(HEADERS, About.HEADERS)] if source.headers else []
     node = _source_node(graph, source, times, place, tuple(about), skips_null=skips_null)
-    fields = [*_key_fields(source, alias), *_value_fields(source, alias)]
+    rows = rows_with(source_fields(source, alias, positions=True), is_table=source.is_table, window=source.window)
+    places = {slot_of(alias, name): at for name, at in _places(source).items()}
     if not about:
-        return _rows(node, source, fields)
+        return Placed(node, rows, places)
     annotated: Node = node
     if not source.is_table:
         annotated = graph.add(Annotate(graph.name_of(node, "annotate"), None, node, tuple(about)))
     for name in asked:
-        type_ = PSEUDO.get(name, BIGINT)
-        fields.append(Field(name, alias, type_, Column(type_, "value", (name,)), hidden=True))
-    if not source.headers:
-        return _rows(annotated, source, fields)
-    return _with_headers(graph, annotated, source, alias, fields)
-
-
-def _rows(node: Node, source: Source, fields: Sequence[Field]) -> Rows:
-    keys = tuple(field for field in fields if field.is_key and field.name not in WINDOW_BOUNDS)
-    return Rows(node, source.is_table, tuple(fields), source.window, keys)
+        places[NOW if name == NOW else slot_of(alias, name)] = Column(PSEUDO.get(name, BIGINT), "value", (name,))
+    if source.headers:
+        annotated = _with_headers(graph, annotated, source, [at for at in places.values() if at.name == "value"])
+    for column in source.headers:
+        places[slot_of(alias, column.name)] = Column(_header_type(column), "value", (column.name,))
+    return Placed(annotated, rows, places)
 
 
 def _source_node(
@@ -109,21 +109,15 @@ def key_serde(source: Source) -> Serde:
     return Serde(f"{kind};inner={inner_option(source.key_format)}", Schema.of(type_))
 
 
-def _key_fields(source: Source, alias: str) -> list[Field]:
+def _places(source: Source) -> dict[str, Column]:
+    """Return where the columns of a source are in its records, by name."""
     path: tuple[str, ...] = ("key",) if source.window is not None else ()
     several = len(source.keys) > 1
-    fields = [
-        Field(c.name, alias, c.type, Column(c.type, "key", (*path, c.name) if several else path), is_key=True)
-        for c in source.keys
-    ]
+    places = {c.name: Column(c.type, "key", (*path, c.name) if several else path) for c in source.keys}
     if source.window is not None:
-        bounds = zip(WINDOW_BOUNDS, ("start", "end"), strict=True)
-        fields += [Field(name, alias, BIGINT, Column(BIGINT, "key", (part,)), is_key=True) for name, part in bounds]
-    return fields
-
-
-def _value_fields(source: Source, alias: str) -> list[Field]:
-    return [Field(c.name, alias, c.type, Column(c.type, "value", (c.name,))) for c in source.values]
+        for name, part in zip(WINDOW_BOUNDS, ("start", "end"), strict=True):
+            places[name] = Column(BIGINT, "key", (part,))
+    return {**places, **{c.name: Column(c.type, "value", (c.name,)) for c in source.values}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,26 +140,20 @@ class HeaderColumn:
         return pa.array(found, BYTES)
 
 
-def _with_headers(graph: Graph, node: Node, source: Source, alias: str, fields: list[Field]) -> Rows:
-    """Headers as columns of the value."""
+def _header_type(column: SourceColumn) -> pa.DataType:
+    return HEADER_ROWS if column.header == "" else BYTES
+
+
+def _with_headers(graph: Graph, node: Node, source: Source, values: Sequence[Column]) -> Node:
+    """Headers as columns of the value, besides those that it has."""
     at = Column(array(struct([("name", VARCHAR), ("value", BYTES)])), "value", (HEADERS,))
-    value_fields = [field for field in fields if not field.is_key]
-    items = [(f.name, Computed(f.type, (f.at,), Pick(), quoted(f.name))) for f in value_fields]
-    added = [(c, HEADER_ROWS if c.header == "" else BYTES) for c in source.headers]
-    items += [(c.name, Computed(type_, (at,), HeaderColumn(c.header or ""), quoted(c.name))) for c, type_ in added]
+    items = [(value.path[-1], Computed(value.type, (value,), Pick(), quoted(value.path[-1]))) for value in values]
+    for c in source.headers:
+        items.append((c.name, Computed(_header_type(c), (at,), HeaderColumn(c.header or ""), quoted(c.name))))
     name, function = graph.name_of(node, "headers"), function_for(struct_of(items))
-    mapped: Node
     if source.is_table:
-        mapped = graph.add(TableMapValues(name, None, node, function))
-    else:
-        mapped = graph.add(MapValues(name, None, node, function, null_stays=True))
-    extra = [Field(c.name, alias, type_, Column(type_, "value", (c.name,))) for c, type_ in added]
-    return _rows(mapped, source, _in_order(source, [*fields, *extra]))
-
-
-def _in_order(source: Source, fields: Sequence[Field]) -> list[Field]:
-    places = {column.name: index for index, column in enumerate(source.columns)}
-    return sorted(fields, key=lambda field: places.get(field.name, len(places)))
+        return graph.add(TableMapValues(name, None, node, function))
+    return graph.add(MapValues(name, None, node, function, null_stays=True))
 
 
 def timestamps_of(source: Source) -> Timestamps:
@@ -179,14 +167,9 @@ def time_of(source: Source) -> Function:
     """The time that the TIMESTAMP column of a source holds."""
     column = source.column(source.timestamp)
     assert column is not None
-    at, name, pattern = _place_of(source, column), quoted(column.name), source.timestamp_format
+    at, name, pattern = _places(source)[column.name], quoted(column.name), source.timestamp_format
     text = f"column {name} by '{pattern}'" if pattern else f"column {name}"
     return function_of(Computed(pa.int64(), (at,), Instants(pattern), text), name)
-
-
-def _place_of(source: Source, column: SourceColumn) -> Column:
-    fields = [*_key_fields(source, ""), *_value_fields(source, "")]
-    return next(field.at for field in fields if field.name == column.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_fields, resolve
 from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import Typed
-from potok.sql.lowering.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_fields, resolve
 from potok.sql.syntax import ast
 from potok.sql.types import NULL, quoted, type_name
 

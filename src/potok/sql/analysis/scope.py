@@ -1,53 +1,49 @@
-"""What the names in a query mean: columns, and where in a record they are."""
+"""What the names in a query mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from potok.expressions.expr import Column
-from potok.sql.catalog import WindowShape
+from potok.sql.catalog import Source, WindowShape
 from potok.sql.errors import Refused, UnknownName, closest
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, INT, quoted
-from potok.topology.nodes import Node
-from potok.topology.nodes.stateless import About
 
 ROWTIME = "ROWTIME"
 WINDOW_BOUNDS = ("WINDOWSTART", "WINDOWEND")
 PSEUDO = {"ROWTIME": BIGINT, "ROWPARTITION": INT, "ROWOFFSET": BIGINT}
 """Columns that every record has, beside its own."""
 
-ABOUT = {"ROWTIME": About.TIMESTAMP, "ROWPARTITION": About.PARTITION, "ROWOFFSET": About.OFFSET}
-NOW = "ROWNOW"
-HEADERS = "ROWHEADERS"
+
+def slot_of(source: str, name: str) -> str:
+    """Return the name under which a computation is given a column of a source."""
+    return f"{quoted(source) if '.' in source else source}.{name}" if source else name
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column in scope, and where it is in a record. What is `hidden` is not part of `*`."""
+    """A column in scope. What is `hidden` is not part of `*`."""
 
     name: str
     source: str
     type: pa.DataType
-    at: Column
     is_key: bool = False
     hidden: bool = False
 
     @property
     def slot(self) -> str:
         """The name under which a computation is given it."""
-        return str(self.at)
+        return slot_of(self.source, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records on their way through a query: the step they come from, and what their columns are called."""
+    """The columns of the rows that a clause of a query sees."""
 
-    node: Node
     is_table: bool
     fields: tuple[Field, ...]
     window: WindowShape | None = None
@@ -69,9 +65,6 @@ class Rows:
 
     def find(self, name: str, source: str) -> list[Field]:
         return [field for field in self.fields if field.name == name and source in ("", field.source)]
-
-    def with_node(self, node: Node) -> Rows:
-        return replace(self, node=node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +106,22 @@ def resolve(rows: Rows, name: ast.Name) -> Field:
 def own_fields(rows: Rows) -> Sequence[Field]:
     """What `*` stands for."""
     return [field for field in rows.fields if not field.hidden]
+
+
+def source_fields(source: Source, alias: str, *, positions: bool) -> tuple[Field, ...]:
+    """Return the columns of a source in the order of `*`, then the hidden ones. `positions` says that rows are records,
+    which have a position in a topic."""
+    fields = [Field(column.name, alias, column.type, is_key=True) for column in source.keys]
+    if source.window is not None:
+        fields += [Field(name, alias, BIGINT, is_key=True) for name in WINDOW_BOUNDS]
+    fields += [Field(column.name, alias, column.type) for column in source.columns if not column.is_key]
+    pseudo = PSEUDO if positions else {ROWTIME: BIGINT}
+    return (*fields, *(Field(name, alias, type_, hidden=True) for name, type_ in pseudo.items()))
+
+
+def rows_with(
+    fields: Sequence[Field], *, is_table: bool, window: WindowShape | None = None, joined: bool = False
+) -> Rows:
+    """Return rows whose key consists of the key columns among these fields."""
+    keys = tuple(field for field in fields if field.is_key and field.name not in WINDOW_BOUNDS)
+    return Rows(is_table, tuple(fields), window, keys, joined)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS
 from potok.sql.errors import TypeMistake
 from potok.sql.expressions.parse_text import parser
-from potok.sql.lowering.scope import ROWTIME, WINDOW_BOUNDS
 from potok.sql.syntax import ast
 from potok.sql.syntax.walk import rewritten
 from potok.sql.types import TIMESTAMP

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql.catalog import Source
+from potok.sql.analysis.items import Item
+from potok.sql.analysis.scope import WINDOW_BOUNDS, Field, Rows, RowScope, resolve
+from potok.sql.catalog import Source, WindowShape
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.functions.aggregates_collections import collect_list, collect_set
 from potok.sql.functions.function import AggregateCall, AggregateFunction, AggregateOverload
 from potok.sql.functions.registry import function_named
-from potok.sql.lowering.items import Item
-from potok.sql.lowering.scope import WINDOW_BOUNDS, Rows, RowScope, resolve
 from potok.sql.properties import COLLECT_LIST_LIMIT, COLLECT_SET_LIMIT, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
@@ -119,6 +119,24 @@ def check_kept(grouping: Grouping, source: Source) -> None:
             kept = f"{show(aggregate.call)} keeps a list, map or struct"
             message = f"{kept}, which {quoted(source.name)} cannot hold in the format DELIMITED"
             raise Refused(message, hint=hint, place=aggregate.call.at)
+
+
+def check_forgets(grouping: Grouping) -> None:
+    """Refuse aggregates over a table that cannot take a row back."""
+    for aggregate in grouping.aggregates:
+        if aggregate.how.fold.undo is None:
+            hint = "a row of a table may change or go, and this aggregate cannot forget; aggregate the stream instead"
+            message = f"{show(aggregate.call)} cannot be taken over a table"
+            raise Refused(message, hint=hint, place=aggregate.call.at)
+
+
+def grouped_rows(grouping: Grouping, shape: WindowShape | None) -> Rows:
+    """Return the columns behind a GROUP BY: what was grouped by, the bounds of the window, and the aggregates."""
+    fields = [Field(f"group.{name}", "", typed.type, is_key=True) for name, typed in grouping.keys]
+    bounds = WINDOW_BOUNDS if shape is not None else ()
+    fields += [Field(f"window.{bound}", "", BIGINT, is_key=True) for bound in bounds]
+    fields += [Field(f"aggregate.{item.name}", "", item.how.result) for item in grouping.aggregates]
+    return Rows(True, tuple(fields), shape)
 
 
 def _limited(aggregate: Aggregated, properties: Properties) -> Aggregated:

@@ -11,7 +11,7 @@ from architecture.tree import ROOT, imports
 FLOORS = (
     {"redact"},
     {"errors", "version"},
-    {"checksum", "clock", "duration", "java", "machine", "private", "retry"},
+    {"checksum", "clock", "compat", "duration", "java", "machine", "private", "retry"},
     {"settings"},
     {"records"},
     {"expressions", "connectors", "storage"},

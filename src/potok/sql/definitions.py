@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from potok.compat.java.dates.patterns import BadPattern, pattern_of
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.errors import Refused, TypeMistake, closest
 from potok.sql.formats import SQL_NAMES, check_columns, declared_formats
-from potok.sql.functions.java_dates.patterns import BadPattern, pattern_of
 from potok.sql.lowering.sources import HEADER_ROWS
 from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql.functions.java_dates.calendar import civil
+from potok.compat.java.dates.calendar import civil
 
 _DAY_US = 86_400_000_000
 

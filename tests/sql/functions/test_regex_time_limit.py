@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from potok.compat.java import time_limit
+from potok.compat.java.regex import JavaRegexError, compiled
 from potok.sql.functions import regex_time_limit
 from potok.sql.functions.function import Context
-from potok.sql.functions.java_regex import JavaRegexError, compiled
 from potok.sql.functions.regex_time_limit import each_text
 from potok.sql.functions.registry import all_functions
 
@@ -26,6 +27,7 @@ def computed(name: str, *columns: list[str]) -> tuple[list[object], Context]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit, "TEXT_S", 0.05)
     monkeypatch.setattr(regex_time_limit, "ROW_S", 0.05)
     monkeypatch.setattr(regex_time_limit, "COLUMN_S", 0.1)
     monkeypatch.setattr(regex_time_limit, "LEAST_S", 0.01)
@@ -64,8 +66,8 @@ def test_slow_records_have_less_and_less_time(monkeypatch: pytest.MonkeyPatch) -
     given: list[float] = []
 
     def slow(text: str) -> str:
-        given.append(round(regex_time_limit.time_left(), 3))
-        now[0] += regex_time_limit.time_left()
+        given.append(round(time_limit.time_left(), 3))
+        now[0] += time_limit.time_left()
         return text
 
     each_text(slow)([pa.array(["x"] * 8)], 8, pa.string(), Context())

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from potok.compat.java.dates.zones import zone_named
 from potok.sql.functions.constants import constant
 from potok.sql.functions.date_rows import Numbers, fill, numbers_of, numbers_to, valid_rows
 from potok.sql.functions.function import Compute, Context, Overload, ScalarFunction, takes
-from potok.sql.functions.java_dates.zones import zone_named
 from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
 
 _DAY_MS: Final = 86_400_000

@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from potok.compat.java.dates.columns import show_all
+from potok.compat.java.dates.formatting import Moment, show
+from potok.compat.java.dates.parts import GmtOffset, Literal, Offset, Part, Pattern, ZoneId, ZoneName
+from potok.compat.java.dates.patterns import pattern_of
+from potok.compat.java.dates.zones import GMT, UTC, Zone, zone_named
 from potok.sql.functions.constants import constant
 from potok.sql.functions.date_rows import Numbers, fill, masked, numbers_of, valid_rows
 from potok.sql.functions.function import Context, Overload, ScalarFunction, takes
-from potok.sql.functions.java_dates.columns import show_all
-from potok.sql.functions.java_dates.formatting import Moment, show
-from potok.sql.functions.java_dates.parts import GmtOffset, Literal, Offset, Part, Pattern, ZoneId, ZoneName
-from potok.sql.functions.java_dates.patterns import pattern_of
-from potok.sql.functions.java_dates.zones import GMT, UTC, Zone, zone_named
 from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
 
 _DAY_MS: Final = 86_400_000

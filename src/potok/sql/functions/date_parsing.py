@@ -8,17 +8,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from potok.compat.java.dates.calendar import DATE_FIELDS
+from potok.compat.java.dates.parsing import read
+from potok.compat.java.dates.parts import Literal, Number, Offset, Pattern
+from potok.compat.java.dates.patterns import pattern_of
+from potok.compat.java.dates.reading_columns import read_all
+from potok.compat.java.dates.resolving import instant_of, resolve
+from potok.compat.java.dates.simple_dates import read_date
+from potok.compat.java.dates.zones import UTC, Zone, zone_named
 from potok.sql.functions.constants import constant
 from potok.sql.functions.date_rows import Numbers, fill, numbers_to, valid_rows
 from potok.sql.functions.function import Compute, Context, Overload, ScalarFunction, takes
-from potok.sql.functions.java_dates.calendar import DATE_FIELDS
-from potok.sql.functions.java_dates.parsing import read
-from potok.sql.functions.java_dates.parts import Literal, Number, Offset, Pattern
-from potok.sql.functions.java_dates.patterns import pattern_of
-from potok.sql.functions.java_dates.reading_columns import read_all
-from potok.sql.functions.java_dates.resolving import instant_of, resolve
-from potok.sql.functions.java_dates.simple_dates import read_date
-from potok.sql.functions.java_dates.zones import UTC, Zone, zone_named
 from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
 
 _DAY_MS: Final = 86_400_000

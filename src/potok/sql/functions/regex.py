@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from potok.compat.java.regex import JavaPattern, compiled, matches
 from potok.sql.budget import LARGEST_VALUE, PER_OBJECT, reserve
 from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, large_value, takes
-from potok.sql.functions.java_regex import JavaPattern, compiled, matches
 from potok.sql.functions.regex_time_limit import each_text
 from potok.sql.types import INT, VARCHAR, array
 

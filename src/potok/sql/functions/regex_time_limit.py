@@ -1,16 +1,15 @@
-"""Limit the time of a regular expression. Java's expressions can take time that doubles with each character; one
-record must not stop a query."""
+"""Limit the time of the regular expressions of a column: one record must not stop a query."""
 
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from potok.compat.java.time_limit import set_deadline
 from potok.sql.budget import check_time, end_of_work
 from potok.sql.functions.function import Compute, Context, each_row
 
@@ -21,20 +20,8 @@ COLUMN_S = 5.0
 LEAST_S = 0.01
 
 
-class _Running(threading.local):
-    end: float | None = None
-
-
-_running = _Running()
-
-
-def time_left() -> float:
-    """How long the record at hand may still take, in seconds; more than none."""
-    return ROW_S if _running.end is None else max(_running.end - time.monotonic(), 1e-6)
-
-
 def each_text(function: Callable[..., Any]) -> Compute:
-    """A computation by a function that asks for `time_left`, row by row."""
+    """A computation by a function that applies regular expressions, row by row."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         left, over = COLUMN_S, end_of_work() or math.inf
@@ -42,12 +29,12 @@ def each_text(function: Callable[..., Any]) -> Compute:
         def timed(*given: Any) -> Any:
             nonlocal left
             began = time.monotonic()
-            _running.end = min(began + min(ROW_S, max(left, LEAST_S)), over)
+            set_deadline(min(began + min(ROW_S, max(left, LEAST_S)), over))
             check_time()
             try:
                 return function(*given)
             finally:
-                _running.end = None
+                set_deadline(None)
                 took = time.monotonic() - began
                 left -= took if took > LEAST_S / 2 else 0.0
 

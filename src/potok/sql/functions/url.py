@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote_plus, unquote_plus
 
+from potok.compat.java.uri import Uri, parse_uri
 from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, each_row, takes
-from potok.sql.functions.java_uri import Uri, parse_uri
 from potok.sql.types import INT, VARCHAR
 
 _HALF_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.functions.java_dates.calendar import SECOND_NANOS
-from potok.sql.functions.java_dates.formatting import offset_shown
-from potok.sql.functions.java_dates.parts import Fraction, GmtOffset, Literal, Name, Number, Offset, Part, Pattern
-from potok.sql.functions.java_dates.texts import NAMES
+from potok.compat.java.dates.calendar import SECOND_NANOS
+from potok.compat.java.dates.formatting import offset_shown
+from potok.compat.java.dates.parts import Fraction, GmtOffset, Literal, Name, Number, Offset, Part, Pattern
+from potok.compat.java.dates.texts import NAMES
 
 Numbers = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from potok.sql.functions.java_dates.calendar import (
+from potok.compat.java.dates.calendar import (
     DATE_FIELDS,
     DAY_NANOS,
     RANGES,
@@ -21,8 +21,8 @@ from potok.sql.functions.java_dates.calendar import (
     month_length,
     week_start,
 )
-from potok.sql.functions.java_dates.parsing import Fields
-from potok.sql.functions.java_dates.zones import Zone, offset_zone
+from potok.compat.java.dates.parsing import Fields
+from potok.compat.java.dates.zones import Zone, offset_zone
 
 
 @dataclass(frozen=True, slots=True)

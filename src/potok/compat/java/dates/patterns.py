@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from potok.sql.functions.java_dates.parts import (
+from potok.compat.java.dates.parts import (
     Fraction,
     GmtOffset,
     Literal,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from potok.sql.functions.java_dates.parsing_zones import gmt_offset, offset, zone_at
-from potok.sql.functions.java_dates.parts import (
+from potok.compat.java.dates.parsing_zones import gmt_offset, offset, zone_at
+from potok.compat.java.dates.parts import (
     Fraction,
     GmtOffset,
     Literal,
@@ -20,10 +20,10 @@ from potok.sql.functions.java_dates.parts import (
     ZoneId,
     ZoneName,
 )
-from potok.sql.functions.java_dates.texts import readings
-from potok.sql.functions.java_dates.unparseable import Unparseable
-from potok.sql.functions.java_dates.zone_names import zones_by_name
-from potok.sql.functions.java_dates.zones import Zone
+from potok.compat.java.dates.texts import readings
+from potok.compat.java.dates.unparseable import Unparseable
+from potok.compat.java.dates.zone_names import zones_by_name
+from potok.compat.java.dates.zones import Zone
 
 
 @dataclass(slots=True)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from potok.sql.functions.java_dates.calendar import DAY_NANOS, SECOND_NANOS, civil, days_of
-from potok.sql.functions.java_dates.parsing import same
-from potok.sql.functions.java_dates.parsing_zones import offset, zone_at
-from potok.sql.functions.java_dates.parts import Offset
-from potok.sql.functions.java_dates.patterns import BadPattern, check_length
-from potok.sql.functions.java_dates.texts import NAMES
-from potok.sql.functions.java_dates.unparseable import Unparseable
-from potok.sql.functions.java_dates.zone_names import zones_by_name
-from potok.sql.functions.java_dates.zones import UTC, Zone
+from potok.compat.java.dates.calendar import DAY_NANOS, SECOND_NANOS, civil, days_of
+from potok.compat.java.dates.parsing import same
+from potok.compat.java.dates.parsing_zones import offset, zone_at
+from potok.compat.java.dates.parts import Offset
+from potok.compat.java.dates.patterns import BadPattern, check_length
+from potok.compat.java.dates.texts import NAMES
+from potok.compat.java.dates.unparseable import Unparseable
+from potok.compat.java.dates.zone_names import zones_by_name
+from potok.compat.java.dates.zones import UTC, Zone
 
 _NUMBERS: Final = "yYMLdDHkKhmsSu"
 _ZONES: Final = "XZz"

@@ -8,11 +8,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from potok.sql.functions.java_dates.calendar import SECOND_NANOS
-from potok.sql.functions.java_dates.zones import Zone
+from potok.compat.java.dates.calendar import SECOND_NANOS
+from potok.compat.java.dates.zones import Zone
 
 if TYPE_CHECKING:
-    from potok.sql.functions.java_dates.formatting import Moment
+    from potok.compat.java.dates.formatting import Moment
 
 _SUMMER_IS_STANDARD: Final = frozenset({"Europe/Dublin", "Eire", "Africa/Casablanca", "Africa/El_Aaiun"})
 """Zones whose law calls summer the normal time, and winter the exception. Their names do not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from potok.sql.functions.java_char_classes import SETS, JavaRegexError, literal, property_set
+from potok.compat.java.char_classes import SETS, JavaRegexError, literal, property_set
 
 _CODES: Final = (
     re.compile(r"x\{([0-9A-Fa-f]{1,6})\}"),

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from potok.sql.functions.java_dates.calendar import SECOND_NANOS
-from potok.sql.functions.java_dates.parts import Fraction, Literal, Number, Offset, Pattern
+from potok.compat.java.dates.calendar import SECOND_NANOS
+from potok.compat.java.dates.parts import Fraction, Literal, Number, Offset, Pattern
 
 Numbers = np.ndarray[Any, Any]
 

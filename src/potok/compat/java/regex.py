@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import regex
 
-from potok.sql.functions.java_char_classes import SETS, VERTICAL, JavaRegexError, literal
-from potok.sql.functions.java_regex_reading import Reading
-from potok.sql.functions.regex_time_limit import time_left
+from potok.compat.java.char_classes import SETS, VERTICAL, JavaRegexError, literal
+from potok.compat.java.regex_reading import Reading
+from potok.compat.java.time_limit import time_left
 
 _ENDS: Final = r"\n\r\x85\u2028\u2029"
 _WITHIN: Final = r"(?<!\r(?=\n))"

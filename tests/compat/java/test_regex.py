@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.functions.java_regex import JavaRegexError, compiled, matches
+from potok.compat.java.regex import JavaRegexError, compiled, matches
 
 FOUND = [
     (r"\d+", "a1٣22", ["1", "22"]),

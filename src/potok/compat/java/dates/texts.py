@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from potok.sql.functions.java_dates.calendar import MONTHS, WEEKDAYS
+from potok.compat.java.dates.calendar import MONTHS, WEEKDAYS
 
 _QUARTERS: Final = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from potok.sql.functions.java_dates.calendar import DATE_FIELDS, TIME_FIELDS
-from potok.sql.functions.java_dates.parts import (
+from potok.compat.java.dates.calendar import DATE_FIELDS, TIME_FIELDS
+from potok.compat.java.dates.parts import (
     Fraction,
     GmtOffset,
     Literal,
@@ -20,9 +20,9 @@ from potok.sql.functions.java_dates.parts import (
     ZoneId,
     ZoneName,
 )
-from potok.sql.functions.java_dates.texts import name_of
-from potok.sql.functions.java_dates.zone_names import zone_name
-from potok.sql.functions.java_dates.zones import Zone
+from potok.compat.java.dates.texts import name_of
+from potok.compat.java.dates.zone_names import zone_name
+from potok.compat.java.dates.zones import Zone
 
 
 @dataclass(frozen=True, slots=True)

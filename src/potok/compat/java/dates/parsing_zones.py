@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from potok.sql.functions.java_dates.parts import GmtOffset, Offset
-from potok.sql.functions.java_dates.unparseable import Unparseable
-from potok.sql.functions.java_dates.zones import Zone, offset_zone, regions, zone_named
+from potok.compat.java.dates.parts import GmtOffset, Offset
+from potok.compat.java.dates.unparseable import Unparseable
+from potok.compat.java.dates.zones import Zone, offset_zone, regions, zone_named
 
 _LONGEST_ID: Final = 40
 _GMT: Final = {

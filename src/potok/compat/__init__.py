@@ -1,0 +1,1 @@
+"""Behaviour of other platforms that programs rely on."""

@@ -21,7 +21,7 @@ def main(words: str) -> None:
         potok.run(program, until_end=True, **told["run"])
     except PotokError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

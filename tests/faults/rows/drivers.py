@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from potok import StreamsBuilder
-from tests.faults.drive import Ended
+from potok.engine.lock import QueryTakenOver
 from tests.faults.numbers import Numbers, begun
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
-
-STOP_ONE = "another process runs"
 
 
 def to_topic(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
@@ -21,21 +19,24 @@ def to_topic(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
     return builder
 
 
-def _both(scene: Scene, work: Orders | Numbers, home: Path) -> Ended:
-    """Hold one in the middle of a batch while the other runs to the end; how the first one ended."""
+def _both(scene: Scene, work: Orders | Numbers, home: Path) -> None:
+    """Hold one in the middle of a batch while the other runs to the end; the first one must name the other."""
     gate = work.gate()
     first = work.start(gate=gate)
     scene.at_gate(gate, first)
     (home / "queries" / work.query / "lock").unlink()
-    work.run().must_be_well()
+    second = work.start()
+    scene.ended(second).must_be_well()
     gate.let_go()
-    return scene.ended(first)
+    name = f'query "{work.query}" was taken over by process {second.process.pid} on '
+    ended = scene.ended(first).must_say(name, "stop that process first")
+    assert ended.code == QueryTakenOver.exit_code
 
 
 @row("two-drivers", "a second driver runs a query that one is running")
 def two_drivers(scene: Scene) -> Proof:
     orders = Orders(scene)
-    _both(scene, orders, orders.data).must_say(STOP_ONE, "stop one of them")
+    _both(scene, orders, orders.data)
     orders.run().must_be_well()
     return orders.prove("the second ran to the end; the first was refused by the state")
 
@@ -44,6 +45,6 @@ def two_drivers(scene: Scene) -> Proof:
 def two_drivers_kafka(scene: Scene) -> Proof:
     home = scene.directory / "home"
     numbers = Numbers(scene, "tests.faults.rows.drivers:to_topic", log=scene.servers.kafka().url(home))
-    _both(scene, numbers, home).must_say(STOP_ONE, "stop one of them")
+    _both(scene, numbers, home)
     numbers.run().must_be_well()
     return numbers.prove(numbers.topic("copy"), "the second ran to the end; the first was refused")

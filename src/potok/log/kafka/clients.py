@@ -129,7 +129,13 @@ class Clients:
         )
 
     def producer(self, **special: object) -> Producer:
-        return self.made(Producer, self.configuration(**special))
+        """Create a producer that has one request at a time on its way to each broker.
+
+        A broker takes any sequence number from a producer that is new to a partition. If it refuses the first request,
+        because it is not the leader yet, and takes the second one, librdkafka counts the records of the first as
+        delivered, and they are lost.
+        """
+        return self.made(Producer, self.configuration(max_in_flight_requests_per_connection=1, **special))
 
     def made(self, kind: Callable[[dict[str, Any]], V], configuration: dict[str, Any]) -> V:
         """A client, or what is wrong with the options."""

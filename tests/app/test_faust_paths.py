@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from potok.app.coming_from_faust import SAME, rows
+from app.faust_names import SAME, rows
 from potok.app.faust_paths import PATHS
 from potok.errors import PotokError
 

@@ -42,7 +42,7 @@ class Channel:
         return f'<Channel "{self.name}">'
 
     def put(self, value: Any) -> Awaitable[Sent]:
-        running = agents_running.current
+        running = agents_running.current()
         if running is None:
             raise OnlyAgentsPut(self.name)
         running.posted.append((self.name, copied(value)))

@@ -109,7 +109,7 @@ def _sending(channel: Any) -> Any:
 
 def current_event() -> Event:
     """The record that the agent is looking at."""
-    running = agents_running.current
+    running = agents_running.current()
     if running is None or running.chunk is None:
         raise NoEvent
     headers = dict(running.headers)

@@ -82,7 +82,7 @@ def reply_failure(app: str, agent: str, why: str) -> None:
 
 
 def _answer_who_asked(app: str, answer: Callable[[], bytes | None], headers: Headers | None = None) -> None:
-    running = agents_running.current
+    running = agents_running.current()
     if running is None:
         return
     asked = [data for name, data in running.headers if name == ASKED]
@@ -91,7 +91,7 @@ def _answer_who_asked(app: str, answer: Callable[[], bytes | None], headers: Hea
 
 
 async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout: float) -> Any:
-    if agents_running.current is not None:
+    if agents_running.current() is not None:
         raise AskedInside(agent)
     number = uuid4().hex.encode()
     log = app.log()

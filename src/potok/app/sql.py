@@ -141,7 +141,7 @@ class Statements:
 
     def run(self, text: str) -> list[dict[str, Any]]:
         """The rows of the last statement that has some."""
-        if agents_running.current is not None:
+        if agents_running.current() is not None:
             raise NotInsideAgents
         rows: list[dict[str, Any]] = []
         for parsed in parsed_script(text if text.rstrip().endswith(";") else f"{text};"):

@@ -102,7 +102,7 @@ class Table:
 
     def open(self) -> OpenTable | None:
         """The table at work, or None outside of agents."""
-        running = agents_running.current
+        running = agents_running.current()
         if running is None:
             return None
         found = running.tables.get(self.name)
@@ -121,7 +121,7 @@ class Table:
         return self._view
 
     def __getitem__(self, key: Any) -> Any:
-        running = agents_running.current
+        running = agents_running.current()
         if running is not None:
             found = running.tables.get(self.name)
             if type(found) is OpenTable and type(key) is str:
@@ -139,7 +139,7 @@ class Table:
         return self.default()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        running = agents_running.current
+        running = agents_running.current()
         found = None if running is None else running.tables.get(self.name)
         (self._writable() if found is None else found).set(key, value)
 

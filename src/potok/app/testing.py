@@ -103,7 +103,7 @@ class AgentTest:
     async def __aenter__(self) -> AgentTest:
         from potok.app.agent import Begin  # agents make tests, and tests run agents
 
-        agent, running = self.agent, agents_running.current
+        agent, running = self.agent, agents_running.current()
         agent.app.note_use()
         self._before = running
         self._running = running if isinstance(running, TestRunning) else TestRunning(agent.app)
@@ -111,7 +111,7 @@ class AgentTest:
         begin = Begin(agent.app.id, agent.fun, (*agent.sinks, self._yielded))
         self._driven = Driven(AgentPart(agent.name, begin, (), self._failed, agent.timeout_s))
         self._turns = Turns(self._running, careful=True)
-        agents_running.current = self._running
+        agents_running.drive(self._running)
         return self
 
     async def __aexit__(
@@ -119,7 +119,7 @@ class AgentTest:
     ) -> None:
         self._turns.drop(self._driven)
         self._running.users -= 1
-        agents_running.current = self._before
+        agents_running.drive(self._before)
         if not self._running.users:
             self._running.close()
 
@@ -133,6 +133,8 @@ class AgentTest:
         **_: Any,
     ) -> Event:
         """Give a record to the agent, and wait until it is done with it."""
+        # A fixture that has entered the test may have done so in another context.
+        agents_running.drive(self._running)
         offset = self.sent_offset
         self.sent_offset += 1
         at_ms = now_ms() if timestamp is None else round(timestamp * SECOND_MS)

@@ -151,7 +151,7 @@ class Topic:
         data = (self._encode or self._encoder())(value)
         at = None if timestamp is None else _milliseconds(timestamp)
         told = None if headers is None else _headers(headers)
-        running = agents_running.current
+        running = agents_running.current()
         if running is None:
             return send_outside(self.app, self.name, key_bytes(key), data, at, told)
         running.send(self.names[0], key_bytes(key), data, at, told)

@@ -89,7 +89,7 @@ class WindowedTable:
         return self
 
     def open(self) -> OpenWindows:
-        running = agents_running.current
+        running = agents_running.current()
         found = None if running is None else running.tables.get(self.name)
         if isinstance(found, OpenWindows):
             return found
@@ -97,7 +97,7 @@ class WindowedTable:
         raise NotHere(self.name, "windows of the record at hand are for agents")
 
     def __getitem__(self, key: Any) -> Any:
-        running = agents_running.current
+        running = agents_running.current()
         found = None if running is None else running.tables.get(self.name)
         if running is None:
             return SeenWindows(self, key)
@@ -129,7 +129,7 @@ class WindowedTable:
 
     def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
         """Put back what was changed in place, where it is from, if that is all that there is to do."""
-        running = agents_running.current
+        running = agents_running.current()
         found = None if running is None else running.tables.get(self.name)
         if type(found) is not OpenWindows or not found.tumbling:
             return False

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
-from potok.kernels import agents_running
 from potok.kernels.agents_ahead import ENOUGH, Ahead, AheadInput
 from potok.kernels.agents_closing import CloseWindows
 from potok.kernels.agents_concurrent import turns_of
 from potok.kernels.agents_drive import END, WAITING, Driven, run_now
 from potok.kernels.agents_left import finish_tasks
 from potok.kernels.agents_places import Places, Records, Run
-from potok.kernels.agents_running import NO_RECORD, Running, Unfit
+from potok.kernels.agents_running import NO_RECORD, Running, Unfit, driving
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.call import Errors
 from potok.state.misfit import CellDoesNotFit
@@ -80,11 +79,8 @@ class Batch:
                 if (found := records[port]) is not None:
                     self._takers.setdefault(port, Taker(found)).add(agent, revive)
         self._turns = turns_of(self.running, self.driven, self._look_at, careful=careful, suspicious=suspicious)
-        agents_running.current = self.running
-        try:
+        with driving(self.running):
             run_now(self._run())
-        finally:
-            agents_running.current = None
         self.changes: list[tuple[OpenTable, list[Change]]] = [
             (table, table.changes()) for table in self._tables.values()
         ]

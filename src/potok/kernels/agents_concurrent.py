@@ -14,7 +14,6 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from potok.kernels import agents_running
 from potok.kernels.agents_drive import END, WAITING, Driven, Inlet, Turns
 from potok.kernels.agents_flights import Airspace, Conflict, Flight
 from potok.kernels.agents_running import NO_RECORD, Running
@@ -80,7 +79,7 @@ class ConcurrentTurns(Turns):
         while any([await crowd.drain() for crowd in self._crowds.values()]):
             pass
         self._running.sent.sort(key=lambda sent: (sent[1] == NO_RECORD, sent[1]))
-        agents_running.current = self._running
+        self._running.stand_in = None
 
     def drop(self, agent: Driven) -> None:
         crowd = self._crowds.get(id(agent))

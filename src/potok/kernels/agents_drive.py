@@ -13,6 +13,7 @@ import logging
 import types
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
@@ -235,4 +236,4 @@ def run_now(work: Coroutine[Any, Any, None]) -> None:
         asyncio.run(work)
         return
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work).result()
+        pool.submit(copy_context().run, asyncio.run, work).result()

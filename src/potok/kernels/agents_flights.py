@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NoReturn
 
 from potok.errors import QueryError
-from potok.kernels import agents_running
 from potok.kernels.agents_drive import END
 from potok.kernels.agents_running import Running, Undo
 from potok.kernels.agents_tables import ABSENT, Entry, OpenTable
@@ -85,7 +84,7 @@ class Airspace:
     def set_to(self, number: int, item: Any) -> None:
         """Set what is at hand to a record, for an agent that takes one after the other."""
         self._look_at(number)
-        agents_running.current = self._running
+        self._running.stand_in = None
         if item is not END:
             self._running.value = item
 
@@ -150,7 +149,7 @@ class Airspace:
         running.turn, running.posted, running.watched = self._outer
         running.undo, running.tables = [], self._tables
         self._flight, flight.at_hand = None, False
-        agents_running.current = NOBODY
+        running.stand_in = NOBODY
 
 
 class TrackedTable(OpenTable):

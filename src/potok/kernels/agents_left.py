@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from potok.errors import QueryError
-from potok.kernels import agents_running
 from potok.kernels.agents_running import Running
 from potok.kernels.call import describe_error
 
@@ -48,11 +47,10 @@ async def finish_tasks(running: Running, patience_s: float | None) -> None:
     """Wait for all tasks of this event loop, as long as an agent may wait; those that are not done then are ended."""
     if not _left():
         return
-    no_record: Any = _NoRecord()
-    agents_running.current = no_record
+    running.stand_in = _NoRecord()
     await _wait(PATIENCE_S if patience_s is None else patience_s, slow=False)
     await _wait(SHORT_PATIENCE_S, slow=True)
-    agents_running.current = running
+    running.stand_in = None
 
 
 async def _wait(patience_s: float, *, slow: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from potok.errors import QueryError
@@ -73,6 +75,8 @@ class Running:
         self.key: Any = None
         self.value: Any = None
         self.agent = ""
+        self.stand_in: Any = None
+        """What handles find instead, while no record is at hand."""
         self._topics, self._lanes = topics, lanes
 
     def send(
@@ -141,5 +145,26 @@ class Running:
             self.let_go()
 
 
-current: Running | None = None
-"""Workers run one task at a time, so this needs no more than a place."""
+_driving: ContextVar[Running | None] = ContextVar("potok_agents", default=None)
+"""Inherited by the tasks and threads that agents start, and by nothing else in the process."""
+
+
+@contextmanager
+def driving(running: Running) -> Iterator[None]:
+    """Let the handles of an app find `running` inside this block."""
+    token = _driving.set(running)
+    try:
+        yield
+    finally:
+        _driving.reset(token)
+
+
+def drive(running: Running | None) -> None:
+    """Let the handles of an app find `running` from here on."""
+    _driving.set(running)
+
+
+def current() -> Running | None:
+    """Return the crew that is driven here, or what stands in for it; None outside of agents."""
+    running = _driving.get()
+    return running if running is None or running.stand_in is None else running.stand_in

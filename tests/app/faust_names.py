@@ -1,4 +1,4 @@
-"""Every public name of Faust, and what it is here; `python -m potok.app.coming_from_faust` prints the table.
+"""Every public name of Faust, and what it is here; `PYTHONPATH=tests python -m app.faust_names` prints the table.
 
 Whether a name is there, or is refused with what to do instead, is looked up in the code; only what differs is written
 down here.

@@ -16,7 +16,8 @@ from potok.sql.functions.function import Context, Part
 from potok.statements.frames import Frame, typed_column
 from potok.statements.pull_joins import NOTHING, codes_of
 
-_OUTGROWN = 2.0**63
+_HALF = 32
+"""An integer of 64 bits is added up as two halves, whose sums 64 bits hold for as many rows as a query can have."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,11 +53,13 @@ def group_frame(frame: Frame, grouping: Grouping, context: Context) -> Frame:
 
 def _numbered(codes: Ints) -> tuple[Ints, Ints]:
     """The first row of each group, and for each row the number of its group, by first appearance."""
-    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    firsts = np.zeros(int(codes.max(initial=NOTHING)) + 1, np.int64)
+    # Of the rows of a code the last one written stays, which is the first one of the frame.
+    firsts[codes[::-1]] = np.arange(len(codes))[::-1]
     order = np.argsort(firsts)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return firsts[order], rank[inverse]
+    return firsts[order], rank[codes]
 
 
 def _aggregated(item: Aggregated, arguments: list[pa.Array], ids: Ints, groups: int) -> pa.Array:
@@ -76,7 +79,7 @@ def _part(part: Part, arguments: list[pa.Array], ids: Ints, groups: int) -> pa.A
     found = pa.table({"id": ids, "value": values}).group_by("id").aggregate([("value", part.op)])
     merged = found.column(f"value_{part.op}").combine_chunks()
     if part.op == "sum" and pa.types.is_integer(values.type):
-        _check_sum(values, ids, groups)
+        _check_sum(values, ids)
     places = np.full(groups, NOTHING, np.int64)
     places[found.column("id").to_numpy()] = np.arange(len(merged))
     result = merged.take(pa.array(places, mask=places == NOTHING)).cast(part.type)
@@ -84,10 +87,21 @@ def _part(part: Part, arguments: list[pa.Array], ids: Ints, groups: int) -> pa.A
     return result if initial is None else pc.fill_null(result, pa.scalar(initial, part.type))
 
 
-def _check_sum(values: pa.Array, ids: Ints, groups: int) -> None:
-    """Arrow adds integers up without a word where they outgrow 64 bits."""
-    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.float64)
-    if (np.abs(np.bincount(ids, numbers, minlength=groups)) >= _OUTGROWN).any():
+def _check_sum(values: pa.Array, ids: Ints) -> None:
+    """Raise if a sum does not fit 64 bits, where Arrow's wraps around."""
+    numbers = pc.drop_null(values)
+    if not len(numbers):
+        return
+    bounds = pc.min_max(numbers)
+    largest = max(abs(bounds["min"].as_py()), abs(bounds["max"].as_py()))
+    if largest * len(numbers) < 1 << 63:
+        return
+    whole = pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    halves = pa.table({"id": ids, "high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)})
+    sums = halves.group_by("id").aggregate([("high", "sum"), ("low", "sum")])
+    high = sums.column("high_sum").to_numpy() + (sums.column("low_sum").to_numpy() >> _HALF)
+    limit = 1 << (_HALF - 1)
+    if ((high < -limit) | (high >= limit)).any():
         raise SumOutgrown
 
 

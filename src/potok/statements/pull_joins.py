@@ -50,18 +50,24 @@ def _places(at: Ints) -> pa.Array:
 
 
 def codes_of(columns: Sequence[pa.Array]) -> Ints:
-    """A number for each row: equal where all columns are equal, `NOTHING` where any of them is NULL."""
+    """A number for each row, from 0 on without gaps: equal where all columns are equal, `NOTHING` where any of them is
+    NULL."""
     rows = len(columns[0])
-    codes: Ints = np.zeros(rows, np.int64)
-    missing = np.zeros(rows, np.bool_)
-    for column in columns:
-        plain = column if not _is_odd(column.type) else encode_keys(column)
-        encoded = pc.dictionary_encode(plain).indices
-        missing |= encoded.is_null().to_numpy(zero_copy_only=False)
-        numbers = encoded.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        paired = codes * (int(numbers.max(initial=0)) + 1) + numbers
-        codes = np.unique(paired, return_inverse=True)[1].astype(np.int64)
-    codes[missing] = NOTHING
+    plain = [encode_keys(column) if _is_odd(column.type) else column for column in columns]
+    there: Any = np.arange(rows)
+    if any(column.null_count for column in plain):
+        missing = np.zeros(rows, np.bool_)
+        for column in plain:
+            missing |= column.is_null().to_numpy(zero_copy_only=False)
+        there = np.flatnonzero(~missing)
+        plain = [column.take(pa.array(there)) for column in plain]
+    names = [str(index) for index in range(len(plain))]
+    table = pa.table([*plain, pa.array(there)], names=[*names, "row"])
+    grouped = table.group_by(names, use_threads=False).aggregate([("row", "list")])
+    members = grouped.column("row_list").combine_chunks()
+    counts = pc.list_value_length(members).to_numpy(zero_copy_only=False)
+    codes: Ints = np.full(rows, NOTHING, np.int64)
+    codes[members.flatten().to_numpy(zero_copy_only=False)] = np.repeat(np.arange(len(members)), counts)
     return codes
 
 
@@ -71,13 +77,18 @@ def _is_odd(type_: pa.DataType) -> bool:
 
 
 def _matches(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """All pairs of rows with one code, in the order of the left ones, then of the right ones."""
+    """All pairs of rows with one code, in the order of the left ones, then of the right ones.
+
+    `pyarrow.Table.join` has no bound on the rows that it makes, no order, and no nested columns.
+    """
     order: Any = np.argsort(right, kind="stable")
-    ordered = right[order]
-    first = np.searchsorted(ordered, left, side="left")
-    counts = np.searchsorted(ordered, left, side="right") - first
-    counts[left == NOTHING] = 0
+    order = order[np.count_nonzero(right == NOTHING) :]
+    codes = int(max(left.max(initial=NOTHING), right.max(initial=NOTHING))) + 1
+    # One more than there are codes: `NOTHING` is the last one, and has no partners.
+    of_code = np.bincount(right[order], minlength=codes + 1)
+    counts = of_code[left]
     reserve(32 * int(counts.sum()))
     at_left = np.repeat(np.arange(len(left)), counts)
     within = np.arange(len(at_left)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return at_left, order[np.repeat(first, counts) + within]
+    firsts = (np.cumsum(of_code) - of_code)[left]
+    return at_left, order[np.repeat(firsts, counts) + within]

@@ -18,7 +18,7 @@ from potok import StreamsBuilder, minutes, tumbling
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.views.ledger_view import read_entry
-from potok.views.together import read_together
+from potok.views.tables import Tables
 
 QUERIES = 10
 RECORDS = 100
@@ -82,7 +82,7 @@ def _times(broker: EmbeddedBroker) -> list[float]:
         # Not in step with whatever polls.
         time.sleep(0.05 + number % 7 * 0.03)
     sent = RECORDS * (WARM_UP + BATCHES)
-    counted = read_together(broker, ["q0"], lambda by: sum(by["q0"]["counts"].all().values()))
+    counted = sum(Tables(broker, "q0")["counts"].all().values())
     assert counted == sent, f"{counted} of {sent} records were counted"
     return times[WARM_UP:]
 

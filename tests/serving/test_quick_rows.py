@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from potok.serving.guard import CALLER
-from potok.serving.near_rows import NearRows
 from potok.serving.quick_rows import QuickRows, leave_tables_alone
 from potok.serving.table_reads import TableReads
 from potok.serving.tokens import Caller
@@ -21,8 +20,8 @@ class Asked:
 
     def __init__(self, play: Play) -> None:
         self.handed_on: list[str] = []
-        self.rows = NearRows(play.database, TableReads(play.database, 100))
-        self.quick = QuickRows(self._longer, self.rows)
+        self.reads = TableReads(play.database, 100)
+        self.quick = QuickRows(self._longer, self.reads)
 
     async def _longer(self, scope: Any, receive: Any, send: Any) -> None:
         self.handed_on.append(scope["path"])
@@ -72,20 +71,28 @@ def test_everything_else_is_handed_on(asked: Asked, path: str, how: dict[str, An
     assert asked.handed_on == [path]
 
 
-def test_cuts_are_let_go_after_a_while(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_of_the_wrong_type_is_refused_as_by_the_route(asked: Asked, shop: Play) -> None:
+    shop.do("CREATE TABLE by_n AS SELECT n, COUNT(*) AS users FROM totals GROUP BY n;")
+    status, body = asyncio.run(asked.ask("/tables/by_n/seven"))
+    assert status == 400
+    assert b"is no BIGINT" in body
+    assert asked.handed_on == []
+
+
+def test_cached_snapshots_are_closed_after_a_while(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.serving.quick_rows.HELD_S", 0.0)
 
     async def ask_and_wait() -> list[bool]:
         await asked.ask("/tables/totals/ann")
-        held = asked.rows._held.values()
-        seen = [any(cut.is_open for cut in held)]
-        while any(cut.is_open for cut in held):
+        cached = asked.reads._cached.values()
+        seen = [any(snapshot.is_open for snapshot in cached)]
+        while any(snapshot.is_open for snapshot in cached):
             await asyncio.sleep(0)
         assert (await asked.ask("/tables/totals/ann"))[0] == 200
         return seen
 
     assert asyncio.run(ask_and_wait()) == [True]
-    asked.rows.release()
+    asked.reads.release()
 
 
 @pytest.mark.parametrize("path", ["/tables/{name}/mine", "/{anything}/x"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from potok.connectors.where import Where
 from potok.state.open import close_store, open_snapshots, open_store
-from potok.state.store import Snapshot, Store
+from potok.state.store import ShardSnapshot, Store
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Shard:
         return open_store(self.where, self.query, 0, create=create)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[ShardSnapshot]:
         with open_snapshots(self.where, self.query, 1) as snapshots:
             yield snapshots[0]
 

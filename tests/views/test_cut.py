@@ -1,4 +1,4 @@
-"""One consistent cut through all tables, while batches are written and after they died."""
+"""One consistent snapshot through all tables, while batches are written and after they died."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.state.open import close_store, open_store
 from potok.state.place import Place
 from potok.state.session import StateSession
 from potok.topology.nodes.windows import tumbling_ms
-from potok.views.cut import Committed, Cut, TooManyMoves, with_cut
+from potok.views.cut import Committed, Snapshot, TooManyMoves, read_snapshot
 
 
 def tables() -> StreamsBuilder:
@@ -112,8 +112,8 @@ def look(path: Path, fence_of: Callable[[], Fence], shards: int = 2) -> Callable
     return lambda: Committed(Place(Where.of(path), "q"), shards, fence_of())
 
 
-def values(cut: Cut) -> list[bytes]:
-    return [value for _, value in cut.scan("t")]
+def values(snapshot: Snapshot) -> list[bytes]:
+    return [value for _, value in snapshot.scan("t")]
 
 
 def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start_over(tmp_path: Path) -> None:
@@ -125,27 +125,27 @@ def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start
         write(tmp_path, batch, str(batch).encode())
         return Fence(Attempt(1, batch + 1))
 
-    assert with_cut(look(tmp_path, fence_of), values) == [b"2", b"2"]
+    assert read_snapshot(look(tmp_path, fence_of), values) == [b"2", b"2"]
     assert len(committed) == 0
 
 
 def test_a_reader_gives_up_in_the_end(tmp_path: Path) -> None:
     batches = iter(range(10_000))
     with pytest.raises(TooManyMoves):
-        with_cut(look(tmp_path, lambda: Fence(Attempt(1, next(batches))), 1), values)
+        read_snapshot(look(tmp_path, lambda: Fence(Attempt(1, next(batches))), 1), values)
 
 
-@pytest.mark.parametrize("how", [values, lambda cut: [cut.get("t", shard, b"k") for shard in (0, 1)]])
-def test_a_state_that_is_closed_while_it_is_read_is_read_again(tmp_path: Path, how: Callable[[Cut], Any]) -> None:
+@pytest.mark.parametrize("how", [values, lambda snapshot: [snapshot.get("t", shard, b"k") for shard in (0, 1)]])
+def test_a_state_that_is_closed_while_it_is_read_is_read_again(tmp_path: Path, how: Callable[[Snapshot], Any]) -> None:
     write(tmp_path, 1, b"1")
     close = [0, 1]
 
-    def work(cut: Cut) -> Any:
+    def work(snapshot: Snapshot) -> Any:
         if close:
             close_store(tmp_path, "q", close.pop())
-        return how(cut)
+        return how(snapshot)
 
-    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), work) == [b"1", b"1"]
+    assert read_snapshot(look(tmp_path, lambda: Fence(Attempt(1, 2))), work) == [b"1", b"1"]
     assert not close
 
 
@@ -154,8 +154,10 @@ def test_a_half_written_batch_is_seen_nowhere(tmp_path: Path) -> None:
     session = StateSession(open_store(tmp_path, "q", 1), Fence(Attempt(1, 2)))
     session.write("t", [(b"k", b"2", b"1"), (b"new", b"2", None)])
     session.commit()
-    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), values) == [b"1", b"1"]
-    assert with_cut(look(tmp_path, lambda: Fence(Attempt(1, 2))), lambda cut: (cut.batch, cut.shards)) == (1, 2)
+    assert read_snapshot(look(tmp_path, lambda: Fence(Attempt(1, 2))), values) == [b"1", b"1"]
+    assert read_snapshot(
+        look(tmp_path, lambda: Fence(Attempt(1, 2))), lambda snapshot: (snapshot.batch, snapshot.shards)
+    ) == (1, 2)
 
 
 def test_readers_beside_a_writer_always_see_both_shards_alike(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_readers_beside_a_writer_always_see_both_shards_alike(tmp_path: Path) ->
 
     def read(fence_of: Callable[[], Fence]) -> None:
         while not done.is_set():
-            found = with_cut(look(tmp_path, fence_of), values)
+            found = read_snapshot(look(tmp_path, fence_of), values)
             if len(set(found)) != 1:
                 torn.append(found)
 

@@ -1,4 +1,4 @@
-"""A cut that is kept shows what a cut that is opened would show."""
+"""A cached snapshot shows what a snapshot opened now would show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.place import Place
-from potok.views.held_cut import HeldCut, NotFrozen
+from potok.views.held_cut import CachedSnapshot, NotFrozen
 from potok.views.layout import load_layouts
 from potok.views.tables import NoSuchQuery
 from views.test_cut import die_before_the_commit
@@ -35,8 +35,8 @@ def driver() -> Iterator[InProcess]:
 
 
 @pytest.fixture
-def held(driver: InProcess) -> Iterator[HeldCut]:
-    found = HeldCut(driver.broker, "q")
+def held(driver: InProcess) -> Iterator[CachedSnapshot]:
+    found = CachedSnapshot(driver.broker, "q")
     yield found
     found.release()
 
@@ -62,15 +62,15 @@ def send(driver: InProcess, keys: str) -> None:
         driver.send("t", 1, key, timestamp=1)
 
 
-def shown(held: HeldCut) -> dict[bytes, int]:
-    def work(cut: Any, layouts: bytes) -> dict[bytes, int]:
-        reader = load_layouts(layouts)["n"].reader()
-        return {key: reader.value(data) for key, data in cut.scan("n")}
+def shown(held: CachedSnapshot) -> dict[bytes, int]:
+    def work(snapshot: Any, layouts: bytes) -> dict[bytes, int]:
+        codec = load_layouts(layouts)["n"].codec()
+        return {key: codec.value(data) for key, data in snapshot.scan("n")}
 
     return dict(sorted(held.read(work).items()))
 
 
-def test_the_next_batch_is_seen_when_it_is_committed(driver: InProcess, held: HeldCut) -> None:
+def test_the_next_batch_is_seen_when_it_is_committed(driver: InProcess, held: CachedSnapshot) -> None:
     assert shown(held) == {b"a": 1, b"b": 1}
     send(driver, "ac")
     driver.run()
@@ -79,7 +79,7 @@ def test_the_next_batch_is_seen_when_it_is_committed(driver: InProcess, held: He
 
 @pytest.mark.parametrize("released", [False, True])
 def test_what_the_running_batch_writes_is_not_seen(
-    driver: InProcess, held: HeldCut, monkeypatch: pytest.MonkeyPatch, *, released: bool
+    driver: InProcess, held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch, *, released: bool
 ) -> None:
     before = shown(held)
     send(driver, "abc")
@@ -90,7 +90,7 @@ def test_what_the_running_batch_writes_is_not_seen(
 
 
 def test_snapshots_are_opened_once_for_all_reads_of_a_batch(
-    driver: InProcess, held: HeldCut, opened: list[int]
+    driver: InProcess, held: CachedSnapshot, opened: list[int]
 ) -> None:
     for _ in range(3):
         shown(held)
@@ -105,7 +105,7 @@ def test_snapshots_are_opened_once_for_all_reads_of_a_batch(
     assert opened == [SHARDS]
 
 
-def test_a_cut_that_was_released_is_opened_again(held: HeldCut, opened: list[int]) -> None:
+def test_a_cut_that_was_released_is_opened_again(held: CachedSnapshot, opened: list[int]) -> None:
     before = shown(held)
     assert held.is_open
     held.release()
@@ -114,7 +114,7 @@ def test_a_cut_that_was_released_is_opened_again(held: HeldCut, opened: list[int
     assert len(opened) == 2
 
 
-def test_cells_that_were_closed_are_opened_again(driver: InProcess, held: HeldCut) -> None:
+def test_cells_that_were_closed_are_opened_again(driver: InProcess, held: CachedSnapshot) -> None:
     before = shown(held)
     from potok.views.state_of import state_of
 
@@ -123,7 +123,7 @@ def test_cells_that_were_closed_are_opened_again(driver: InProcess, held: HeldCu
 
 
 def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start_over(
-    driver: InProcess, held: HeldCut, monkeypatch: pytest.MonkeyPatch
+    driver: InProcess, held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, late = Place.snapshots, ["b"]
 
@@ -141,7 +141,7 @@ def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start
     assert shown(held) == {b"a": 1, b"b": 2}
 
 
-def test_a_store_whose_snapshots_change_cannot_be_held(held: HeldCut, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_whose_snapshots_change_cannot_be_held(held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LmdbSnapshot, "frozen", False)
     with pytest.raises(NotFrozen):
         shown(held)
@@ -150,4 +150,4 @@ def test_a_store_whose_snapshots_change_cannot_be_held(held: HeldCut, monkeypatc
 
 def test_a_query_that_never_ran_has_no_cut(driver: InProcess) -> None:
     with pytest.raises(NoSuchQuery):
-        shown(HeldCut(driver.broker, "nobody"))
+        shown(CachedSnapshot(driver.broker, "nobody"))

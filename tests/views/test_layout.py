@@ -48,5 +48,5 @@ def test_keys_have_the_type_they_were_grouped_by(table: str, key: str) -> None:
     assert str(layouts()[table].key_type) == key
 
 
-def test_each_has_a_reader() -> None:
-    assert all(layout.reader() for layout in layouts().values())
+def test_each_has_a_codec() -> None:
+    assert all(layout.codec() for layout in layouts().values())

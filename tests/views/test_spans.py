@@ -9,7 +9,7 @@ import pytest
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.topology.nodes.windows import tumbling_ms
-from potok.views import table_view
+from potok.views import row_reader
 
 TEXTS = ["", "a", "user-1", "user-10", "user-2", "userx", "ü", "user-" + "x" * 600, "user-" + "x" * 500, "\U0001f600"]
 
@@ -52,14 +52,14 @@ def test_a_range_looks_at_no_more_than_it_must(monkeypatch: pytest.MonkeyPatch) 
     builder = StreamsBuilder("q")
     builder.table("t")
     seen: list[bytes] = []
-    scan = table_view.scan_span
+    scan = row_reader.scan_span
 
     def counted(*args: Any) -> Any:
         cells = list(scan(*args))
         seen.extend(key for key, _ in cells)
         return cells
 
-    monkeypatch.setattr(table_view, "scan_span", counted)
+    monkeypatch.setattr(row_reader, "scan_span", counted)
     with InProcess(builder) as driver:
         for number in range(100):
             driver.send("t", number, f"k{number:03}", timestamp=1)

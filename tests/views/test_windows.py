@@ -10,11 +10,11 @@ import pytest
 
 from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
+from potok.kernels.windows import WindowKeys
 from potok.topology.infer import infer
 from potok.topology.nodes.windows import Session, Sliding
 from potok.views.layout import layouts_of, load_layouts
 from potok.views.table_view import WindowedKey
-from potok.views.windows import WindowKeys
 
 TIMES: dict[str, Any] = {"retention_ms": 10_000}
 

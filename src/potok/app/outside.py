@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from potok.app.values import Thaw
@@ -13,8 +13,7 @@ from potok.clock import now_ms
 from potok.duration import to_ms
 from potok.kernels.agents_values import ABSENT
 from potok.log.broker import Broker
-from potok.state.store import SnapshotGone
-from potok.views.cut import TRIES, Cut, TooManyMoves
+from potok.views.cut import Snapshot, open_frozen
 from potok.views.table_view import TableView
 from potok.views.tables import NoSuchQuery, NoSuchTable, Tables
 
@@ -59,9 +58,9 @@ class OneStretch(Tables):
 
     def __init__(self, broker: Broker, query: str) -> None:
         super().__init__(broker, query)
-        self._held: dict[asyncio.AbstractEventLoop, Cut] = {}
+        self._held: dict[asyncio.AbstractEventLoop, Snapshot] = {}
 
-    def read(self, work: Callable[[Cut], T]) -> T:
+    def read(self, work: Callable[[Snapshot], T]) -> T:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -69,19 +68,14 @@ class OneStretch(Tables):
         held = self._held.get(loop) or self._hold(loop)
         return super().read(work) if held is None else work(held)
 
-    def _hold(self, loop: asyncio.AbstractEventLoop) -> Cut | None:
-        """A cut that is let go when the loop turns to something else; None where snapshots do not stay as they are."""
-        for _ in range(TRIES):
-            found = self._committed()
-            with suppress(SnapshotGone), ExitStack() as opening:
-                shards = opening.enter_context(found.state.snapshots(found.shards))
-                if not all(snapshot.frozen for snapshot in shards):
-                    return None
-                if self._committed() == found:
-                    self._held[loop] = Cut(shards, found.fence)
-                    loop.call_soon(self._let_go, loop, opening.pop_all())
-                    return self._held[loop]
-        raise TooManyMoves
+    def _hold(self, loop: asyncio.AbstractEventLoop) -> Snapshot | None:
+        """Open a snapshot that is closed when the loop turns to something else; None where none are frozen."""
+        found = open_frozen(self._committed)
+        if found is None:
+            return None
+        self._held[loop], opened = found
+        loop.call_soon(self._let_go, loop, opened)
+        return self._held[loop]
 
     def _let_go(self, loop: asyncio.AbstractEventLoop, opened: ExitStack) -> None:
         del self._held[loop]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from potok.errors import QueryError
 
 if TYPE_CHECKING:
-    from potok.views.cut import Cut
+    from potok.views.cut import Snapshot
     from potok.views.layout import TableLayout
     from potok.views.tables import Tables
 
@@ -33,14 +33,13 @@ def first_rows(
     if not view.stored_in_order:
         bounds = (None if word is None else next(iter(parse_key(layout, word))) for word in (low, high))
         return list(view.range(*bounds).items())[:limit]
-    start = b"" if low is None else _bound(layout, low)
-    stop = None if high is None else _bound(layout, high)
+    span = b"" if low is None else _bound(layout, low), None if high is None else _bound(layout, high)
 
-    def work(cut: Cut) -> list[tuple[Any, Any]]:
+    def work(snapshot: Snapshot) -> list[tuple[Any, Any]]:
         most = limit
         while True:
-            cells = heapq.nsmallest(most, cut.scan(table, start, stop))
-            rows = view.rows_of(cut, start, stop if len(cells) < most else cells[-1][0] + b"\0")
+            cells = heapq.nsmallest(most, view.cells(snapshot, span))
+            rows = view.rows(cells)
             if len(rows) >= limit or len(cells) < most:
                 return rows[:limit]
             most *= 4  # some cells only remember that their row was deleted

@@ -16,7 +16,7 @@ from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.topology.describe import description_of
 from potok.topology.graph import Topology
-from potok.views.cut import Cut
+from potok.views.cut import Snapshot
 from potok.views.progress import Progress, read_description, read_progress
 from potok.views.table_view import WindowedKey
 from potok.views.tables import NoSuchQuery, Tables
@@ -101,7 +101,7 @@ class QueryFeed:
     def rows(self, table: str, find: str, limit: int) -> dict[str, Any]:
         tables = self._tables(table)
         view = tables[table]
-        looked_at = tables.read(lambda cut: view.rows_of(FirstCells(cut, LOOKED_AT)))
+        looked_at = tables.read(lambda snapshot: view.rows_of(FirstCells(snapshot, LOOKED_AT)))
         wanted = find.lower()
         found = [row for key, value in looked_at if wanted in str((row := _row(key, value))["key"]).lower()]
         return {"rows": found[:limit], "more": len(found) > limit or len(looked_at) >= LOOKED_AT}
@@ -148,7 +148,7 @@ class QueryFeed:
     def _panel(self, panel: Panel) -> dict[str, Any]:
         tables = self._tables(panel.table)
         views = [tables[panel.table], *([tables[panel.beside[0]]] if panel.beside else [])]
-        rows, *beside = tables.read(lambda cut: [dict(view.rows_of(cut)) for view in views])
+        rows, *beside = tables.read(lambda snapshot: [dict(view.rows_of(snapshot)) for view in views])
         if panel.kind == "series":
             return series(rows, panel.limit, panel.parts)
         return {"rows": top(rows, beside[0] if beside else {}, panel.limit)}
@@ -163,23 +163,23 @@ class QueryFeed:
         return tables
 
 
-class FirstCells(Cut):
-    """The beginning of each table of a cut: somebody who browses does not wait for five million rows."""
+class FirstCells(Snapshot):
+    """The beginning of each table of a snapshot: somebody who browses does not wait for five million rows."""
 
-    def __init__(self, cut: Cut, most: int) -> None:
-        self._cut, self._most = cut, most
+    def __init__(self, snapshot: Snapshot, most: int) -> None:
+        self._snapshot, self._most = snapshot, most
 
     @property
     def shards(self) -> int:
-        return self._cut.shards
+        return self._snapshot.shards
 
     def get(self, table: str, shard: int, key: bytes) -> bytes | None:
-        return self._cut.get(table, shard, key)
+        return self._snapshot.get(table, shard, key)
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        return itertools.islice(self._cut.scan(table, start, stop, shard=shard), self._most)
+        return itertools.islice(self._snapshot.scan(table, start, stop, shard=shard), self._most)
 
 
 def _row(key: Any, value: Any) -> dict[str, Any]:

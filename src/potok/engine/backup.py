@@ -18,7 +18,7 @@ from potok.state.entry import Entry, mark_of
 from potok.state.fence import Attempt
 from potok.state.place import Place
 from potok.state.verify import Findings
-from potok.views.cut import Committed, Cut, with_cut
+from potok.views.cut import Committed, Snapshot, read_snapshot
 from potok.views.ledger_view import read_entry
 from potok.views.state_of import beside, state_of
 from potok.views.tables import NoSuchQuery, known_queries
@@ -58,18 +58,18 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
         entries.append(entry)
         return Committed(state_of(broker, query), entry.shards, entry.fence)
 
-    def work(cut: Cut) -> Manifest:
+    def work(snapshot: Snapshot) -> Manifest:
         shutil.rmtree(partial, ignore_errors=True)
         private_directory(partial)
-        files = tuple(write_shard(partial, shard, snapshot) for shard, snapshot in enumerate(cut.snapshots))
+        files = tuple(write_shard(partial, shard, found) for shard, found in enumerate(snapshot.shard_snapshots))
         marks = {what: broker.mark(mark_of(query, what)) for what in _KEPT}
         told = {what: data for what, data in marks.items() if data is not None}
-        # The last look found the batch of the cut: with_cut has compared them.
+        # The last look found the batch of the snapshot: read_snapshot has compared them.
         place = str(state_of(broker, query).where)
         return Manifest(query, entries[-1], told, files, now_ms(), place)
 
     try:
-        manifest = with_cut(look, work, frozen=True)
+        manifest = read_snapshot(look, work, frozen=True)
         manifest.write(partial)
         if directory.exists():
             directory.rmdir()

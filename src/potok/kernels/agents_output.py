@@ -13,10 +13,10 @@ from potok.kernels.agents_running import NO_RECORD, Headers, Sent
 from potok.kernels.agents_tables import Change, OpenTable
 from potok.kernels.agents_windows import OpenWindows
 from potok.kernels.aggregates import change
+from potok.kernels.cells import decode_row
 from potok.kernels.chunk import NO_LANE, Chunk
 from potok.kernels.places import LAST, WIDTH, by_position
 from potok.log.broker import LOG_SCHEMA
-from potok.state.codec import load_state
 
 _HEADERS = LOG_SCHEMA.field("headers").type
 
@@ -90,8 +90,8 @@ def changed_rows(table: OpenTable, changes: list[Change]) -> Chunk:
     times = np.array([entry.time for entry, _ in ordered], np.int64)
     return change(
         [_shown_key(table, entry.key) for entry, _ in ordered],
-        [None if data is None else load_state(data)[1] for _, data in ordered],
-        [None if entry.data is None else load_state(entry.data)[1] for entry, _ in ordered],
+        [None if data is None else decode_row(data)[1] for _, data in ordered],
+        [None if entry.data is None else decode_row(entry.data)[1] for entry, _ in ordered],
         times,
         times,
     )

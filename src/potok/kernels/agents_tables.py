@@ -11,9 +11,9 @@ from potok.errors import StateError
 from potok.kernels.agents_rows import LARGE, Entry, lend, remember, settle
 from potok.kernels.agents_running import Running
 from potok.kernels.agents_values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied
+from potok.kernels.cells import decode_row, encode_row
 from potok.records.json_key import load_key
 from potok.records.keys import decode_keys, encode_each_key, encode_key
-from potok.state.codec import dump_state, load_state
 from potok.state.misfit import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
@@ -195,7 +195,7 @@ class OpenTable:
             entry = Entry(self, cell, None, ABSENT, 0)
         else:
             try:
-                time, value = load_state(data)
+                time, value = decode_row(data)
                 entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
             except MISFIT as error:
                 raise CellDoesNotFit(self.name, error) from error
@@ -275,10 +275,10 @@ class OpenTable:
         """The bytes of a cell. Nobody has to look whether numbers and texts are data."""
         value = entry.value
         if type(value) in SCALARS:
-            return dump_state((entry.time, value))
+            return encode_row(entry.time, value)
         if type(value) is self._flat and SCALARS.issuperset(map(type, (parts := value.__dict__).values())):
-            return dump_state((entry.time, parts))
-        return dump_state((entry.time, self.frozen(value)))
+            return encode_row(entry.time, parts)
+        return encode_row(entry.time, self.frozen(value))
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:
         """The bytes of a row that somebody may have changed in place."""

@@ -13,10 +13,10 @@ from potok.kernels.agents_running import Running
 from potok.kernels.agents_tables import Change, Entry, OpenTable
 from potok.kernels.agents_values import ABSENT, IMMUTABLE, SETTLED, copied
 from potok.kernels.agents_watched import Watched, check_watched, keep
+from potok.kernels.cells import decode_row
 from potok.kernels.timers import Timers
 from potok.kernels.windows import time_of
 from potok.records.keys import decode_keys
-from potok.state.codec import load_state
 from potok.state.misfit import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
@@ -224,7 +224,7 @@ class OpenWindows(OpenTable):
             entry = WindowEntry(self, cell, None, ABSENT, 0)
         else:
             try:
-                time, value = load_state(data)
+                time, value = decode_row(data)
                 entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
             except MISFIT as error:
                 raise CellDoesNotFit(self.name, error) from error

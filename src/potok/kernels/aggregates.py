@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.kernels.cells import FixedCells
 from potok.kernels.chunk import NO_LANE, Chunk, Column, Ints, from_ipc
 from potok.kernels.expiry import Expiry
 from potok.kernels.hops import by_window
 from potok.kernels.operator import Operator, Task
-from potok.kernels.pre_aggregate import AggregateOverflow, merge_partials
+from potok.kernels.pre_aggregate import merge_partials
 from potok.kernels.shards import key_column
 from potok.kernels.windows import time_bytes, times_of
 from potok.state.session import StateSession
-from potok.topology.aggregations import AggregatePlan, Slot
+from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import FixedWindow, Hopping
 
 Array = npt.NDArray[Any]
@@ -41,7 +42,7 @@ class Aggregate(Operator):
     ) -> None:
         super().__init__(name, task)
         self._plan, self._window, self._key_type, self._session = plan, window, key_type, session
-        self._cells = Cells(plan)
+        self._cells = FixedCells(plan)
         self._partials: list[pa.Table] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
         self._table = self._expiry.cells if self._expiry else name
@@ -155,72 +156,3 @@ def change(
         headers,
         cause=cause,
     )
-
-
-class Cells:
-    """The fixed layout of an aggregate's cells: time, which slots have a value, and the slots."""
-
-    def __init__(self, plan: AggregatePlan) -> None:
-        self._plan = plan
-        formats = ["<f8" if slot.type == pa.float64() else "<i8" for slot in plan.slots]
-        slots = [(f"s{index}", format_) for index, format_ in enumerate(formats)]
-        self.dtype = np.dtype([("timestamp", "<i8"), ("valid", "<u8"), *slots])
-
-    def read(self, cells: list[bytes]) -> Array:
-        """The values of many cells as one array."""
-        if any(len(data) != self.dtype.itemsize for data in cells):
-            raise ValueError(f"every value of the table has {self.dtype.itemsize} bytes")
-        return np.frombuffer(b"".join(cells), self.dtype)
-
-    def merge(self, old: Array, existed: Mask, partial: pa.Table, step: str | None) -> Array:
-        new = np.zeros(len(old), self.dtype)
-        times = partial.column("timestamp").to_numpy()
-        new["timestamp"] = np.where(existed, np.maximum(old["timestamp"], times), times)
-        for index, slot in enumerate(self._plan.slots):
-            name, bit = f"s{index}", np.uint64(1 << index)
-            column = partial.column(name).combine_chunks()
-            has_new = ~column.is_null().to_numpy(zero_copy_only=False)
-            values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), new.dtype[name])
-            had = existed & ((old["valid"] & bit) != 0)
-            base = old[name]
-            if slot.initial is not None:
-                base, had = np.where(had, base, slot.initial), np.ones(len(old), np.bool_)
-            new[name] = merge_slot(slot, base, had, values, has_new, step)
-            new["valid"] |= np.where(had | has_new, bit, np.uint64(0))
-        return new
-
-    def result(self, cells: Array, exists: Mask) -> pa.Array:
-        """The aggregates that cells stand for, as a column; null where there is none."""
-        plan = self._plan
-        columns = [self._slot(cells, index, exists) for index in range(len(plan.slots))]
-        if plan.kind == "avg":
-            total, count = (column.to_numpy(zero_copy_only=False) for column in columns)
-            empty = ~exists | (cells["valid"] & np.uint64(1) == 0)
-            with np.errstate(all="ignore"):
-                mean = np.asarray(total, np.float64) / np.asarray(count, np.float64)
-            return pa.array(mean, pa.float64(), mask=empty)
-        if plan.fields:
-            return pa.StructArray.from_arrays(columns, list(plan.fields), mask=pa.array(~exists))
-        return columns[0]
-
-    def _slot(self, cells: Array, index: int, exists: Mask) -> pa.Array:
-        slot = self._plan.slots[index]
-        absent = ~exists
-        if slot.op != "count" and slot.initial is None:
-            absent = absent | ((cells["valid"] & np.uint64(1 << index)) == 0)
-        return pa.array(np.ascontiguousarray(cells[f"s{index}"]), slot.type, mask=absent)
-
-
-def merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str | None) -> Array:
-    """A slot of many cells after more values; `had` and `has_new` say which of both are there. Without a step, a sum
-    may wrap around."""
-    if slot.op in ("count", "sum"):
-        left, right = np.where(had, base, 0), np.where(has_new, values, 0)
-        if slot.type == pa.int64():
-            total = left + right
-            if step is not None and np.any(((left ^ total) & (right ^ total)) < 0):
-                raise AggregateOverflow(step)
-            return total
-        return np.asarray(left + right)
-    better = np.fmin if slot.op == "min" else np.fmax
-    return np.where(had & has_new, better(base, values), np.where(had, base, values))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain_all, python_rows
+from potok.kernels.cells import decode_row
 from potok.kernels.chunk import NO_LANE, Chunk, Column, concat, from_wire
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import index_of
@@ -25,7 +26,6 @@ from potok.kernels.shards import key_column
 from potok.kernels.wake_index import WakeIndex
 from potok.kernels.windowers import Bounds, Event
 from potok.kernels.windows import time_bytes, time_of
-from potok.state.codec import load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Session
 
@@ -166,7 +166,7 @@ class FoldWindows(Operator):
             self.task.records_out[self.name] += len(revised)
         elif revised:
             rows = [row for _, row in revised]
-            times = np.array([load_state(row.after or row.before or b"")[0] for row in rows], np.int64)
+            times = np.array([decode_row(row.after or row.before or b"")[0] for row in rows], np.int64)
             reach = np.array([row.reach for row in rows], np.int64)
             keys = self._keys([key for key, _ in revised], [row.bounds for row in rows])
             after, before = self._results([row.after for row in rows]), self._results([row.before for row in rows])
@@ -216,7 +216,7 @@ class FoldWindows(Operator):
     def _tell_expired(self, keys: list[bytes], bounds: list[Bounds], cells: list[bytes]) -> None:
         if not self.downstream:
             return
-        times = np.array([load_state(data)[0] for data in cells], np.int64)
+        times = np.array([decode_row(data)[0] for data in cells], np.int64)
         over = np.array([self._window.closes_ms(*both) for both in bounds], np.int64)
         nothing = self._results([None] * len(cells))
         chunk = change(self._keys(keys, bounds), nothing, self._results(list(cells)), times, over)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from potok.errors import StateError
 from potok.kernels.aggregates import change, table_keys
 from potok.kernels.call import Errors, describe_error, must_fit, plain, python_rows
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.chunk import Chunk, Column, Ints, from_wire, gathered, positions_of
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER, Expiry
@@ -21,7 +22,6 @@ from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.windows import spans_of, spread, time_bytes, times_of
-from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import FixedWindow, Hopping
 
@@ -81,7 +81,7 @@ class FoldRecords(Operator):
         chunk, starts, origins = self._spread(chunk)
         ids, cell_keys = self._groups(chunk, starts)
         before = self._session.read(self._table, cell_keys)
-        found = [_NOTHING if data is None else load_state(data) for data in before]
+        found = [_NOTHING if data is None else decode_row(data) for data in before]
         old_times = np.array([time for time, _ in found], np.int64)
         states = [state for _, state in found]
         records = self._records(chunk, cell_keys)
@@ -131,7 +131,7 @@ class FoldRecords(Operator):
         for row, data in steps:
             i = int(ids[row])
             previous.append(last[i])
-            last[i] = load_state(data)
+            last[i] = decode_row(data)
             after.append(last[i])
             times[i] = max(times[i], chunk.timestamp[row])
             stamps.append(int(times[i]))
@@ -188,14 +188,14 @@ class FoldRecords(Operator):
                 fed = [row for row in by_cell[i].tolist() if row not in errors]
                 data = self._carefully(chunk.take(np.array(fed)), fed, cell_keys[i], before[i], errors)
                 if data is not None:
-                    times[i], states[i] = load_state(data)
+                    times[i], states[i] = decode_row(data)
                     rows.append((i, data))
         return rows
 
     def _data(self, state: tuple[int, Any]) -> bytes:
         """A state as bytes, if it is data and has the declared type."""
         self._check(state[1])
-        return dump_state((state[0], self._folder.kept(state[1])))
+        return encode_row(state[0], self._folder.kept(state[1]))
 
     def _check(self, state: Any) -> None:
         """Raise if a state has not the declared type."""
@@ -209,7 +209,7 @@ class FoldRecords(Operator):
         keys, values, ranks = self._records(chunk, [cell_key])
         data = before
         for row, value, rank, time in zip(rows, values, ranks, chunk.timestamp.tolist(), strict=True):
-            last = time if data is None else load_state(data)[0]
+            last = time if data is None else decode_row(data)[0]
             try:
                 data = self._data((max(last, time), self._folder.add(self._initial(data), keys[0], value, rank)))
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
@@ -247,7 +247,7 @@ class FoldRecords(Operator):
         rows = expiry.closed(self._written)
         if not rows:
             return
-        gone, states = [key for key, _ in rows], [load_state(data) for _, data in rows]
+        gone, states = [key for key, _ in rows], [decode_row(data) for _, data in rows]
         starts = _starts(gone)
         ends = self._window.closes_ms(starts, starts + self._window.size_ms)
         nothing = self._results([UNTOUCHED] * len(gone))

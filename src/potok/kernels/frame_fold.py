@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.kernels.call import describe_error, must_fit, plain
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.folders import Folder, Rank, folder_of
 from potok.kernels.lookups import only_looks_up
 from potok.kernels.windowers import Event
@@ -67,7 +68,7 @@ class FrameFold:
         return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
 
     def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
-        before, state = (time, self._folder.start()) if data is None else load_state(data)
+        before, state = (time, self._folder.start()) if data is None else decode_row(data)
         return self._data(max(before, time), self._folder.add(state, key, value, rank))
 
     def _values(self, events: list[Event]) -> list[Any]:
@@ -84,8 +85,8 @@ class FrameFold:
     def _data(self, time: int, state: Any) -> bytes:
         if self._type is not None:
             must_fit(self._folder.result(state), self._type)
-        return dump_state((time, self._folder.kept(state)))
+        return encode_row(time, self._folder.kept(state))
 
     def result(self, data: bytes | None) -> Any:
         """What the table shows of a cell."""
-        return None if data is None else plain(self._folder.result(load_state(data)[1]))
+        return None if data is None else plain(self._folder.result(decode_row(data)[1]))

@@ -54,6 +54,11 @@ class KeyedWindows:
         return dump_state((self.due, self.closed_at, events, cells, failed))
 
 
+def window_cells(data: bytes) -> list[tuple[Bounds, bytes]]:
+    """The windows in the open cell of a key, each with the cell that it will be when it closes."""
+    return [((start, end), cell) for start, end, cell in load_state(data)[3]]
+
+
 class Keeper:
     """Takes records into the windows of a key, and closes them. A record that fails leaves no trace in any window.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane
 from potok.kernels.expiry import NEVER
@@ -19,7 +20,6 @@ from potok.kernels.operator import Operator, Task
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
-from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes.lifetime import Lifetime
 
@@ -42,7 +42,7 @@ class Row:
     def of(cls, data: bytes | None) -> Row | None:
         if data is None:
             return None
-        time, shown, since, ranked, reached = load_state(data)
+        time, shown, since, ranked, reached = decode_row(data)
         if not ranked:
             return cls(shown, time, since, reached)
         ranked_at, topic, partition, offset, value = shown
@@ -51,8 +51,8 @@ class Row:
     def to_bytes(self) -> bytes | None:
         if self.rank is not None:
             ranked = [self.rank[0], *self.rank[1], self.value]
-            return dump_state((self.time, ranked, self.since, True, self.reached))
-        return None if self.value is None else dump_state((self.time, self.value, self.since, False, self.reached))
+            return encode_row(self.time, ranked, self.since, True, self.reached)
+        return None if self.value is None else encode_row(self.time, self.value, self.since, False, self.reached)
 
 
 class KeepForATime(Operator):

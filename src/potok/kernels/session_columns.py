@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.kernels.aggregates import Cells, merge_slot
+from potok.kernels.cells import FixedCells, merge_slot
 from potok.kernels.chunk import Ints
 from potok.kernels.expiry import NEVER
 from potok.kernels.pre_aggregate import AggregateOverflow
@@ -144,7 +144,7 @@ class OpenCells:
 
     def __init__(self, plan: AggregatePlan, step: str = "") -> None:
         self._plan, self._step = plan, step
-        self.closed = Cells(plan)
+        self.closed = FixedCells(plan)
         self._slots = [f"s{index}" for index in range(len(plan.slots))]
         slots = [(name, self.closed.dtype[name]) for name in self._slots]
         self._dtype = np.dtype([("due", "<i8"), ("start", "<i8"), ("end", "<i8"), ("valid", "<u8"), *slots])

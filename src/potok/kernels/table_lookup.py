@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.kernels.call import plain, python_rows
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.changes import pick, present
 from potok.kernels.chunk import Chunk, Column, aligned_by, concat, concat_columns
 from potok.kernels.dead_letters import Reason
@@ -25,7 +26,6 @@ from potok.kernels.shards import key_column
 from potok.kernels.stateless import Transform
 from potok.kernels.turns import Rows, Turns
 from potok.records.schema import Schema
-from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.infer_joins import projected
 from potok.topology.nodes.joins import JoinKind
@@ -137,7 +137,7 @@ class TableLookup(Joining):
         table = own_rows(self.name)
         before = self._session.read(table, keys)
         values, times = python_rows(changes.value), changes.timestamp.tolist()
-        after = [None if values[row] is None else dump_state((times[row], plain(values[row]))) for row in last.values()]
+        after = [None if values[row] is None else encode_row(times[row], plain(values[row])) for row in last.values()]
         cells = zip(keys, after, before, strict=True)
         self._session.write(table, [cell for cell in cells if cell[1] is not None or cell[2] is not None])
 
@@ -191,7 +191,7 @@ class TableLookup(Joining):
     def _stored(self, keys: pa.Array) -> Column:
         """The rows before this batch, and one more that is none: that of a record without a key."""
         cells = self._session.read(self._table or own_rows(self.name), keys.to_pylist())
-        load: Callable[[bytes], Any] = load_state
+        load: Callable[[bytes], Any] = decode_row
         values = [None if cell is None else load(cell)[1] for cell in cells]
         values.append(None)
         return values if self._row_type is None else pa.array(values, self._row_type)

@@ -14,6 +14,7 @@ from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.changes import blank, pick, present
 from potok.kernels.chunk import Chunk, Column, as_objects, concat_columns, from_wire, gathered, positions_of
 from potok.kernels.dead_letters import Reason
@@ -25,7 +26,6 @@ from potok.kernels.stateless import Transform
 from potok.kernels.windows import time_bytes
 from potok.records.keys import encode_keys
 from potok.records.schema import Schema
-from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.nodes import Session, Window
 
@@ -50,7 +50,7 @@ class KeepByPosition(FoldRecords):
         values = [plain(value) for value in python_rows(latest.value)]
         times = latest.timestamp.tolist()
         try:
-            new = [None if v is None else dump_state((t, v)) for t, v in zip(times, values, strict=True)]
+            new = [None if v is None else encode_row(t, v) for t, v in zip(times, values, strict=True)]
         except NOT_DATA:
             rest = data_records(self, chunk, self._key_type)
             if len(rest):
@@ -88,12 +88,12 @@ class KeepByPosition(FoldRecords):
 
 
 def _value(data: bytes | None) -> Any:
-    return None if data is None else load_state(data)[1]
+    return None if data is None else decode_row(data)[1]
 
 
 def _cells(chunk: Chunk) -> list[bytes | None]:
     rows = zip(chunk.timestamp.tolist(), python_rows(chunk.value), strict=True)
-    return [None if value is None else dump_state((time, plain(value))) for time, value in rows]
+    return [None if value is None else encode_row(time, plain(value)) for time, value in rows]
 
 
 def _real(chunk: Chunk) -> Chunk:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows
+from potok.kernels.cells import decode_row, encode_row
 from potok.kernels.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.kernels.dead_letters import Lane, Reason
 from potok.kernels.expiry import NEVER
@@ -18,7 +19,7 @@ from potok.kernels.operator import Operator, Task, all_but
 from potok.kernels.ranks import ranks_of
 from potok.kernels.shards import key_column
 from potok.kernels.timers import Timers
-from potok.kernels.windows import time_bytes, time_of
+from potok.kernels.windows import time_key, time_of
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
@@ -44,6 +45,20 @@ def versions_of(table: str) -> str:
 
 def version_prefix(key: bytes) -> bytes:
     return len(key).to_bytes(4, "big") + key
+
+
+def version_key(key: bytes, time_ms: int) -> bytes:
+    return version_prefix(key) + time_key(time_ms)
+
+
+def version_of(cell_key: bytes) -> tuple[bytes, int]:
+    """The canonical key, and the instant from which a version is valid."""
+    return cell_key[4:-8], time_of(cell_key[-8:])
+
+
+def version_value(data: bytes) -> Any:
+    """The value of a version; None for a delete."""
+    return load_state(data)[1]
 
 
 class KeepVersions(Operator):
@@ -136,7 +151,7 @@ class KeepVersions(Operator):
     ) -> dict[bytes, Version | None]:
         """Write what comes, and tell which rows have another newest version; they come with the one they had."""
         places = list(came)
-        cell_keys = [_place(*place) for place in places]
+        cell_keys = [version_key(*place) for place in places]
         before = self._session.read(versions_of(self.name), cell_keys)
         changed: dict[bytes, Version | None] = {}
         writes: list[tuple[bytes, bytes | None, bytes | None]] = []
@@ -156,12 +171,12 @@ class KeepVersions(Operator):
         A version is in the index until the horizon reaches it. From then on it is the oldest, until another is.
         """
         oldest = {key: time for time, key in due}
-        ranges = [(version_prefix(key), _place(key, time + 1)) for key, time in oldest.items()]
+        ranges = [(version_prefix(key), version_key(key, time + 1)) for key, time in oldest.items()]
         found = self._session.rows_between(versions_of(self.name), ranges)
         deletes: list[tuple[bytes, bytes | None, bytes | None]] = []
         for (key, time), cells in zip(oldest.items(), found, strict=True):
             for cell_key, data in cells:
-                if time_of(cell_key[-8:]) < time or load_state(data)[1] is None:
+                if time_of(cell_key[-8:]) < time or version_value(data) is None:
                     deletes.append((cell_key, None, data))
             last = newest[key]
             if last is not None and last.value is None and last.time <= time:
@@ -190,16 +205,12 @@ class KeepVersions(Operator):
         return values if self._value_type is None else pa.array(values, self._value_type)
 
 
-def _place(key: bytes, time: int) -> bytes:
-    return version_prefix(key) + time_bytes(np.array([time], np.int64))[0]
-
-
 def _row(data: bytes) -> Version:
-    time, topic, partition, offset, value = load_state(data)[1]
+    time, topic, partition, offset, value = decode_row(data)[1]
     return Version(time, (topic, partition, offset), value)
 
 
 def _cell(version: Version | None) -> bytes | None:
     if version is None:
         return None
-    return dump_state((version.time, [version.time, *version.position, version.value]))
+    return encode_row(version.time, [version.time, *version.position, version.value])

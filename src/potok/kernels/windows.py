@@ -11,7 +11,8 @@ import numpy.typing as npt
 from potok.kernels.chunk import Chunk, Ints
 from potok.topology.nodes import FixedWindow
 
-_SIGN = np.uint64(1 << 63)
+_BIAS = 1 << 63
+_SIGN = np.uint64(_BIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +76,43 @@ def times_of(parts: Sequence[bytes]) -> Ints:
 
 
 def time_of(data: bytes) -> int:
-    return int.from_bytes(data, "big") - (1 << 63)
+    return int.from_bytes(data, "big") - _BIAS
+
+
+def time_key(time_ms: int) -> bytes:
+    """Encode one instant like `time_bytes`, clamped to 64 bits."""
+    return min(max(time_ms + _BIAS, 0), 2 * _BIAS - 1).to_bytes(8, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKeys:
+    """The keys of cells: the canonical key, then the start of the window and, for a session, its end; or, `by_start`,
+    the start and then the key."""
+
+    kind: str
+    size_ms: int
+    by_start: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many bytes at the end of a cell's key tell the window."""
+        return 16 if self.kind == "session" else 8
+
+    def inner(self, cell_key: bytes) -> bytes:
+        return cell_key[8:] if self.by_start else cell_key[: -self.width]
+
+    def bounds(self, cell_key: bytes) -> tuple[int, int]:
+        if self.kind == "session":
+            return time_of(cell_key[-16:-8]), time_of(cell_key[-8:])
+        start = time_of(cell_key[:8] if self.by_start else cell_key[-8:])
+        return start, start + self.size_ms
+
+    def cell_key(self, inner: bytes, start_ms: int, end_ms: int) -> bytes:
+        if self.by_start:
+            return time_key(start_ms) + inner
+        return inner + time_key(start_ms) + (time_key(end_ms) if self.kind == "session" else b"")
+
+    def holds(self, bounds: tuple[int, int], at_ms: int) -> bool:
+        """Whether an instant falls into a window; the last one of a fixed window does not belong to it."""
+        start, end = bounds
+        return start <= at_ms < end if self.kind == "fixed" else start <= at_ms <= end

@@ -91,7 +91,7 @@ async def row(request: Request) -> Response:
     name, key = request.path_params["name"], request.path_params["key"]
     asked = request.query_params if request.scope["query_string"] else {}
     windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
-    if site.reads.is_near(name):
+    if site.reads.local_table(name) is not None:
         return _by_key(site, name, key, windows)
     return await site.work.answer(lambda: _by_key(site, name, key, windows))
 

@@ -80,7 +80,7 @@ def create_app(
         app.include_router(api.router)
     app.router.routes.extend(file_routes(files))
     if leave_tables_alone(page.path for page in pages):
-        app.add_middleware(QuickRows, rows=site.near)
+        app.add_middleware(QuickRows, reads=site.reads)
     app.add_middleware(
         Guard, tokens=tokens or Tokens({}), limits=limits, bodies=site.bodies, unsent=site.unsent, origins=origins
     )

@@ -1,4 +1,4 @@
-"""The shortest way from a request to a row: `GET /tables/{name}/{key}` answered before any route is looked for."""
+"""Answer `GET /tables/{name}/{key}` of local tables before the router looks for a route."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from potok.errors import PotokError
 from potok.serving.guard import caller_of
-from potok.serving.near_rows import Far, NearRows
-from potok.serving.problems import problem_response
-from potok.serving.table_reads import no_row
+from potok.serving.json_rows import dump
+from potok.serving.problems import refusal_of
+from potok.serving.table_reads import TableReads, no_row
 from potok.serving.tokens import READ
 
 TABLES = "/tables/"
@@ -18,45 +19,47 @@ CHANGES = "changes"
 """The last part of the path of a feed, which no key may have."""
 
 HELD_S = 1.0
-"""For so long a cut is kept at most: it keeps pages of the state from being used again."""
+"""A cached snapshot stays open for so long at most: it keeps the store from reusing its pages."""
 
 _JSON = (b"content-type", b"application/json")
 
 
 class QuickRows:
-    """Answers what it can, behind the guard, and hands everything else on as it came."""
+    """Answers reads of single rows, behind the guard, and passes every other request on unchanged."""
 
-    def __init__(self, app: ASGIApp, rows: NearRows) -> None:
-        self._app, self._rows = app, rows
-        self._letting_go = False
+    def __init__(self, app: ASGIApp, reads: TableReads) -> None:
+        self._app, self._reads = app, reads
+        self._releasing = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith(TABLES):
             name, _, key = scope["path"][len(TABLES) :].partition("/")
             if key and key != CHANGES and not scope["query_string"] and caller_of(scope).may(READ):
-                try:
-                    source, row = self._rows.find(name, key)
-                except Far:
-                    pass
-                else:
-                    self._let_go_later()
-                    if row is None:
-                        await problem_response(no_row(source))(scope, receive, send)
-                    else:
-                        length = (b"content-length", b"%d" % len(row))
-                        await send({"type": "http.response.start", "status": 200, "headers": [length, _JSON]})
-                        await send({"type": "http.response.body", "body": row})
+                source = self._reads.local_table(name)
+                if source is not None:
+                    self._release_later()
+                    try:
+                        row = self._reads.local_row(source, key)
+                        if row is None:
+                            raise no_row(source)
+                    except PotokError as error:
+                        await refusal_of(error, scope)(scope, receive, send)
+                        return
+                    body = dump(row)
+                    length = (b"content-length", b"%d" % len(body))
+                    await send({"type": "http.response.start", "status": 200, "headers": [length, _JSON]})
+                    await send({"type": "http.response.body", "body": body})
                     return
         await self._app(scope, receive, send)
 
-    def _let_go_later(self) -> None:
-        if not self._letting_go:
-            self._letting_go = True
-            asyncio.get_running_loop().call_later(HELD_S, self._let_go)
+    def _release_later(self) -> None:
+        if not self._releasing:
+            self._releasing = True
+            asyncio.get_running_loop().call_later(HELD_S, self._release)
 
-    def _let_go(self) -> None:
-        self._letting_go = False
-        self._rows.release()
+    def _release(self) -> None:
+        self._releasing = False
+        self._reads.release()
 
 
 def leave_tables_alone(paths: Iterable[str]) -> bool:

@@ -13,7 +13,6 @@ from potok.serving.errors import BadRequest
 from potok.serving.feeds import Feed
 from potok.serving.held_bytes import HeldBytes
 from potok.serving.limits import Limits
-from potok.serving.near_rows import NearRows
 from potok.serving.pushes import Pushes
 from potok.serving.statuses import Statuses
 from potok.serving.table_reads import TableReads
@@ -34,7 +33,6 @@ class Site:
         """Answers that are written and not sent."""
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
-        self.near = NearRows(database, self.reads)
         self.statuses = Statuses(database)
         self.feeds: set[Feed] = set()
         self.started_ms = now_ms()
@@ -48,7 +46,7 @@ class Site:
 
     def close(self) -> None:
         self.end_streams()
-        self.near.release()
+        self.reads.release()
         self.pushes.pool.shutdown(wait=False)
         self.work.close()
 

@@ -1,4 +1,4 @@
-"""Rows of tables by key, range and window, without a statement: the shortest way to a row."""
+"""Rows of tables by key, range and window, without a statement."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from potok.connectors.where import FILE
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.serving.errors import BadRequest, NotThere, TooManyRows
-from potok.serving.json_rows import RowWriter
-from potok.sql.analysis.scope import WINDOW_BOUNDS, Field, slot_of, source_fields
+from potok.serving.row_shape import ALIAS, RowShape
+from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.budget import allowance, reserve, settle
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, closest
@@ -24,18 +24,15 @@ from potok.sql.expressions.casts import can_cast, cast_column
 from potok.sql.functions.function import Context
 from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database
-from potok.statements.frames import Frame, python_rows, stacked, typed_column
+from potok.statements.frames import Frame, stacked, typed_column
 from potok.statements.prepared import prepared_for
 from potok.statements.pull_tables import Access, kept_keys, table_frames
-from potok.statements.results import ResultColumn
-from potok.views.cut import Cut, with_cuts
+from potok.views.cut import Snapshot, read_snapshot
+from potok.views.held_cut import CachedSnapshot
 from potok.views.row_reader import RowReader, Starts
 from potok.views.spans import ALL, Span, span_of_prefix, span_of_range
 from potok.views.state_of import state_of
 from potok.views.tables import NoSuchQuery, committed
-
-_T = "T"
-"""The alias of the table, where columns have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +90,7 @@ class Keys:
 
 def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
     """A stream or table by the name in a path: as it stands there, in upper case, or as a program calls it."""
-    known_as = catalog.sources.get(name) or catalog.sources.get(name.upper())
-    found = known_as or catalog.built_in.get(name.upper()) or _of_program(catalog, name)
+    found = find_source(catalog, name)
     kind = "table" if is_table else "stream"
     if found is None:
         known = [source.name for source in catalog.sources.values() if source.is_table == is_table]
@@ -108,60 +104,78 @@ def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
     return found
 
 
+def find_source(catalog: Catalog, name: str) -> Source | None:
+    known_as = catalog.sources.get(name) or catalog.sources.get(name.upper())
+    return known_as or catalog.built_in.get(name.upper()) or _of_program(catalog, name)
+
+
 def _of_program(catalog: Catalog, name: str) -> Source | None:
     kept = (source for source in catalog.sources.values() if source.kept is not None and source.kept.table == name)
     return next(kept, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What is the same for every read of a table."""
-
-    source: Source
-    fields: list[Field]
-    slots: frozenset[str]
-    writer: RowWriter
-    is_near: bool
-
-    def named(self, frame: Frame) -> list[dict[str, Any]]:
-        columns = [frame.columns[field.slot] for field in self.fields]
-        return self.writer.all_named(python_rows(columns, frame.rows))
-
-    def of_key(self, cut: Cut, reader: RowReader, key: bytes) -> list[dict[str, Any]]:
-        """The row of a canonical key, in a cut that somebody holds."""
-        return self.named(next(table_frames(self.source, _T, reader, cut, Access((key,)), self.slots, limited=False)))
-
-
 class TableReads:
-    """Reads the tables of a database. Every answer is of one cut."""
+    """Reads the tables of a database. Every answer is of one snapshot."""
 
     def __init__(self, database: Database, most: int) -> None:
         self._database, self._most = database, most
-        self._shapes: dict[str, Shape] = {}
+        self._readers = prepared_for(database).readers
+        self._shapes: dict[str, RowShape] = {}
+        self._cached: dict[str, CachedSnapshot] = {}
 
-    def is_near(self, name: str) -> bool:
-        """Whether a row by key is in memory, or as good as: a thread would cost more than to look."""
-        source = source_named(self._database.catalog, name, is_table=True)
-        return source.window is None and self.shape(source).is_near
+    def local_table(self, name: str) -> Source | None:
+        """Return a table whose rows can be read by key within microseconds, so that the event loop need not hand the
+        read to a thread: its state is on this machine, and a key has one row. None for any other."""
+        source = find_source(self._database.catalog, name)
+        return source if source is not None and source.is_table and self._shape(source).is_local else None
+
+    def local_row(self, source: Source, text: str) -> dict[str, Any] | None:
+        """Return the row of a key of a local table, out of a cached snapshot. All calls come from one thread."""
+        cached = self._cached.get(source.table_of)
+        if cached is None:
+            cached = self._cached[source.table_of] = CachedSnapshot(self._database.broker, source.table_of)
+        wanted = key_of(source, text)
+
+        def work(snapshot: Snapshot, layouts: bytes) -> dict[str, Any] | None:
+            return self._row(source, self._readers.reader_of(source, layouts), snapshot, wanted, text)
+
+        try:
+            return cached.read(work)
+        except NoSuchQuery:
+            return None  # it has not committed anything yet
+
+    def release(self) -> None:
+        """Close the cached snapshots; the next read opens others."""
+        for cached in self._cached.values():
+            cached.release()
 
     def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
         """The row of a key; on a windowed table, those of its windows, in order of time."""
-        source, reader, cut_of = self._opened(name, windows)
+        source, reader, look = self._opened(name, windows)
         if reader is None:
             return []
+        wanted = key_of(source, text)
         if source.kept is not None:
-            keys = kept_keys(source.kept, (key_of(source, text),), reader)
-            return self._rows(source, reader, Access(keys, windows.starts), cut_of, windows, None)
+            access = Access(kept_keys(source.kept, (wanted,), reader), windows.starts)
+            return self._rows(source, reader, access, look, windows, None)
+        if reader.windowed:
+            key = _canonical(source, reader, wanted, text)
+            access = Access(() if key is None else (key,), windows.starts)
+            return self._rows(source, reader, access, look, windows, None)
         try:
-            key = encode_key(key_of(source, text), reader.key_type)
-        except UnusableKeyError as error:
-            raise BadRequest(f'"{text}" is no key of {quoted(source.name)}: {error}', hint=_key_hint(source)) from error
-        if key is None:
+            row = read_snapshot(look, lambda snapshot: self._row(source, reader, snapshot, wanted, text))
+        except NoSuchQuery:
             return []
-        return self._rows(source, reader, Access((key,), windows.starts), cut_of, windows, None)
+        return [] if row is None else [row]
+
+    def _row(
+        self, source: Source, reader: RowReader, snapshot: Snapshot, wanted: Any, text: str
+    ) -> dict[str, Any] | None:
+        key = _canonical(source, reader, wanted, text)
+        return None if key is None else self._shape(source).row(snapshot, reader, wanted, key)
 
     def in_range(self, name: str, keys: Keys, windows: Windows, limit: int | None) -> list[dict[str, Any]]:
-        source, reader, cut_of = self._opened(name, windows)
+        source, reader, look = self._opened(name, windows)
         if keys != Keys() and (len(source.keys) != 1 or source.window is not None):
             hint = "ask for one key, or use SQL: POST /sql"
             raise BadRequest("ranges are for tables with one key column and no windows", hint=hint)
@@ -169,7 +183,7 @@ class TableReads:
         if reader is None:
             return []
         access = Access(starts=windows.starts, span=wanted.span(reader.key_type))
-        return self._rows(source, reader, access, cut_of, windows, limit, wanted)
+        return self._rows(source, reader, access, look, windows, limit, wanted)
 
     def _opened(self, name: str, windows: Windows) -> tuple[Source, RowReader | None, Any]:
         database = self._database
@@ -179,7 +193,7 @@ class TableReads:
             raise Refused(f"nobody keeps the rows of table {quoted(source.name)}", hint=hint)
         if not windows.any and source.window is None:
             raise BadRequest(f"table {quoted(source.name)} has no windows", hint="leave out at, from and to")
-        reader = prepared_for(database).readers.reader(source)
+        reader = self._readers.reader(source)
         return source, reader, partial(committed, database.broker, source.table_of)
 
     def _rows(
@@ -187,18 +201,20 @@ class TableReads:
         source: Source,
         reader: RowReader,
         access: Access,
-        cut_of: Any,
+        look: Any,
         windows: Windows,
         limit: int | None,
         keys: Keys = Keys(),
     ) -> list[dict[str, Any]]:
-        shape = self.shape(source)
+        shape = self._shape(source)
         most = self._most + 1 if limit is None else limit
 
-        def work(cuts: list[Cut]) -> Frame:
+        def work(snapshot: Snapshot) -> Frame:
             found, count = [], 0
             settle(0)
-            for frame in table_frames(source, _T, reader, cuts[0], access, shape.slots, limited=access.keys is None):
+            for frame in table_frames(
+                source, ALIAS, reader, snapshot, access, shape.slots, limited=access.keys is None
+            ):
                 kept = _among(_holding(frame, windows, reader), keys, source)
                 reserve(kept.size)
                 found.append(kept)
@@ -209,24 +225,23 @@ class TableReads:
 
         with allowance():
             try:
-                frame = with_cuts([cut_of], work).head(most)
+                frame = read_snapshot(look, work).head(most)
             except NoSuchQuery:
                 return []  # it has not committed anything yet
             if limit is None and frame.rows > self._most:
                 raise TooManyRows(self._most)
             return shape.named(frame)
 
-    def shape(self, source: Source) -> Shape:
+    def _shape(self, source: Source) -> RowShape:
         known = self._shapes.get(source.name)
         if known is None or known.source is not source:
-            fields = [field for field in source_fields(source, _T, positions=False) if not field.hidden]
-            writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
-            slots = frozenset(field.slot for field in fields)
-            known = self._shapes[source.name] = Shape(source, fields, slots, writer, self._is_near(source))
+            known = self._shapes[source.name] = RowShape(source, is_local=self._is_local(source))
         return known
 
-    def _is_near(self, source: Source) -> bool:
+    def _is_local(self, source: Source) -> bool:
         broker = self._database.broker
+        if not source.table_of or source.window is not None or source.kept is not None:
+            return False
         return isinstance(broker, EmbeddedBroker) and state_of(broker, source.table_of).where.kind == FILE
 
 
@@ -236,7 +251,7 @@ def no_row(source: Source) -> NotThere:
 
 def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
     """The rows whose window is meant. Of sessions and sliding windows the end belongs to them."""
-    starts, ends = (frame.columns.get(slot_of(_T, name)) for name in WINDOW_BOUNDS)
+    starts, ends = (frame.columns.get(slot_of(ALIAS, name)) for name in WINDOW_BOUNDS)
     if windows.any or starts is None or ends is None:
         return frame
     low, high = windows.starts
@@ -254,7 +269,7 @@ def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
     """The rows whose key is meant: among stored keys there may be others, where they are long or have no order."""
     if keys == Keys():
         return frame
-    found = frame.columns[slot_of(_T, source.keys[0].name)].to_pylist()
+    found = frame.columns[slot_of(ALIAS, source.keys[0].name)].to_pylist()
     kept = [place for place, key in enumerate(found) if keys.hold(key)]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
 
@@ -289,6 +304,13 @@ def value_of(text: str, type_: pa.DataType, source: Source) -> Any:
     if column.null_count:
         raise BadRequest(f'"{text}" is no {type_name(type_)}', hint=_key_hint(source))
     return column[0].as_py()
+
+
+def _canonical(source: Source, reader: RowReader, wanted: Any, text: str) -> bytes | None:
+    try:
+        return encode_key(wanted, reader.key_type)
+    except UnusableKeyError as error:
+        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}: {error}', hint=_key_hint(source)) from error
 
 
 def _as_text(part: Any) -> str:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from potok.errors import StateError
 from potok.private import private_opener
 from potok.state.entry import Entry
-from potok.state.store import Row, Snapshot
+from potok.state.store import Row, ShardSnapshot
 
 MANIFEST = "backup.json"
 FORMAT = 2
@@ -111,7 +111,7 @@ def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
     return ShardFile(**file)
 
 
-def write_shard(directory: Path, shard: int, snapshot: Snapshot) -> ShardFile:
+def write_shard(directory: Path, shard: int, snapshot: ShardSnapshot) -> ShardFile:
     """The cells of a shard as a file that is durable when this returns."""
     name, count = f"shard-{shard}.arrow", 0
     options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)

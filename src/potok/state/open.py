@@ -12,7 +12,7 @@ from potok.connectors.where import FILE, REDIS, Where
 from potok.state.lmdb.environment import close_environment
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.lmdb.lmdb_store import LmdbStore
-from potok.state.store import Snapshot, Store
+from potok.state.store import ShardSnapshot, Store
 
 
 @lru_cache(maxsize=4_096)
@@ -41,7 +41,7 @@ def open_store(where: str | Path | Where, query: str, shard: int, *, create: boo
 @contextmanager
 def open_snapshots(
     where: str | Path | Where, query: str, shards: int, *, frozen: bool = False
-) -> Iterator[list[Snapshot]]:
+) -> Iterator[list[ShardSnapshot]]:
     """Snapshots of all shards of a query; that they belong to one committed batch is for the caller to see. With
     `frozen`, they stay as they are also in a store that must copy the cells for that."""
     place = _place(where)

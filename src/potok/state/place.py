@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from potok.connectors.where import Where
 from potok.state.open import close_store, open_snapshots, open_store, remove_state
-from potok.state.store import Snapshot, Store
+from potok.state.store import ShardSnapshot, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Place:
         return open_store(self.where, self.name, shard, create=create)
 
     @contextmanager
-    def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[Snapshot]]:
+    def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[ShardSnapshot]]:
         """Snapshots of all shards; `frozen` ones stay as they are in every store, at a price."""
         with open_snapshots(self.where, self.name, shards, frozen=frozen) as opened:
             yield opened

@@ -181,7 +181,7 @@ class Store(ABC):
             self.drop_tables(gone)
 
 
-class Snapshot(ABC):
+class ShardSnapshot(ABC):
     """A shard as somebody reads it while others write it; a shard that nothing was written to yet is empty."""
 
     frozen: bool

@@ -13,7 +13,7 @@ from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.open import shard_path
 from potok.state.place import Place
 from potok.state.session import GRAVES
-from potok.state.store import Row, Snapshot
+from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated
 
 _OFTEN = 50_000
@@ -96,6 +96,6 @@ def _look(place: Place, shards: int, shard: int) -> Iterator[dict[str, Any] | No
     yield {**asdict(found), "damaged": [(cell.table, cell.key.hex()) for cell in found.damaged]}
 
 
-def _look_at(found: Findings, shard: int, snapshot: Snapshot) -> Iterator[None]:
+def _look_at(found: Findings, shard: int, snapshot: ShardSnapshot) -> Iterator[None]:
     for table in snapshot.tables():
         yield from found.looking(shard, table, snapshot.rows(table))

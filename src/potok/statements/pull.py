@@ -36,7 +36,7 @@ from potok.statements.pull_tables import Access, access_of, table_frames
 from potok.statements.pull_versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
 from potok.statements.results import Rows
-from potok.views.cut import Cut, with_cuts
+from potok.views.cut import Snapshot, read_snapshots
 from potok.views.tables import committed
 
 Ends = Mapping[str, Mapping[int, int]]
@@ -48,8 +48,8 @@ def check_pull(catalog: Catalog, query: ast.Select, properties: Properties) -> N
 
 
 def run_pull(database: Database, query: ast.Select, properties: Properties) -> Rows:
-    """The rows of a pull query, all of one consistent cut: tables of queries that commit together are as of one batch,
-    and the records of streams as far as they were there when it began."""
+    """The rows of a pull query, all of one snapshot: tables of queries that commit together are as of one batch, and
+    the records of streams as far as they were there when it began."""
     prepared = prepared_for(database)
     plan = prepared.plan(query, properties)
     context = Context(now_ms=now_ms())
@@ -96,7 +96,7 @@ class _Pull:
         looks = [partial(committed, self._broker, name) for name in queries]
         if not looks:
             return self._rows({}, ends)
-        return with_cuts(looks, lambda cuts: self._rows(dict(zip(queries, cuts, strict=True)), ends))
+        return read_snapshots(looks, lambda snapshots: self._rows(dict(zip(queries, snapshots, strict=True)), ends))
 
     def _has_begun(self, query: str) -> bool:
         if self._prepared.has_begun(query):
@@ -115,17 +115,17 @@ class _Pull:
                 records = "1 record" if behind == 1 else f"{behind} records"
                 self.warnings.append(f"query {name} is not running, and {records} behind: potok serve runs it")
 
-    def _rows(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
+    def _rows(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
         """May run more than once, where the tables moved on meanwhile."""
         plan = self._plan
         settle(0)
         if plan.streams_rows:
-            return self._streamed(cuts, ends)
+            return self._streamed(snapshots, ends)
         first = plan.relations[0]
-        frame = stacked(list(kept(self._frames(first, cuts, ends, plan.allowed))), self._fields(first))
+        frame = stacked(list(kept(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
         for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
             allowed = _partners(frame, relation, join, plan.allowed, self._context)
-            right = stacked(list(kept(self._frames(relation, cuts, ends, allowed))), self._fields(relation))
+            right = stacked(list(kept(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
             frame = join_frames(frame, right, join, self._context)
         if plan.where is not None:
             frame = frame.where(plan.where, self._context)
@@ -134,10 +134,10 @@ class _Pull:
     def _fields(self, relation: RelationAnalysis) -> list[Field]:
         return [field for field in relation.fields if field.slot in self._plan.wanted]
 
-    def _streamed(self, cuts: Mapping[str, Cut], ends: Ends) -> Frame:
+    def _streamed(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
         """Rows one piece after the other, and no more of them than there may be."""
         plan, found, count = self._plan, [], 0
-        for read in self._frames(plan.relations[0], cuts, ends, plan.allowed):
+        for read in self._frames(plan.relations[0], snapshots, ends, plan.allowed):
             check_time()
             frame = read if plan.where is None else read.where(plan.where, self._context)
             if plan.lists:
@@ -153,24 +153,24 @@ class _Pull:
         return stacked(found, fields)
 
     def _frames(
-        self, relation: RelationAnalysis, cuts: Mapping[str, Cut], ends: Ends, allowed: Mapping[str, Allowed]
+        self, relation: RelationAnalysis, snapshots: Mapping[str, Snapshot], ends: Ends, allowed: Mapping[str, Allowed]
     ) -> Iterator[Frame]:
         if not relation.source.is_table:
             yield from self._records(relation, ends[relation.source.topic])
             return
         source, alias, wanted = relation.source, relation.alias, self._plan.wanted
         reader = self._prepared.readers.reader(source)
-        cut = cuts.get(source.table_of)
-        if reader is None or cut is None:
+        snapshot = snapshots.get(source.table_of)
+        if reader is None or snapshot is None:
             return
         access = access_of(source, alias, reader, allowed)
         self._check_access(access, relation)
         if relation.as_of is not None:
             instant = as_of_ms(relation.as_of, self._context)
-            yield version_frame(self._broker, relation, reader, cut, access, instant, wanted)
+            yield version_frame(self._broker, relation, reader, snapshot, access, instant, wanted)
             return
         limited = self._plan.limit is not None and self._plan.streams_rows
-        yield from table_frames(source, alias, reader, cut, access, wanted, limited=limited)
+        yield from table_frames(source, alias, reader, snapshot, access, wanted, limited=limited)
 
     def _check_access(self, access: Access, relation: RelationAnalysis) -> None:
         """Raise if a query would read more than the properties allow."""

@@ -1,4 +1,4 @@
-"""Tables of a pull query: the few rows that its condition can mean, or all, out of one cut."""
+"""Tables of a pull query: the few rows that its condition can mean, or all, out of one snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.state.store import stored_stop
 from potok.statements.allowed import Allowed
 from potok.statements.frames import Frame, table_frame
 from potok.statements.pull_choice import choice_of
-from potok.views.cut import Cut
+from potok.views.cut import Snapshot
 from potok.views.layout import load_layouts
 from potok.views.row_reader import EVER, RowReader, Starts
 from potok.views.spans import ALL, Span, span_of_prefix, span_of_range
@@ -38,8 +38,10 @@ class Readers:
     def reader(self, source: Source) -> RowReader | None:
         """None for a table whose query has not begun: it has no rows yet."""
         data = self._broker.mark(mark_of(source.table_of, "tables"))
-        if data is None:
-            return None
+        return None if data is None else self.reader_of(source, data)
+
+    def reader_of(self, source: Source, data: bytes) -> RowReader:
+        """The reader of a table, by the layouts of its query as they are stored."""
         name = source.name if source.kept is None else source.kept.table
         place = (source.table_of, name)
         known = self._known.get(place)
@@ -133,19 +135,26 @@ def _instants(allowed: Allowed | None) -> Starts:
 
 
 def table_frames(
-    source: Source, alias: str, reader: RowReader, cut: Cut, access: Access, wanted: frozenset[str], *, limited: bool
+    source: Source,
+    alias: str,
+    reader: RowReader,
+    snapshot: Snapshot,
+    access: Access,
+    wanted: frozenset[str],
+    *,
+    limited: bool,
 ) -> Iterator[Frame]:
     """The rows of a table, in the order in which the condition names their keys, or else of their stored keys; in small
     pieces if somebody may stop early."""
     if access.keys is not None:
         for first in range(0, max(len(access.keys), 1), FIRST):
-            cells = reader.of_keys(cut, access.keys[first : first + FIRST], access.starts)
+            cells = reader.of_keys(snapshot, access.keys[first : first + FIRST], access.starts)
             yield table_frame(reader.decoded(cells), source, alias, wanted)
     elif limited:
-        found, count = in_time(reader.in_span(cut, access.span, in_order=True)), FIRST
+        found, count = in_time(reader.in_span(snapshot, access.span, in_order=True)), FIRST
         while piece := list(islice(found, count)):
             yield table_frame(reader.decoded(piece), source, alias, wanted)
             count = min(2 * count, CHUNK)
     else:
-        cells = sorted(held(reader.in_span(cut, access.span)))
+        cells = sorted(held(reader.in_span(snapshot, access.span)))
         yield table_frame(reader.decoded(cells), source, alias, wanted)

@@ -13,10 +13,10 @@ from potok.sql.functions.function import Context
 from potok.sql.types import quoted
 from potok.statements.frames import Frame, table_frame
 from potok.statements.pull_tables import Access
-from potok.views.cut import Cut
+from potok.views.cut import Snapshot
 from potok.views.row_reader import RowReader
 from potok.views.tables import Tables
-from potok.views.versions import BeforeHistory
+from potok.views.versions import check_kept
 
 
 def as_of_ms(instant: Typed, context: Context) -> int:
@@ -33,7 +33,7 @@ def version_frame(
     broker: Broker,
     relation: RelationAnalysis,
     reader: RowReader,
-    cut: Cut,
+    snapshot: Snapshot,
     access: Access,
     instant_ms: int,
     wanted: frozenset[str],
@@ -43,8 +43,5 @@ def version_frame(
     if not layout.history_ms:
         hint = "leave AS OF out; versions are kept by tables that were made with a history"
         raise Refused(f"table {quoted(source.name)} keeps no versions", hint=hint, place=relation.relation.at)
-    clock_ms = Tables(broker, source.table_of).clock_ms(layout.table)
-    kept_ms = layout.held_ms + layout.history_ms
-    if clock_ms is not None and instant_ms < clock_ms - kept_ms:
-        raise BeforeHistory(layout.table, instant_ms, clock_ms - kept_ms)
-    return table_frame(reader.as_of(cut, instant_ms, access.keys), source, relation.alias, wanted)
+    check_kept(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
+    return table_frame(reader.as_of(snapshot, instant_ms, access.keys), source, relation.alias, wanted)

@@ -1,4 +1,4 @@
-"""One consistent cut through all tables of a query: the state as of one committed batch."""
+"""A consistent snapshot of all tables of a query: the state as of one committed batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from potok.errors import QueryError
 from potok.state.cell import decode_cell
 from potok.state.fence import Fence
 from potok.state.place import Place
-from potok.state.store import Snapshot, SnapshotGone
+from potok.state.store import ShardSnapshot, SnapshotGone
 
 T = TypeVar("T")
 
@@ -27,20 +27,20 @@ class TooManyMoves(QueryError):
         super().__init__("the query moves on too fast to be read", hint=hint)
 
 
-class Cut:
-    """Snapshots of all shards that belong to one committed batch."""
+class Snapshot:
+    """The shards of a query at one committed batch."""
 
-    def __init__(self, shards: list[Snapshot], fence: Fence) -> None:
+    def __init__(self, shards: list[ShardSnapshot], fence: Fence) -> None:
         self._shards, self._fence = shards, fence
 
     @property
-    def snapshots(self) -> list[Snapshot]:
-        """The shards with their cells as they are, those of the running batch among them."""
+    def shard_snapshots(self) -> list[ShardSnapshot]:
+        """The shards with their raw cells, those of the running batch included."""
         return self._shards
 
     @property
     def batch(self) -> int:
-        """The last committed batch, which this cut shows."""
+        """The last committed batch, which this snapshot shows."""
         return self._fence.attempt.batch - 1
 
     @property
@@ -71,19 +71,34 @@ class Committed:
     fence: Fence
 
 
-def with_cut(look: Callable[[], Committed], work: Callable[[Cut], T], *, frozen: bool = False) -> T:
-    """Run `work` on a consistent cut; `look` tells what is committed.
+def open_frozen(look: Callable[[], Committed]) -> tuple[Snapshot, ExitStack] | None:
+    """Open a snapshot that stays as it is until the caller closes the stack; None where the store has none of these."""
+    for _ in range(TRIES):
+        found = look()
+        with suppress(SnapshotGone), ExitStack() as opening:
+            shards = opening.enter_context(found.state.snapshots(found.shards))
+            if not all(shard.frozen for shard in shards):
+                return None
+            if look() == found:
+                return Snapshot(shards, found.fence), opening.pop_all()
+    raise TooManyMoves
+
+
+def read_snapshot(look: Callable[[], Committed], work: Callable[[Snapshot], T], *, frozen: bool = False) -> T:
+    """Run `work` on a consistent snapshot; `look` tells what is committed.
 
     A cell remembers one batch back. So one looks, opens the snapshots, looks again, and if a batch was committed in
     between, all is done once more. Where a snapshot does not stay as it was, one looks again when `work` is done: as
     long as no batch was committed, what the running one wrote counts with its old values. Work that takes longer than a
     batch needs snapshots that are `frozen`.
     """
-    return with_cuts([look], lambda cuts: work(cuts[0]), frozen=frozen)
+    return read_snapshots([look], lambda snapshots: work(snapshots[0]), frozen=frozen)
 
 
-def with_cuts(looks: Sequence[Callable[[], Committed]], work: Callable[[list[Cut]], T], *, frozen: bool = False) -> T:
-    """Run `work` on cuts of several queries as of one instant: of those that commit together, at the same batch.
+def read_snapshots(
+    looks: Sequence[Callable[[], Committed]], work: Callable[[list[Snapshot]], T], *, frozen: bool = False
+) -> T:
+    """Run `work` on snapshots of several queries as of one instant: of those that commit together, at the same batch.
 
     No ledger changed between the first look at it and the second, and all first looks come before all second ones: so
     there was an instant at which all were as they are.
@@ -95,7 +110,7 @@ def with_cuts(looks: Sequence[Callable[[], Committed]], work: Callable[[list[Cut
             opened = [held.enter_context(found.state.snapshots(found.shards, frozen=frozen)) for found in committed]
             if [look() for look in looks] != committed:
                 continue
-            result = work([Cut(shards, found.fence) for shards, found in zip(opened, committed, strict=True)])
+            result = work([Snapshot(shards, found.fence) for shards, found in zip(opened, committed, strict=True)])
             still = all(snapshot.frozen for shards in opened for snapshot in shards)
             if still or [look() for look in looks] == committed:
                 return result

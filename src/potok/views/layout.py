@@ -6,20 +6,17 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from potok.checksum import crc32
-from potok.kernels.aggregates import Cells
-from potok.kernels.folders import shown_by
+from potok.kernels.cells import CellCodec, FixedCells, ObjectCells
+from potok.kernels.windows import WindowKeys
 from potok.records.schema import Schema
-from potok.state.codec import load_state
-from potok.state.misfit import reading_cells
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
 from potok.topology.nodes import AgentTable, Aggregate, Node, TableSource, ToTable, Window
-from potok.views.windows import LiveWindows, OpenReader, WindowKeys, window_kind
+from potok.views.windows import LiveWindows, OpenReader, window_kind
 
 DYNAMIC = "dynamic"
 
@@ -60,8 +57,14 @@ class TableLayout:
         assert schema is not None
         return schema.arrow
 
-    def reader(self) -> CellReader:
-        return ColumnReader(self) if self.form == "columns" else ObjectReader(self)
+    def codec(self) -> CellCodec:
+        """What decodes the cells of the table's rows."""
+        return FixedCells(self.plan) if self.form == "columns" else ObjectCells(self.kind)
+
+    @property
+    def hides_nulls(self) -> bool:
+        """Whether a cell without a value only remembers a deleted key, so that older records stay out."""
+        return self.kind in ("by_time", "value")
 
     @property
     def plan(self) -> AggregatePlan:
@@ -83,47 +86,6 @@ class TableLayout:
         if not self.open:
             return None
         return OpenReader(self.table, self.window_keys, self.plan if self.form == "columns" else None)
-
-
-class CellReader:
-    """Turns the bytes of a cell into what the table shows."""
-
-    def __init__(self, layout: TableLayout) -> None:
-        self._table = layout.table
-
-    def value(self, data: bytes) -> Any:
-        return self.values([data])[0]
-
-    def values(self, cells: list[bytes]) -> list[Any]:
-        with reading_cells(self._table):
-            return self._values(cells)
-
-    def _values(self, cells: list[bytes]) -> list[Any]:
-        raise NotImplementedError
-
-
-class ColumnReader(CellReader):
-    """Cells of fixed width, read as one array."""
-
-    def __init__(self, layout: TableLayout) -> None:
-        super().__init__(layout)
-        self._cells = Cells(layout.plan)
-
-    def _values(self, cells: list[bytes]) -> list[Any]:
-        array = self._cells.read(cells)
-        result: list[Any] = self._cells.result(array, np.ones(len(array), np.bool_)).to_pylist()
-        return result
-
-
-class ObjectReader(CellReader):
-    """Cells that hold Python data beside their time."""
-
-    def __init__(self, layout: TableLayout) -> None:
-        super().__init__(layout)
-        self._shown = shown_by(layout.kind)
-
-    def _values(self, cells: list[bytes]) -> list[Any]:
-        return [self._shown(load_state(data)[1]) for data in cells]
 
 
 def layouts_of(topology: Topology, inferred: Inferred) -> bytes:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from potok.checksum import crc32
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
-from potok.views.cut import Cut
+from potok.views.cut import Snapshot
 
 Span = tuple[bytes, bytes | None]
 """Stored keys from the first on, and below the second."""
@@ -48,16 +48,16 @@ def span_of_prefix(prefix: str, key_type: pa.DataType | None) -> Span:
     return start, after_prefix(start)
 
 
-def scan_span(cut: Cut, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
+def scan_span(snapshot: Snapshot, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
     """The rows among these keys."""
-    yield from cut.scan(table, *span)
-    yield from empty_key(cut, table, span)
+    yield from snapshot.scan(table, *span)
+    yield from empty_key(snapshot, table, span)
 
 
-def empty_key(cut: Cut, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
+def empty_key(snapshot: Snapshot, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
     """The row of the empty key, if it is meant: it has no place of its own in the store, so it is asked for."""
     start, stop = span
     if not start and stop is not None:
-        data = cut.get(table, crc32(b"") % cut.shards, b"")
+        data = snapshot.get(table, crc32(b"") % snapshot.shards, b"")
         if data is not None:
             yield b"", data

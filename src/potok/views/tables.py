@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.state.entry import mark_of
-from potok.views.cut import Committed, Cut, with_cut
+from potok.views.cut import Committed, Snapshot, read_snapshot
 from potok.views.layout import TableLayout, load_layouts
 from potok.views.ledger_view import read_entry
 from potok.views.state_of import state_of
@@ -65,9 +65,9 @@ class Tables:
             raise NoSuchTable(name, self.query, sorted(layouts))
         return TableView(self, layouts[name])
 
-    def read(self, work: Callable[[Cut], T]) -> T:
-        """Run `work` on one cut of all tables."""
-        return with_cut(self._committed, work)
+    def read(self, work: Callable[[Snapshot], T]) -> T:
+        """Run `work` on one snapshot of all tables."""
+        return read_snapshot(self._committed, work)
 
     def clock_ms(self, step: str) -> int | None:
         """What the closing clock of a step read in the last committed batch; None if it has none."""
@@ -78,7 +78,7 @@ class Tables:
     def snapshot(self) -> dict[str, dict[Any, Any]]:
         """All rows of all tables, as of one committed batch."""
         views = [self[name] for name in self.names()]
-        return self.read(lambda cut: {view.name: dict(view.rows_of(cut)) for view in views})
+        return self.read(lambda snapshot: {view.name: dict(view.rows_of(snapshot)) for view in views})
 
     def _committed(self) -> Committed:
         return committed(self._broker, self.query)

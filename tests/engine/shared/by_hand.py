@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from potok import StreamsBuilder
 from potok.engine.executor import Outcome, Part
@@ -16,8 +17,14 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
 from potok.state.offsets import Offsets
+from potok.views.cut import Snapshot, read_snapshots
+from potok.views.table_view import TableView
+from potok.views.tables import Tables, committed
 
 FIRST = "orders"
+
+T = TypeVar("T")
+Rows = Callable[[], dict[str, int]]
 
 
 class NotingExecutor(InProcessExecutor):
@@ -78,6 +85,22 @@ class ByHand(QueryGroup):
 
     def batch_of(self, name: str) -> int:
         return self.members()[name].batch
+
+
+def read_counts(broker: EmbeddedBroker, names: Sequence[str], work: Callable[[Mapping[str, Rows]], T]) -> T:
+    """Run `work` on the counts of several queries in snapshots of one instant; each is read when it is called."""
+    looks = [partial(committed, broker, name) for name in names]
+    views = [Tables(broker, name)["counts"] for name in names]
+
+    def on_snapshots(snapshots: list[Snapshot]) -> T:
+        found = zip(names, views, snapshots, strict=True)
+        return work({name: partial(_rows, view, snapshot) for name, view, snapshot in found})
+
+    return read_snapshots(looks, on_snapshots)
+
+
+def _rows(view: TableView, snapshot: Snapshot) -> dict[str, int]:
+    return dict(view.rows_of(snapshot))
 
 
 def counting(name: str, topic: str = FIRST) -> StreamsBuilder:

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from engine.shared.by_hand import counting, send
+from engine.shared.by_hand import counting, read_counts, send
 from potok import StreamsBuilder
 from potok.engine.shared.member import MemberState
 from potok.engine.shared.query_group import QueryGroup
 from potok.engine.spark_executor import start_spark
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
-from potok.views.together import read_together
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -125,11 +124,11 @@ def test_readers_see_the_tables_of_all_members_at_one_batch(spark: Any, tmp_path
         feeder = threading.Thread(target=feed)
         feeder.start()
         while feeder.is_alive():
-            one, two = read_together(broker, ["one", "two"], lambda by: [by[name]["counts"].all() for name in by])
+            one, two = read_counts(broker, ["one", "two"], lambda counts: [read() for read in counts.values()])
             seen.add(sum(one.values()))
             if one != two:
                 torn.append((one, two))
         feeder.join()
         assert total(shared, "one") == total(shared, "two") == 3_200
     assert torn == []
-    assert len(seen) > 3, "the reader saw too few different cuts to prove anything"
+    assert len(seen) > 3, "the reader saw too few different snapshots to prove anything"

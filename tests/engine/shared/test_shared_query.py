@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.shared.by_hand import ByHand, counting, send
+from engine.shared.by_hand import ByHand, Rows, counting, read_counts, send
 from potok import StreamsBuilder
 from potok.engine.joint_batch import Committed
 from potok.engine.lock import QueryAlreadyRuns, QueryLock
@@ -19,7 +19,6 @@ from potok.errors import LogError
 from potok.testing.outputs import read_outputs
 from potok.views.ledger_view import read_entry
 from potok.views.progress import read_progress
-from potok.views.together import read_together
 
 
 def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: ByHand) -> None:
@@ -77,16 +76,16 @@ def test_tables_of_several_members_are_read_at_one_batch(shared: ByHand) -> None
     shared.settle()
     reads: list[int] = []
 
-    def work(tables: Mapping[str, Any]) -> tuple[int, int]:
+    def work(counts: Mapping[str, Rows]) -> tuple[int, int]:
         reads.append(len(reads))
-        first = sum(tables["one"]["counts"].all().values())
+        first = sum(counts["one"]().values())
         if len(reads) == 1:
             send(shared.broker, 10)
             shared.settle()
-        return first, sum(tables["two"]["counts"].all().values())
+        return first, sum(counts["two"]().values())
 
-    assert read_together(shared.broker, ["one", "two"], work) == (10, 10)
-    assert read_together(shared.broker, ["one", "two"], work) == (20, 20)
+    assert read_counts(shared.broker, ["one", "two"], work) == (10, 10)
+    assert read_counts(shared.broker, ["one", "two"], work) == (20, 20)
 
 
 def test_a_member_that_is_removed_lets_go_of_its_lock_and_goes_on_where_it_was(shared: ByHand) -> None:

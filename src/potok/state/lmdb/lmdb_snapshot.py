@@ -13,10 +13,10 @@ from potok.state.fence import Attempt
 from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import DAMAGED, Environment, is_there, open_environment
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
-from potok.state.store import Row, Snapshot, SnapshotGone, stored_key
+from potok.state.store import Row, ShardSnapshot, SnapshotGone, stored_key
 
 
-class LmdbSnapshot(Snapshot):
+class LmdbSnapshot(ShardSnapshot):
     """One read transaction over all tables of a shard."""
 
     frozen = True

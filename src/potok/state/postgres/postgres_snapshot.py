@@ -15,7 +15,7 @@ from potok.connectors.where import StoreUnreachable, Where
 from potok.state.fence import Attempt
 from potok.state.postgres.postgres_store import BEYOND
 from potok.state.postgres.schema import cells_of, cells_text
-from potok.state.store import Row, Snapshot, stored_key
+from potok.state.store import Row, ShardSnapshot, stored_key
 
 PAGE = 5_000
 
@@ -23,7 +23,7 @@ _ROWS = "SELECT key, cell FROM {} WHERE shard = %s AND tbl = %s AND key >= %b AN
 _GET = "SELECT cell FROM {} WHERE shard = %s AND tbl = %s AND key = %b"
 
 
-class PostgresSnapshot(Snapshot):
+class PostgresSnapshot(ShardSnapshot):
     frozen = True
 
     def __init__(self, connection: Connection, query: str, shard: int) -> None:
@@ -56,7 +56,7 @@ class PostgresSnapshot(Snapshot):
         return self._connection.execute(statement, [self._query, self._shard]).fetchall()
 
 
-class NothingYet(Snapshot):
+class NothingYet(ShardSnapshot):
     """A shard of a query that has written nothing."""
 
     frozen = True
@@ -75,7 +75,7 @@ class NothingYet(Snapshot):
 
 
 @contextmanager
-def postgres_snapshots(where: Where, query: str, shards: int) -> Iterator[list[Snapshot]]:
+def postgres_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
     connections = connections_to(where)
     # A connection that was lost while it was idle is noticed here, and another one is taken.
     connections.run(lambda connection: connection.execute("SELECT 1"))

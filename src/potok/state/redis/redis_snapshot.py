@@ -17,13 +17,13 @@ from potok.connectors.redis.connection import connect, reached
 from potok.connectors.where import Where
 from potok.state.fence import Attempt
 from potok.state.redis.redis_store import RedisStore, ShardKeys
-from potok.state.store import Row, Snapshot, stored_key
+from potok.state.store import Row, ShardSnapshot, stored_key
 
 PAGE = 5_000
 EXPIRY_S = 24 * 3600
 
 
-class RedisSnapshot(Snapshot):
+class RedisSnapshot(ShardSnapshot):
     frozen = False
 
     def __init__(self, where: Where, query: str, shard: int, keys: ShardKeys | None = None) -> None:
@@ -57,7 +57,7 @@ class FrozenSnapshot(RedisSnapshot):
 
 
 @contextmanager
-def frozen_snapshots(where: Where, query: str, shards: int) -> Iterator[list[Snapshot]]:
+def frozen_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
     """Copies of all shards, made by the server itself, which is much faster than to read them; they take as much memory
     as the shards, and go away by themselves if nobody removes them."""
     client, token = connect(where), secrets.token_hex(8)

@@ -1,13 +1,13 @@
-"""The short way to a row gives what the long way gives."""
+"""A row by key is the row that a scan of the table gives."""
 
 from __future__ import annotations
 
 import httpx
-import orjson
 import pytest
 
-from potok.serving.near_rows import Far, NearRows
-from potok.serving.table_reads import EVERY, TableReads
+from potok.serving.errors import BadRequest
+from potok.serving.json_rows import dump
+from potok.serving.table_reads import EVERY, Keys, TableReads
 from serving.conftest import sell
 from statements.playing import Play
 
@@ -52,38 +52,45 @@ def reads(sales: Play) -> TableReads:
 
 @pytest.mark.parametrize("table", ["numbers", "means", "latest", "plain", "listed", "often", "odd"])
 @pytest.mark.parametrize("key", ["ann", "bob", "", "nobody"])
-def test_a_row_is_the_same_by_both_ways(sales: Play, reads: TableReads, table: str, key: str) -> None:
-    near = NearRows(sales.database, reads)
-    _, row = near.find(table, key)
-    near.release()
-    assert ([] if row is None else [orjson.loads(row)]) == _as_json(reads.by_key(table, key, EVERY))
-
-
-@pytest.mark.parametrize(("table", "key"), [("by_item", "7"), ("by_item", " 9 "), ("by_both", '["ann",8]')])
-def test_keys_of_any_type_are_found(sales: Play, reads: TableReads, table: str, key: str) -> None:
-    near = NearRows(sales.database, reads)
-    _, row = near.find(table, key)
-    near.release()
-    assert row is not None
-    assert [orjson.loads(row)] == _as_json(reads.by_key(table, key, EVERY))
+def test_a_row_by_key_is_the_same_as_in_the_list_of_all_rows(reads: TableReads, table: str, key: str) -> None:
+    listed = [row for row in reads.in_range(table, Keys(), EVERY, None) if row["K"] == key]
+    assert dump(reads.by_key(table, key, EVERY)) == dump(listed)
+    assert dump(_local(reads, table, key)) == dump(listed)
 
 
 @pytest.mark.parametrize(
-    ("table", "key"), [("nothing", "x"), ("sales", "ann"), ("by_item", "seven"), ("by_both", "[1]"), ("hourly", "ann")]
+    ("table", "key", "columns"),
+    [
+        ("by_item", "7", {"ITEM": 7}),
+        ("by_item", " 9 ", {"ITEM": 9}),
+        ("by_both", '["ann",8]', {"K": "ann", "ITEM": 8}),
+    ],
 )
-def test_what_is_wrong_or_has_windows_is_left_to_the_longer_way(shop: Play, sales: Play, table: str, key: str) -> None:
-    near = NearRows(sales.database, TableReads(sales.database, 100))
-    with pytest.raises(Far):
-        near.find(table, key)
+def test_keys_of_any_type_are_found(reads: TableReads, table: str, key: str, columns: dict[str, object]) -> None:
+    listed = [row for row in reads.in_range(table, Keys(), EVERY, None) if row.items() >= columns.items()]
+    assert len(listed) == 1
+    assert reads.by_key(table, key, EVERY) == _local(reads, table, key) == listed
 
 
-def test_a_table_that_has_no_ledger_yet_is_left_to_the_longer_way(shop: Play) -> None:
-    near = NearRows(shop.database, TableReads(shop.database, 100))
-    with pytest.raises(Far):
-        near.find("totals", "ann")
+@pytest.mark.parametrize("table", ["nothing", "sales", "hourly"])
+def test_what_is_no_table_or_has_windows_is_not_local(shop: Play, sales: Play, table: str) -> None:
+    assert TableReads(sales.database, 100).local_table(table) is None
+
+
+@pytest.mark.parametrize(("table", "key"), [("by_item", "seven"), ("by_both", "[1]")])
+def test_a_key_that_does_not_fit_is_refused_by_both(reads: TableReads, table: str, key: str) -> None:
+    with pytest.raises(BadRequest) as by_key:
+        reads.by_key(table, key, EVERY)
+    with pytest.raises(BadRequest) as local:
+        _local(reads, table, key)
+    assert local.value.message == by_key.value.message
+
+
+def test_a_table_that_has_no_ledger_yet_has_no_row(shop: Play) -> None:
+    reads = TableReads(shop.database, 100)
+    assert _local(reads, "totals", "ann") == []
     sell(shop, ("o1", "ann", 1.0))
-    assert near.find("totals", "ann")[1] == b'{"USER_ID":"ann","N":1,"TOTAL":1.0}'
-    near.release()
+    assert _local(reads, "totals", "ann") == [{"USER_ID": "ann", "N": 1, "TOTAL": 1.0}]
 
 
 def test_a_table_that_was_dropped_and_made_again_shows_its_own_rows(client: httpx.Client, shop: Play) -> None:
@@ -97,7 +104,11 @@ def test_a_table_that_was_dropped_and_made_again_shows_its_own_rows(client: http
     assert client.get("/tables/totals/ann").json()["TOP"] == 5.0
 
 
-def _as_json(rows: list[dict[str, object]]) -> list[object]:
-    from potok.serving.json_rows import dump
-
-    return [orjson.loads(dump(row)) for row in rows]
+def _local(reads: TableReads, table: str, key: str) -> list[dict[str, object]]:
+    source = reads.local_table(table)
+    assert source is not None
+    try:
+        row = reads.local_row(source, key)
+    finally:
+        reads.release()
+    return [] if row is None else [row]

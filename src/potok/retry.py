@@ -61,15 +61,10 @@ class Retry:
             first_s: The first pause; each one that follows is twice as long.
             most_s: The longest pause.
         """
-        self._began = time.monotonic()
-        self._end = self._began + for_ms / 1000 if for_ms else float("inf")
+        self._end = time.monotonic() + for_ms / 1000 if for_ms else float("inf")
         self._delay_s, self._most_s = first_s, most_s
         self._given_up = given_up or threading.Event()
         self.tries = 0
-
-    @property
-    def waited_s(self) -> float:
-        return time.monotonic() - self._began
 
     def pause(self, at_least_s: float = 0.0) -> float | None:
         """Return the seconds to wait before the next try, or None when the time is up."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cloudpickle
@@ -82,7 +82,20 @@ def merged(aggregate: TracedAggregate, values: pa.Array, key: str, split: int) -
         term.merge(term.merge(term.initial, left), right)
         for term, left, right in zip(aggregate.terms, *parts, strict=True)
     ]
-    return aggregate.assemble(totals)
+    return assembled(aggregate, totals)
+
+
+def assembled(traced: TracedAggregate, values: Sequence[Any]) -> Any:
+    """The aggregate that the user sees, from the values of the terms."""
+    if traced.terms[0].path == ():
+        return values[0]
+    aggregate: dict[str, Any] = {}
+    for term, value in zip(traced.terms, values, strict=True):
+        inner = aggregate
+        for name in term.path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[term.path[-1]] = value
+    return aggregate
 
 
 @pytest.mark.parametrize("name", AGGREGATORS)

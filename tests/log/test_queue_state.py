@@ -45,7 +45,6 @@ def test_what_is_put_back_waits_until_it_is_due() -> None:
     state.put_back(1, claimed=1, deliveries=1, due_ms=20)
     assert state.counts(19, 3) == QueueCounts(out=2, waiting=1)
     assert state.counts(20, 4) == QueueCounts(ready=2, out=2)
-    assert state.next_due_ms() == 20
     assert taken(state, 20, 3, end=3) == [1]
 
 

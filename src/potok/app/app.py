@@ -41,7 +41,6 @@ from potok.topology.graph import Topology
 from potok.topology.infer import infer
 from potok.topology.nodes import Node
 from potok.topology.validate import validate
-from potok.views.tables import Tables
 
 if TYPE_CHECKING:
     from potok.app.cli import OfFunction
@@ -294,10 +293,6 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self.note_use()
         settings = self.settings()
         return open_broker(settings.broker, settings)
-
-    def tables_now(self) -> Tables:
-        """All tables as of the last committed batch."""
-        return Tables(self.log(), self.id)
 
     def produce(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int | None, headers: Headers | None

@@ -31,16 +31,6 @@ class Plan:
     def depth(self) -> int:
         return max(self.levels.values())
 
-    @property
-    def extracts_aligned_time(self) -> bool:
-        """Whether the event time of an aligned topic comes from a field or a function."""
-        aligned = frozenset[str]().union(*(group.topics for group in self.aligned))
-        extracting = [source for source in self.topology.sources if source.timestamps.function is not None]
-        return any(source.topic in aligned for source in extracting)
-
-    def step_level(self, name: str) -> int:
-        return self.levels[self.topology.node(name)]
-
 
 def make_plan(topology: Topology, shards: int) -> Plan:
     inferred = infer(topology)

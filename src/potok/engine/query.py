@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from potok.engine.executor import Executor
@@ -66,10 +65,6 @@ class Query:
         """What the query waits for: Kafka, the server of its state or a sink that does not answer."""
         waiting = self._member.waiting
         return waiting.error if waiting is not None else self._group.waiting_for
-
-    def on_batch(self, heard: Callable[[], None]) -> None:
-        """Call a function after each committed batch. It runs between two batches, so it must be quick."""
-        self._group.on_batch(lambda _: heard())
 
     @property
     def tables(self) -> Tables:

@@ -90,18 +90,6 @@ class TracedAggregate:
     terms: tuple[AggregateTerm, ...]
     type: pa.DataType
 
-    def assemble(self, values: Sequence[Any]) -> Any:
-        """The aggregate that the user sees, from the values of the terms."""
-        if self.terms[0].path == ():
-            return values[0]
-        aggregate: dict[str, Any] = {}
-        for term, value in zip(self.terms, values, strict=True):
-            inner = aggregate
-            for name in term.path[:-1]:
-                inner = inner.setdefault(name, {})
-            inner[term.path[-1]] = value
-        return aggregate
-
     def __str__(self) -> str:
         if self.terms[0].path == ():
             return str(self.terms[0])

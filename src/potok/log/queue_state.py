@@ -127,10 +127,6 @@ class QueueState:
             self.touched = True
             self.finish(())
 
-    def next_due_ms(self) -> int | None:
-        """When something that is out or waiting may be handed out again."""
-        return min((run.due_ms for run in self.runs if run.kind is not Kind.DONE), default=None)
-
     def counts(self, now_ms: int, end: int) -> QueueCounts:
         found = QueueCounts(ready=max(end - self.next, 0))
         for run in self.runs:

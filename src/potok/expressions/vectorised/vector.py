@@ -22,9 +22,6 @@ class Vector:
     data: Data
     suspect: Mask = None
 
-    def suspecting(self, *masks: Mask) -> Vector:
-        return Vector(self.data, either(self.suspect, *masks))
-
 
 def either(*masks: Mask) -> Mask:
     """The rows in any of the masks."""

@@ -159,6 +159,13 @@ def test_a_stream_gives_the_records_that_are_there(orders: Play) -> None:
     assert exploded == [("o03", "a"), ("o03", "b3")]
 
 
+def test_lists_of_ordered_and_of_joined_rows_become_rows(orders: Play) -> None:
+    text = "SELECT id, EXPLODE(tags) AS tag FROM orders WHERE qty < 2 ORDER BY tag DESC, id LIMIT 3;"
+    assert orders.rows(text) == [("o01", "b1"), ("o00", "b0"), ("o00", "a")]
+    text = "SELECT name, EXPLODE(tags) AS tag FROM orders o JOIN people p ON o.user_id = p.id WHERE qty < 2;"
+    assert sorted(orders.rows(text)) == [("Ann", "a"), ("Ann", "b0"), ("Bob", "a"), ("Bob", "b1")]
+
+
 def test_a_record_that_cannot_be_read_is_left_out_with_a_warning(orders: Play) -> None:
     from potok.records.log_record import LogRecord
 

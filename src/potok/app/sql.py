@@ -48,6 +48,8 @@ class AppDatabase(Database):
     """The topics and tables of an app, and what its statements make of them. Its catalogue is the program: nothing of
     it is written down, and nobody changes it from outside."""
 
+    keeps_commands = False
+
     def __init__(self, app: App, broker: Broker, settings: Settings) -> None:
         self._app = app
         self._seen: tuple[int, ...] = ()

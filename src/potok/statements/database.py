@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from potok.engine.lock import QueryAlreadyRuns
 from potok.engine.lost_jvm import JvmGone, jvm_is_gone
@@ -75,6 +75,9 @@ class Database:
             them, statements are written down here and carried out there.
         logs_dead_letters: Whether the dead letters of the queries are logged; not where they are shown in another way.
     """
+
+    keeps_commands: ClassVar[bool] = True
+    """Whether statements are in the command log, whose compaction and cleanup are done here."""
 
     def __init__(
         self, broker: Broker, settings: Settings, *, runs: bool = True, logs_dead_letters: bool = True
@@ -333,7 +336,7 @@ class Database:
     def _compact(self, at: int) -> None:
         """Let go of statements that are over, if so many are written down. Where one cannot be read, it is not known
         what it needs. A log that refuses this has taken the statements all the same."""
-        if self._stored >= at and not self._has_broken and self.shared_name == CATALOGUE:
+        if self._stored >= at and not self._has_broken and self.keeps_commands:
             try:
                 self._stored = compact(self._commands, self.broker)
             except LogError as error:
@@ -351,7 +354,7 @@ class Database:
         self._tidy_up()
 
     def _tidy_up(self) -> None:
-        if self.shared_name != CATALOGUE or not names_left(self.broker):
+        if not self.keeps_commands or not names_left(self.broker):
             return
         if self._runner is not None:
             remove_left(self.broker)

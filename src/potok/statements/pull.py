@@ -129,6 +129,8 @@ class _Pull:
             frame = join_frames(frame, right, join, self._context)
         if plan.where is not None:
             frame = frame.where(plan.where, self._context)
+        if plan.lists:
+            frame = exploded(frame, plan.lists, self._context)
         return frame if not plan.in_time else frame.take(pc.array_sort_indices(frame.columns[plan.in_time]))
 
     def _fields(self, relation: RelationAnalysis) -> list[Field]:

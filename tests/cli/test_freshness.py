@@ -77,7 +77,7 @@ def test_a_query_that_does_not_run_says_so(log: Broker, query: Prepared) -> None
     query.release()
     send(log, 1)
     text = freshness(log, "shop")
-    assert text == 'query "shop" is not running, 1 record is not in its tables yet: potok run starts it'
+    assert text == 'query "shop" is not running, 1 record is not in its tables yet: potok run PROGRAM starts it'
 
 
 def test_a_query_that_failed_says_why(log: Broker, query: Prepared) -> None:

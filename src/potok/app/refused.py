@@ -11,12 +11,12 @@ _TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda
 _PARTITIONS = "Spark deals out the partitions; @app.on_partitions_assigned.connect tells which there are"
 _BATCH = "a batch commits all that it has done, in one transaction"
 _CELLS = "state lies in fenced cells, and needs no changelog; changelog_topic= writes one for others"
-_METRICS = "potok run shop.py shows how each step is doing, and potok offsets how far it has read"
+_METRICS = "potok run shop.py shows how each step is doing, and how far it has read: potok offsets show"
 _MOCK = "test with agent.test_context() or potok.testing.TestDriver(app)"
 _SENT = "a send is encoded at once, and durable with its batch: await topic.send(...)"
 _SERVICE = "a service is a plain object here: on_start, on_stop, tasks and timers"
 _START = "the app starts with its worker: app.main(), python shop.py worker"
-_TRACE = "the log says what a batch did: worker -l debug; potok explain shows the steps"
+_TRACE = "the log says what a batch did: worker -l debug; potok explain shop.py shows the steps"
 _SETTINGS = "app.conf has what was given to App(...); settings of Potok are in potok.toml"
 
 REFUSED: dict[str, dict[str, str]] = {
@@ -95,9 +95,9 @@ REFUSED: dict[str, dict[str, str]] = {
         "publish_message": "await topic.send(...)",
         "queue": "agents take records: @app.agent(topic)",
         "throw": _MOCK,
-        "on_decode_error": "what cannot be read is a dead letter: potok dead-letters",
-        "on_key_decode_error": "what cannot be read is a dead letter: potok dead-letters",
-        "on_value_decode_error": "what cannot be read is a dead letter: potok dead-letters",
+        "on_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "on_key_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "on_value_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
         "put": "await topic.send(key=..., value=...)",
     },
     "Channel": {
@@ -161,7 +161,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "on_shared_partitions_assigned": _PARTITIONS,
         "on_shared_partitions_revoked": _PARTITIONS,
         "stream": "an agent is given its stream as its argument",
-        "actor_tracebacks": "a dead letter says which line raised: potok dead-letters",
+        "actor_tracebacks": "a dead letter says which line raised: potok dead-letters list",
     },
     "Table": {
         "WindowWrapper": "tumbling() and hopping() give the table with windows",

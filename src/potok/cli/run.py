@@ -81,4 +81,4 @@ def _mention_shards(log: Log, query: str, wanted: int | None) -> None:
     entry = read_entry(log, query)
     if entry is not None and wanted not in (None, entry.shards):
         cut = f'the state of query "{query}" is cut {entry.shards} ways since it was created'
-        note(f"{cut}; --shards is not used, potok state reshard is for that")
+        note(f"{cut}; --shards is not used, potok state reshard PROGRAM --shards {wanted} is for that")

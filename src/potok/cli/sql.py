@@ -75,7 +75,7 @@ def sql(
 
 def _load(functions: list[str], server: str | None) -> None:
     if functions and server is not None:
-        raise typer.BadParameter("the server loads them: potok serve --functions", param_hint="--functions")
+        raise typer.BadParameter("the server loads them: potok serve --functions MODULE", param_hint="--functions")
     if functions:
         from potok.cli.program import load_functions
 

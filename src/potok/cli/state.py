@@ -93,7 +93,7 @@ def backup(
 @app.command()
 def restore(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What potok state backup has made.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `potok state backup` has made.")],
     state: Annotated[
         str, typer.Option(metavar="URL", help="Where to keep the state from here on; where it is, if left out.")
     ] = "",

@@ -61,7 +61,7 @@ class NotAShadow(QueryError):
 
     def __init__(self, query: str) -> None:
         super().__init__(
-            f'query "{query}" was not begun by potok run --shadow, so it can take nobody\'s place',
+            f'query "{query}" was not begun by potok run PROGRAM --shadow, so it can take nobody\'s place',
             hint=f"remove it, and build a shadow: potok offsets reset {query} --forget",
         )
 
@@ -135,7 +135,7 @@ def swap(broker: Broker, name: str) -> str:
         if not _at_one_place(broker, live, built):
             raise QueryError(
                 f'the shadow of query "{name}" does not stand where the query stands',
-                hint="potok promote runs it up to there; nothing else may run the query meanwhile",
+                hint="potok promote PROGRAM runs it up to there; nothing else may run the query meanwhile",
             )
         old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
         marks = {mark_of(name, what): broker.mark(mark_of(shadow, what)) for what in _MOVED}

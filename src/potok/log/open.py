@@ -19,7 +19,7 @@ class NoLogThere(LogError):
     def __init__(self, url: str | Path) -> None:
         super().__init__(
             f"there is no log in {_directory(url)}",
-            hint="potok run and potok produce make one; --broker names another directory, and so does POTOK_BROKER",
+            hint="potok run PROGRAM and potok produce TOPIC make one; --broker and POTOK_BROKER name another directory",
         )
 
 

@@ -153,7 +153,7 @@ def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
     """Raises what forbids a script, before anything of it is carried out."""
     for parsed in script:
         if isinstance(parsed.statement, ast.RunScript):
-            hint = "send the statements of the script; or potok sql -f script.sql --server ..."
+            hint = "send the statements of the script; or potok sql -f script.sql --server URL"
             error = Refused("a server reads no files for its clients", hint=hint, place=parsed.statement.at)
             raise error.in_text(parsed.in_script)
         caller.require(scope_of(parsed.statement))

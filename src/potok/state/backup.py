@@ -38,7 +38,9 @@ class NoBackup(StateError):
     """A directory that holds no backup, or one of another time."""
 
     def __init__(self, directory: Path, why: str) -> None:
-        super().__init__(f"{directory} holds no backup that can be read: {why}", hint="potok state backup makes one")
+        super().__init__(
+            f"{directory} holds no backup that can be read: {why}", hint="potok state backup QUERY --to DIR makes one"
+        )
 
 
 class DamagedBackup(StateError):

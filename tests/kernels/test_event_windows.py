@@ -178,6 +178,8 @@ def test_a_record_whose_aggregator_raises_counts_nowhere(window: Session, batch_
         assert rows(driver) == ([whole] if window.from_first else [(100, 100, 4), (116, 116, 3)])
         assert driver.reasons() == []
         driver.advance_to(108 + window.gap_ms + window.grace_ms)
+        assert driver.reasons() == []
+        driver.advance_to(108 + window.gap_ms + window.grace_ms + 1)
         assert [letter.offset for letter in driver.dead_letters()] == [1]
         driver.advance_to(10_000)
         assert driver.reasons() == [("w", "error")] * 2

@@ -61,7 +61,7 @@ class EventRows:
         if item.key is None:
             raise SetAside("no key")
         window, text = self.window, canonical(item.key)
-        own_end_ms = item.at_ms + (0 if isinstance(window, Session) else 1)
+        own_end_ms = item.at_ms + 1
         if own_end_ms + self.longest_ms + window.grace_ms <= item.clock_ms:
             raise SetAside("late")
         if isinstance(window, Sliding) and own_end_ms + window.grace_ms <= item.clock_ms:
@@ -154,7 +154,7 @@ class EventRows:
             failed
             for failures in self.failing.values()
             for failed in failures.values()
-            if failed.item.at_ms + self.longest_ms + self.window.grace_ms <= clock_ms
+            if failed.item.at_ms + self.longest_ms + self.window.grace_ms < clock_ms
         ]
         for text, rows in self.shown.items():
             for times in [times for times in rows if self.dropped_at(*times) <= clock_ms]:
@@ -168,7 +168,8 @@ class EventRows:
         if isinstance(window, Sliding):
             closes_ms = end_ms + 1 + window.grace_ms
         else:
-            closes_ms = (start_ms if window.from_first else end_ms) + 2 * window.gap_ms + window.grace_ms
+            last_ms = start_ms + window.gap_ms - 1 if window.from_first else end_ms + window.gap_ms
+            closes_ms = last_ms + window.gap_ms + window.grace_ms + 1
         return max(closes_ms, end_ms + window.retention_ms)
 
     def rows(self) -> dict[str, Any]:

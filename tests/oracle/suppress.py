@@ -41,7 +41,7 @@ class HeldRows:
         """Past this reading no record that is accepted can reach the window."""
         window, start_ms, end_ms = self.window, int(key["start"]), int(key["end"])
         if isinstance(window, Session):
-            return (start_ms if window.from_first else end_ms) + 2 * window.gap_ms + window.grace_ms
+            return (start_ms - 1 if window.from_first else end_ms) + 2 * window.gap_ms + window.grace_ms + 1
         return end_ms + window.grace_ms + (1 if isinstance(window, Sliding) else 0)
 
 

@@ -72,7 +72,8 @@ def windows_of(node: Node) -> list[Window]:
 
 def closes_ms(window: Window, key: Any) -> int:
     if isinstance(window, Session):
-        return int(key["start" if window.from_first else "end"]) + 2 * window.gap_ms + window.grace_ms
+        last_ms = int(key["start"]) - 1 if window.from_first else int(key["end"])
+        return last_ms + 2 * window.gap_ms + window.grace_ms + 1
     return int(key["end"]) + window.grace_ms + isinstance(window, Sliding)
 
 

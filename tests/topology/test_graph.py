@@ -57,7 +57,7 @@ def test_downstreams_are_the_reverse_of_upstreams() -> None:
         (tumbling("10 s", grace="3 s"), 12_999),
         (hopping("10 s", "2 s"), 9_999),
         (sliding("10 s", grace="3 s"), 13_000),
-        (session("10 s", grace="3 s"), 22_999),
+        (session("10 s", grace="3 s"), 23_000),
         (session(timeout="10 s", from_first=True), 19_999),
     ],
 )

@@ -32,11 +32,11 @@ def on_time(step: GroupRecords, window: EventWindow, chunk: Chunk) -> Chunk:
 def lateness(window: EventWindow, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Late for all windows; late for its own window, while others that hold it are open.
 
-    The last window that can hold a record with time t ends at t + gap, or just before t + difference + 1.
+    The last window that can hold a record with time t ends at t + gap, or at t + difference, and the end belongs to it.
     """
     own = chunk.timestamp + window.grace_ms
     if isinstance(window, Session):
-        return own + window.gap_ms <= chunk.stream_time, np.zeros(len(chunk), np.bool_)
+        return own + window.gap_ms < chunk.stream_time, np.zeros(len(chunk), np.bool_)
     late = own + window.difference_ms + 1 <= chunk.stream_time
     return late, (own + 1 <= chunk.stream_time) & ~late
 

@@ -108,7 +108,7 @@ class SessionWindower(Windower):
 
     def outlived_at(self, event: Event) -> int:
         # It could only be taken by a session that begins before it, with a record that is late by then.
-        return event.time + self._window.gap_ms + self._window.grace_ms
+        return event.time + self._window.gap_ms + self._window.grace_ms + 1
 
 
 class SlidingWindower(Windower):

@@ -26,7 +26,7 @@ _EXACT_FLOAT = 2**53
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
-_LONG_NUMBER = re.compile(rb"[\d.]{16}")
+_LONG_NUMBER = re.compile(rb"[\d.]{16}|\d[eE]-\d{3}")
 _DECIMAL_CONTEXT = Context(prec=76, Emax=999_999, Emin=-999_999)
 
 
@@ -243,8 +243,8 @@ def _decimal(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
         raise misfit(schema, obj)
 
     def convert(obj: Any) -> Decimal:
-        number = number_of(obj)
         try:
+            number = number_of(obj)
             exact = number.quantize(unit, context=_DECIMAL_CONTEXT)
         except InvalidOperation as error:
             raise MisfitError(f"{spelled(obj)} does not fit {print_type(schema)}") from error
@@ -367,5 +367,6 @@ def shorten(text: str) -> str:
 def loads_exact(text: bytes) -> Any:
     """Like `orjson.loads`, but a number that a double cannot hold is an `ExactNumber`, and an integer has any size."""
     obj = orjson.loads(text)
-    # Fifteen digits survive the way through a double and back, so only texts with longer numbers are read twice.
+    # Fifteen digits survive the way through a double and back, unless the number is too close to zero, so only texts
+    # with longer numbers or long negative exponents are read twice.
     return obj if _LONG_NUMBER.search(text) is None else json.loads(text.decode(), parse_float=ExactNumber)

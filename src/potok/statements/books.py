@@ -132,6 +132,11 @@ def parsed_of(command: Command) -> ast.Parsed:
     return _parsed(command.text)
 
 
+def statement_of(wanted: Wanted) -> ast.Statement:
+    """The statement that began a query."""
+    return _parsed(wanted.text).statement
+
+
 @lru_cache(4096)
 def _parsed(text: str) -> ast.Parsed:
     (found,) = parse_script(text)

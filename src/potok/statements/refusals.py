@@ -9,9 +9,10 @@ from potok.log.broker import Broker
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused
 from potok.sql.syntax import ast
-from potok.sql.types import quoted, type_name
-from potok.statements.books import Books, Wanted
+from potok.sql.types import quoted
+from potok.statements.books import Books, Wanted, statement_of
 from potok.statements.errors import TopicGone
+from potok.statements.upgrades import check_columns, check_query, not_upgradable
 from potok.statements.wording import misfit_told
 from potok.topology.compare import compare, shape_of
 from potok.topology.infer import infer
@@ -32,7 +33,7 @@ def check_change(
     if isinstance(statement, ast.CreateAs):
         known = before.catalog.sources.get(statement.name)
         if known is not None and known.query:
-            _check_rows_go_on(known, after.catalog.sources[statement.name], before, statement.at)
+            _check_rows_go_on(known, after.catalog.sources[statement.name], statement.at)
     if isinstance(statement, ast.CreateSource | ast.CreateAs):
         known = before.catalog.sources.get(statement.name)
         if known is not None and not known.query:
@@ -44,6 +45,8 @@ def check_change(
         check_picklable(new.topology)
         old = before.queries.get(query_id)
         _check_state(old if elsewhere else None, new, broker, statement.at)
+        if isinstance(statement, ast.CreateAs) and old is not None and not old.broken:
+            _check_upgrade(statement, old, before)
 
 
 def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
@@ -105,23 +108,16 @@ def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:
         )
 
 
-def _check_rows_go_on(known: Source, source: Source, books: Books, place: Place) -> None:
+def _check_rows_go_on(known: Source, source: Source, place: Place) -> None:
     """The query that takes the place of another goes on behind it, in the same topic: what stands there already must
     still be read, and those who read it must find what they know."""
     if (known.topic, known.key_format) != (source.topic, source.key_format) or not _same(known.keys, source.keys):
-        raise _cannot_be_replaced(known, "another topic, or another key", place)
+        raise not_upgradable(known, "another topic, or another key", place)
     if known.value_format != source.value_format or known.window != source.window:
-        raise _cannot_be_replaced(known, "another format, or other windows", place)
+        raise not_upgradable(known, "another format, or other windows", place)
     if not known.value_format.startswith("sql_json") and not _same(known.values, source.values):
-        raise _cannot_be_replaced(known, "other columns, which only JSON tells apart by name", place)
-    readers = [query for query in books.readers(known) if query not in (known.query, known.table_of)]
-    for column in known.values:
-        now = source.column(column.name)
-        if now is not None and now.type != column.type:
-            change = f"{quoted(column.name)} as {type_name(now.type)} instead of {type_name(column.type)}"
-            raise _cannot_be_replaced(known, change, place)
-        if (now is None or now.is_key) and readers:
-            raise _cannot_be_replaced(known, f"no {quoted(column.name)}, which {', '.join(readers)} may read", place)
+        raise not_upgradable(known, "other columns, which only JSON tells apart by name", place)
+    check_columns(known, source, place)
 
 
 def _check_declared_again(known: Source, source: Source, place: Place) -> None:
@@ -134,6 +130,8 @@ def _check_declared_again(known: Source, source: Source, place: Place) -> None:
         or not _same(known.keys, source.keys),
         "another value format": known.value_format != source.value_format,
         "other windows": known.window != source.window,
+        "another TIMESTAMP column": (known.timestamp, known.timestamp_format)
+        != (source.timestamp, source.timestamp_format),
         "changed, missing or reordered columns": not _same(known.values, kept),
     }
     found = [change for change, there in changes.items() if there]
@@ -146,11 +144,11 @@ def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool
     return [(column.name, column.type) for column in before] == [(column.name, column.type) for column in after]
 
 
-def _cannot_be_replaced(source: Source, change: str, place: Place) -> Refused:
-    hint = f"choose another name, or DROP {source.kind} {quoted(source.name)}; and create it again"
-    return Refused(
-        f"the query of {quoted(source.name)} cannot be replaced by one with {change}", hint=hint, place=place
-    )
+def _check_upgrade(statement: ast.CreateAs, old: Wanted, books: Books) -> None:
+    """A query that was terminated is not upgraded: the next one may be any whose state and columns fit."""
+    replaced, known = statement_of(old), books.catalog.sources.get(statement.name)
+    if isinstance(replaced, ast.CreateAs) and known is not None:
+        check_query(known, replaced.query, statement.query, books.catalog, statement.at)
 
 
 def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) -> None:

@@ -21,6 +21,7 @@ from rich.table import Table
 from benchmarks import (
     algebra,
     app_page,
+    failures,
     faust_kill,
     faust_rate,
     foundation,
@@ -48,6 +49,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "table_join": algebra.table_join,
     "chain_one_key": algebra.chain_one_key,
     "chain_three_keys": algebra.chain_three_keys,
+    "failing_keys": failures.failing_keys,
     "at_least_once": guarantees.at_least_once,
     "at_most_once": guarantees.at_most_once,
     "kafka": kafka.by_hand,

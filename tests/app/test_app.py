@@ -15,8 +15,8 @@ import potok.app as faust
 from app.shop import order, shop
 from kernels.in_process import InProcess
 from potok.app.cron import Cron, NotCron
+from potok.app.options import broker_url, state_url
 from potok.app.services import Services, every
-from potok.app.urls import broker_url, state_url
 from potok.app.web import answer
 from potok.errors import PotokError
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.global_table import GlobalTable
 from potok.dsl.handle import UnnamedState
 from potok.dsl.joining import JoinWithoutWindow
+from potok.dsl.table import GlobalTable
 from potok.duration import minutes, seconds
 from potok.errors import PotokError, TopologyError
 from potok.expressions.function import WrongArity

@@ -17,7 +17,7 @@ from potok.app.credentials import options_of
 from potok.app.definitions import DefinedTwice, WithDefinitions, typed_already
 from potok.app.kept_by_agents import KeptByAgents
 from potok.app.loop import AppLoop
-from potok.app.options import AGENT, APP, left_out
+from potok.app.options import AGENT, APP, broker_url, left_out, state_url
 from potok.app.pages import Pages, WithPages
 from potok.app.running import TakesNoTopic
 from potok.app.schema import Schema
@@ -26,7 +26,6 @@ from potok.app.service import Service
 from potok.app.services import Timed, WithServices
 from potok.app.signals import WithSignals
 from potok.app.topic import Topic
-from potok.app.urls import broker_url, state_url
 from potok.app.worker_log import AppLog
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.forgotten import ends_with, used

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
+import sysconfig
 import textwrap
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
-
-from potok.app.library import of_library
 
 if TYPE_CHECKING:
     from potok.app.agent import Agent
 
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _HOLDS = (list, dict, set, deque, bytearray)
 _CHANGES = frozenset(
     (
@@ -50,7 +51,7 @@ def _functions(own: list[Any]) -> Iterator[FunctionType]:
         if isinstance(item, partial):
             item = item.func
         found = inspect.unwrap(item.__func__ if isinstance(item, MethodType) else item) if callable(item) else None
-        if not isinstance(found, FunctionType) or found in seen or of_library(found):
+        if not isinstance(found, FunctionType) or found in seen or _of_library(found):
             continue
         seen.add(found)
         yield found
@@ -98,3 +99,13 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _of_library(named: Any) -> bool:
+    """Whether something belongs to a library, and not to the program of the user."""
+    name = named.__name__ if isinstance(named, ModuleType) else getattr(named, "__module__", None) or ""
+    package = name.partition(".")[0]
+    if package in sys.stdlib_module_names or package == __name__.partition(".")[0]:
+        return package != "__main__"
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return file is not None and file.startswith(_LIBRARIES)

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from potok.dsl.forgotten import expect_use, used
-from potok.dsl.global_table import GlobalTable
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.lifetimes import lifetime_of
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.spelling import Spelling
 from potok.dsl.stream import Stream
-from potok.dsl.table import Table
+from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration
 from potok.topology.describe import describe
 from potok.topology.graph import Topology

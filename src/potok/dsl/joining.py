@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from potok.dsl.global_table import GlobalTable
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle, Selector, UnnamedState, selector
 from potok.dsl.history import history_of, kept_history_ms
 from potok.dsl.serdes import schema_of
-from potok.dsl.table import Table
+from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.expressions.function import JOINER, Function

@@ -9,8 +9,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.handle import Selector, selector
 from potok.dsl.joining import Joining
-from potok.dsl.kept import topic_kept
-from potok.dsl.lifetimes import lifetime_of
+from potok.dsl.lifetimes import lifetime_of, topic_kept
 from potok.dsl.outlets import Outlets, guarantee_of
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of

@@ -99,3 +99,11 @@ class Table(TableJoining):
         node = ToStream(self._name(name, "to_stream"), calling_location(), self._node, changes)
         self._graph.add(node)
         return Stream(self._graph, node)
+
+
+class GlobalTable(Table):
+    """A table to be joined by a key that is computed from the record.
+
+    It lies on the shards of its keys like any other table, not as a copy on each: the engine brings the records to it,
+    and gives them their own key back afterwards.
+    """

@@ -4,7 +4,6 @@ from potok.engine.operators import (
     agents,
     aggregates,
     joins,
-    outlets,
     processors,
     sinks,
     stateless,
@@ -12,4 +11,4 @@ from potok.engine.operators import (
     tables,
 )
 
-__all__ = ["agents", "aggregates", "joins", "outlets", "processors", "sinks", "stateless", "table_algebra", "tables"]
+__all__ = ["agents", "aggregates", "joins", "processors", "sinks", "stateless", "table_algebra", "tables"]

@@ -1,12 +1,14 @@
-"""Where records go."""
+"""Where records go: topics, and systems outside the log."""
 
 from __future__ import annotations
 
 from potok.engine.operators.stateless import traced
+from potok.engine.outlet import OutletWriter
 from potok.engine.sink import SinkWriter
 from potok.engine.workshop import Workshop, body_of
 from potok.kernels.operator import Operator
-from potok.topology.nodes import Sink
+from potok.sinks.target import Types
+from potok.topology.nodes import Deliver, Sink
 
 
 @body_of(Sink)
@@ -27,3 +29,9 @@ def sink(node: Sink, shop: Workshop) -> Operator:
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
     )
+
+
+@body_of(Deliver)
+def deliver(node: Deliver, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    return OutletWriter(node, shop.task, Types(step.key, step.value), shop.outbox.task, shop.spec, shop.report)

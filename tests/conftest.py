@@ -13,7 +13,6 @@ import cloudpickle
 import hypothesis
 import pytest
 
-import class_archive
 import memory_files
 from potok.engine.connector import CHOICE
 from potok.log.kafka.errors import JarsNotFound
@@ -43,7 +42,6 @@ MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 hypothesis.settings.register_profile("potok", deadline=None)
 hypothesis.settings.load_profile("potok")
 
-class_archive.use()
 memory_files.use()
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from potok.engine.authentication import as_submitted, authentication
+from potok.engine.class_archive import ClassArchive
 from potok.engine.hang_up import hush_driver
 from potok.engine.logs import told_to_tasks
 from potok.engine.signals import held_signals
 from potok.errors import SetupError
-from potok.java import find_java, java_home_for_spark
+from potok.java import Java, find_java, java_home_for_spark
 from potok.redact import is_secret
 from potok.settings import Settings
 
@@ -158,15 +159,29 @@ def _start(settings: Settings) -> SparkContext:
         _refuse_speculation(conf)
     _choose_python(settings.master)
     hush_driver()
-    java_home = java_home_for_spark(find_java(), settings.cache_path)
-    with _environment("JAVA_HOME", str(java_home)):
+    java = find_java()
+    archive = None if SparkContext._gateway else _with_archive(java, settings.cache_path, [conf, launched_with])
+    with _environment("JAVA_HOME", str(java_home_for_spark(java, settings.cache_path))):
         # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
         options = {"start_new_session": True}
         with held_signals():
             # What is launched can be seen by all users of the machine; secrets reach the JVM with the context.
             gateway = SparkContext._gateway or launch_gateway(launched_with, options)  # type: ignore[no-untyped-call]
         with held_signals():
+            if archive is not None and archive.is_recording:
+                archive.started(gateway.jvm, gateway.proc.pid)
             return SparkContext(conf=conf, gateway=gateway)
+
+
+def _with_archive(java: Java, cache: Path, confs: list[SparkConf]) -> ClassArchive:
+    """Let the JVM use the archive of Spark's classes, or list them for the next start."""
+    options = str(confs[0].get("spark.driver.extraJavaOptions", ""))
+    archive = ClassArchive.of(java, cache, options)
+    for conf in confs:
+        conf.set("spark.driver.extraJavaOptions", " ".join([options, *archive.options]))
+    if archive.is_recording:
+        atexit.register(archive.dump)
+    return archive
 
 
 def _conf_of(values: Mapping[str, str]) -> SparkConf:

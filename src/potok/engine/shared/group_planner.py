@@ -17,7 +17,7 @@ from potok.state.offsets import Ends, Offsets
 PLAN_EVERY_S = 0.1
 """How often to plan while no topic grows: windows end and timers are due by the clock."""
 
-SLOWEST_S = 0.01
+SLOWEST_S = 0.02
 """While no topic grows, looks get rarer, up to this interval, or twice that of the log if it is longer."""
 
 

@@ -8,13 +8,13 @@ import uuid
 
 import pytest
 
-from potok.connectors.books import BookChanged, Books
+from potok.connectors.books import MarkChanged, MetadataStore
 from potok.connectors.open import open_books
 from potok.connectors.where import UnknownStore, Where
 
 
 @pytest.fixture(params=["redis", "postgres"])
-def books(request: pytest.FixtureRequest) -> Books:
+def books(request: pytest.FixtureRequest) -> MetadataStore:
     return open_books(request.getfixturevalue(f"{request.param}_url"))
 
 
@@ -24,7 +24,7 @@ def name() -> str:
     return f"query/{uuid.uuid4().hex}/ledger"
 
 
-def test_what_was_set_is_there_and_what_was_deleted_is_not(books: Books, name: str) -> None:
+def test_what_was_set_is_there_and_what_was_deleted_is_not(books: MetadataStore, name: str) -> None:
     assert books.mark(name) is None
     books.set_marks({name: b"\x00one", f"{name}2": b""})
     assert (books.mark(name), books.mark(f"{name}2")) == (b"\x00one", b"")
@@ -32,7 +32,7 @@ def test_what_was_set_is_there_and_what_was_deleted_is_not(books: Books, name: s
     assert (books.mark(name), books.mark(f"{name}2")) == (None, b"")
 
 
-def test_marks_are_found_by_what_their_names_begin_with(books: Books, name: str) -> None:
+def test_marks_are_found_by_what_their_names_begin_with(books: MetadataStore, name: str) -> None:
     books.set_marks({f"{name}/b": b"2", f"{name}/a": b"1", f"{name}%": b"3", f"{name[:-1]}*": b"4"})
     assert books.marks(f"{name}/") == {f"{name}/a": b"1", f"{name}/b": b"2"}
     assert books.marks(f"{name}%") == {f"{name}%": b"3"}
@@ -40,26 +40,28 @@ def test_marks_are_found_by_what_their_names_begin_with(books: Books, name: str)
 
 
 @pytest.mark.parametrize("expected", [None, b"other", b""])
-def test_nothing_changes_where_a_mark_holds_something_else(books: Books, name: str, expected: bytes | None) -> None:
+def test_nothing_changes_where_a_mark_holds_something_else(
+    books: MetadataStore, name: str, expected: bytes | None
+) -> None:
     books.set_marks({name: b"one"})
-    with pytest.raises(BookChanged, match=name):
+    with pytest.raises(MarkChanged, match=name):
         books.set_marks({name: b"two", f"{name}2": b"two"}, {f"{name}2": None, name: expected})
     assert (books.mark(name), books.mark(f"{name}2")) == (b"one", None)
 
 
-def test_what_is_expected_is_compared_with_all_marks(books: Books, name: str) -> None:
+def test_what_is_expected_is_compared_with_all_marks(books: MetadataStore, name: str) -> None:
     books.set_marks({name: b"one"}, {name: None})
     books.set_marks({name: b"two", f"{name}2": b"2"}, {name: b"one", f"{name}2": None})
     assert books.mark(name) == b"two"
 
 
-def test_of_many_that_expect_the_same_one_gets_through(books: Books, name: str) -> None:
+def test_of_many_that_expect_the_same_one_gets_through(books: MetadataStore, name: str) -> None:
     winners: list[int] = []
 
     def take(number: int) -> None:
         try:
             books.set_marks({name: b"%d" % number}, {name: None})
-        except BookChanged:
+        except MarkChanged:
             return
         winners.append(number)
 
@@ -73,7 +75,7 @@ def test_of_many_that_expect_the_same_one_gets_through(books: Books, name: str) 
 
 
 def test_a_change_that_is_sent_twice_because_its_answer_was_lost_is_made_once(
-    books: Books, name: str, monkeypatch: pytest.MonkeyPatch
+    books: MetadataStore, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secrets.token_bytes", lambda size: b"the same writer!"[:size])
     books.set_marks({name: b"one"}, {name: None})
@@ -81,7 +83,7 @@ def test_a_change_that_is_sent_twice_because_its_answer_was_lost_is_made_once(
     assert books.mark(name) == b"one"
 
 
-def test_books_open_themselves_again_in_another_process(books: Books, name: str) -> None:
+def test_books_open_themselves_again_in_another_process(books: MetadataStore, name: str) -> None:
     books.set_marks({name: b"one"})
     assert pickle.loads(pickle.dumps(books)).mark(name) == b"one"
 

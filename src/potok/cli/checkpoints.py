@@ -96,7 +96,7 @@ def _state(log: Log, checkpoint: Checkpoint) -> str:
     from potok.engine.lock import is_held
 
     state = checkpoint.progress.state if checkpoint.progress else "unknown"
-    if state not in ("starting", "running") or getattr(log, "home_url", None):
+    if state not in ("starting", "running") or log.home_url:
         return state
     return state if is_held(query_directory(log, checkpoint.query)) else "died"
 

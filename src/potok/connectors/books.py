@@ -1,19 +1,20 @@
-"""The books of queries: small marks beside their state, changed by compare-and-set.
+"""The metadata store: small values under names, changed by compare-and-set.
 
-The embedded log has marks of its own, which change together with the log. A query that reads and writes Kafka keeps its
-ledger here, in the server that has its state too, so that nothing that matters is on the disk of one machine.
+It holds ledgers, group metadata and the catalog. The embedded log is one, and changes its metadata together with its
+records. A query on Kafka keeps its metadata in the embedded log, or in Redis or PostgreSQL beside its state, so that
+nothing it needs is on the disk of one machine.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from potok.errors import StateError
+from potok.errors import LogError
 
 
-class BookChanged(StateError):
+class MarkChanged(LogError):
     """A mark did not hold what the caller expected, so nothing was changed."""
 
     def __init__(self, name: str) -> None:
@@ -22,22 +23,19 @@ class BookChanged(StateError):
         )
         self.name = name
 
-
-class Marks(Protocol):
-    """Whatever keeps marks: books, or a log that has marks of its own."""
-
-    def mark(self, name: str) -> bytes | None: ...
-
-    def marks(self, prefix: str) -> dict[str, bytes]: ...
-
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None: ...
+    def __reduce__(self) -> tuple[object, ...]:
+        return MarkChanged, (self.name,)
 
 
-class Books(ABC):
-    """Marks on a server. Every method may be called from any thread and any process."""
+class MetadataStore(Protocol):
+    """Implemented by every broker, and by Redis and PostgreSQL. Any thread of any process may call every method."""
 
     @abstractmethod
     def mark(self, name: str) -> bytes | None: ...
+
+    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+        """Several marks, in this order; the embedded log reads all as of one instant."""
+        return tuple(self.mark(name) for name in names)
 
     @abstractmethod
     def marks(self, prefix: str) -> dict[str, bytes]:
@@ -45,8 +43,8 @@ class Books(ABC):
 
     @abstractmethod
     def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
-        """Set or delete (None) marks all at once, if those in `expect` hold what they are expected to (None: are
-        absent); `BookChanged` otherwise."""
+        """Set or delete (None) marks in one transaction, if those in `expect` hold what they are expected to (None: are
+        absent); `MarkChanged` otherwise."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -1,15 +1,15 @@
-"""From a URL to the books that live there."""
+"""Open the metadata store at a URL."""
 
 from __future__ import annotations
 
-from potok.connectors.books import Books
+from potok.connectors.books import MetadataStore
 from potok.connectors.where import FILE, REDIS, UnknownStore, Where
 
 
-def open_books(where: str | Where) -> Books:
-    """The books on a server, for queries whose log has none of its own.
+def open_books(where: str | Where) -> MetadataStore:
+    """The metadata store on a server, for queries whose log has none of its own.
 
-    >>> books = open_books("redis://localhost:6379/0")
+    >>> store = open_books("redis://localhost:6379/0")
     """
     place = where if isinstance(where, Where) else Where.of(where)
     if place.kind == FILE:

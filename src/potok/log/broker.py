@@ -9,14 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from potok.log.membership import (
-    DEFAULT_LEASE_MS,
-    DEFAULT_MAX_PAUSE_MS,
-    GroupDescription,
-    Membership,
-    PartitionListener,
-)
-from potok.log.upkeep import COMPACT, DAY_MS, DELETE, ArchivedFile, Compaction, DoneByTheServer
+from potok.connectors.books import MetadataStore
+from potok.log.membership import ConsumerGroups
+from potok.log.upkeep import COMPACT, DAY_MS, DELETE, TopicUpkeep
 from potok.records.log_record import LogRecord
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
@@ -140,15 +135,22 @@ class PublishedBatch:
     offsets: Mapping[str, Mapping[int, int]]
 
 
-class Broker(ABC):
+class Broker(MetadataStore, ConsumerGroups, TopicUpkeep, ABC):
     """A log. Every method may be called from any thread; a broker can be pickled and opens itself again."""
 
     url: str
+    directory: Path
+    """Where queries keep what is theirs on this machine."""
     max_record_bytes: int
     poll_interval_s: float
     """How long whoever waits for records should sleep between two looks at the ends."""
     commits_together: bool = False
     """Whether one `publish` may hold the batches of several queries."""
+
+    @property
+    def home_url(self) -> str | None:
+        """The server that keeps the metadata; None where it lies in `directory`."""
+        return None
 
     def connector_options(self) -> dict[str, str]:
         """What Spark's own connector to this log is told; empty where it has none."""
@@ -286,112 +288,9 @@ class Broker(ABC):
         For output that may come twice, or not at all, when the process dies beside the commit point.
         """
 
-    @abstractmethod
-    def mark(self, name: str) -> bytes | None: ...
-
-    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
-        """Several marks, in this order; a log that keeps them itself reads all as of one instant."""
-        return tuple(self.mark(name) for name in names)
-
-    @abstractmethod
-    def marks(self, prefix: str) -> dict[str, bytes]: ...
-
-    @abstractmethod
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
-        """Set or delete (None) marks in one transaction, if those in `expect` hold what they are expected to."""
-
-    @abstractmethod
-    def committed(self, group: str, topic: str) -> dict[int, int]:
-        """The offsets that a consumer group goes on from; empty where it has committed none."""
-
-    @abstractmethod
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Set offsets of a group from outside; `GroupHasMembers` while it has living members, who commit themselves."""
-
-    @abstractmethod
-    def join_group(
-        self,
-        group: str,
-        topics: Sequence[str],
-        listener: PartitionListener,
-        *,
-        lease_ms: int = DEFAULT_LEASE_MS,
-        max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
-    ) -> Membership:
-        """Become a member: every partition of `topics` belongs to exactly one living member of the group.
-
-        The listener hears of the first partitions in the first `Membership.refresh`.
-
-        Args:
-            lease_ms: A member that died without a word keeps its partitions for so long.
-            max_pause_ms: A member that lives but does not ask for records for so long loses its partitions.
-        """
-
-    @abstractmethod
-    def groups(self) -> list[str]:
-        """The groups that have members or have committed something."""
-
-    @abstractmethod
-    def describe_group(self, group: str) -> GroupDescription:
-        """Members and offsets of a group; nothing in it for one that nobody has heard of."""
-
     def published(self, query: str) -> PublishedBatch | None:
         """The last batch of a stopped query whose output is visible, where that may be one more than its marks tell of.
 
         None where output and marks are one transaction.
         """
         return None
-
-    @abstractmethod
-    def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Say from which offsets on `owner` needs the records, so that retention keeps them; replaces what it said."""
-
-    @abstractmethod
-    def enforce_retention(
-        self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
-    ) -> dict[tuple[str, int], int]:
-        """Delete whole old segments of a topic, or of all; returns the new start offsets of partitions that shrank.
-
-        Those of a topic with an archive are moved there.
-        """
-
-    def compact_topic(self, topic: str, *, seal: bool = False) -> list[Compaction]:
-        """Keep the last record of each key in the sealed segments of a topic; offsets stay as they are.
-
-        Args:
-            seal: Close the segment that is being written first, so that its records take part.
-        """
-        raise DoneByTheServer("compact a topic", self.url)
-
-    def archive_topic(
-        self, topic: str, directory: str | Path | None = None, older_than_ms: int = 0, *, seal: bool = False
-    ) -> list[ArchivedFile]:
-        """Move sealed segments to Parquet files, from where `read` still gives their records.
-
-        Args:
-            directory: The topic's own `archive` if left out.
-            older_than_ms: Only segments whose last record was ingested so long ago.
-            seal: Close the segment that is being written first, so that its records take part.
-        """
-        raise DoneByTheServer("archive a topic", self.url)
-
-    @abstractmethod
-    def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
-        """Remove the records of some offsets, as far as the log can and nobody may still need them.
-
-        Args:
-            ranges: From the first offset to the second (not included), in order, apart from each other.
-
-        Returns:
-            How many records were removed.
-        """
-
-    def maintain(self) -> None:
-        """Retention, archive and compaction of all topics, where they are due; cheap where nothing is.
-
-        Whoever runs a query calls this now and then: a log that is a library has nobody else.
-        """
-        self.enforce_retention()
-
-    @abstractmethod
-    def close(self) -> None: ...

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from potok.connectors.books import MarkChanged as MarkChanged
 from potok.errors import LogError
 
 
@@ -217,14 +218,4 @@ class RecordTooLarge(LogError):
         super().__init__(
             f"a record of {size:,} bytes is over the limit of {limit:,}",
             hint="keep large objects elsewhere and send a reference, or open the broker with more max_record_bytes=",
-        )
-
-
-class MarkChanged(LogError):
-    """A mark did not hold what the caller expected, so nothing was changed."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f'mark "{name}" was changed by someone else',
-            hint="another process runs the same query; stop one of them",
         )

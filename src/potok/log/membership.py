@@ -102,3 +102,42 @@ class GroupDescription:
 
     def owner(self, place: Place) -> GroupMember | None:
         return next((member for member in self.members if place in member.places), None)
+
+
+class ConsumerGroups(ABC):
+    """The part of a broker that groups of consumers need."""
+
+    @abstractmethod
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """The offsets that a consumer group goes on from; empty where it has committed none."""
+
+    @abstractmethod
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Set offsets of a group from outside; `GroupHasMembers` while it has living members, who commit themselves."""
+
+    @abstractmethod
+    def join_group(
+        self,
+        group: str,
+        topics: Sequence[str],
+        listener: PartitionListener,
+        *,
+        lease_ms: int = DEFAULT_LEASE_MS,
+        max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
+    ) -> Membership:
+        """Become a member: every partition of `topics` belongs to exactly one living member of the group.
+
+        The listener hears of the first partitions in the first `Membership.refresh`.
+
+        Args:
+            lease_ms: A member that died without a word keeps its partitions for so long.
+            max_pause_ms: A member that lives but does not ask for records for so long loses its partitions.
+        """
+
+    @abstractmethod
+    def groups(self) -> list[str]:
+        """The groups that have members or have committed something."""
+
+    @abstractmethod
+    def describe_group(self, group: str) -> GroupDescription:
+        """Members and offsets of a group; nothing in it for one that nobody has heard of."""

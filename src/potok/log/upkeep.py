@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from potok.errors import LogError
 
@@ -66,3 +69,60 @@ def policy_of(topic: str, text: str) -> str:
         if words == set(policy.split(",")):
             return policy
     raise InvalidTopicConfig(topic, f'"{text}" is no cleanup policy', 'use "delete", "compact" or "compact,delete"')
+
+
+class TopicUpkeep(ABC):
+    """The part of a broker that removes, compacts and archives records."""
+
+    url: str
+
+    @abstractmethod
+    def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Say from which offsets on `owner` needs the records, so that retention keeps them; replaces what it said."""
+
+    @abstractmethod
+    def enforce_retention(
+        self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
+    ) -> dict[tuple[str, int], int]:
+        """Delete whole old segments of a topic, or of all; returns the new start offsets of partitions that shrank.
+
+        Those of a topic with an archive are moved there.
+        """
+
+    def compact_topic(self, topic: str, *, seal: bool = False) -> list[Compaction]:
+        """Keep the last record of each key in the sealed segments of a topic; offsets stay as they are.
+
+        Args:
+            seal: Close the segment that is being written first, so that its records take part.
+        """
+        raise DoneByTheServer("compact a topic", self.url)
+
+    def archive_topic(
+        self, topic: str, directory: str | Path | None = None, older_than_ms: int = 0, *, seal: bool = False
+    ) -> list[ArchivedFile]:
+        """Move sealed segments to Parquet files, from where `read` still gives their records.
+
+        Args:
+            directory: The topic's own `archive` if left out.
+            older_than_ms: Only segments whose last record was ingested so long ago.
+            seal: Close the segment that is being written first, so that its records take part.
+        """
+        raise DoneByTheServer("archive a topic", self.url)
+
+    @abstractmethod
+    def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
+        """Remove the records of some offsets, as far as the log can and nobody may still need them.
+
+        Args:
+            ranges: From the first offset to the second (not included), in order, apart from each other.
+
+        Returns:
+            How many records were removed.
+        """
+
+    def maintain(self) -> None:
+        """Retention, archive and compaction of all topics, where they are due; cheap where nothing is.
+
+        Whoever runs a query calls this now and then: a log that is a library has nobody else.
+        """
+        self.enforce_retention()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from potok.log.broker import Broker
+from potok.connectors.books import MetadataStore
 from potok.state.entry import mark_of
 
 
@@ -10,6 +10,6 @@ def cells_mark(query: str) -> str:
     return mark_of(query, "cells")
 
 
-def cells_of(broker: Broker, query: str) -> str:
-    found = broker.mark(cells_mark(query))
+def cells_of(metadata: MetadataStore, query: str) -> str:
+    found = metadata.mark(cells_mark(query))
     return query if found is None else found.decode()

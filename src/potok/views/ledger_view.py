@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from potok.log.broker import Broker
+from potok.connectors.books import MetadataStore
 from potok.state.entry import Entry, mark_of
 
 
-def read_entry(broker: Broker, query: str) -> Entry | None:
+def read_entry(metadata: MetadataStore, query: str) -> Entry | None:
     """What the last committed batch left behind; nothing for a query that never ran."""
-    data = broker.mark(mark_of(query, "ledger"))
+    data = metadata.mark(mark_of(query, "ledger"))
     return None if data is None else Entry.of_bytes(data)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from potok.log.broker import Broker
+from potok.connectors.books import MetadataStore
 from potok.state.entry import mark_of
 
 
@@ -38,13 +38,13 @@ class Progress:
     """How often each expression of a statement could not be computed, and was NULL."""
 
 
-def read_progress(broker: Broker, query: str) -> Progress | None:
+def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
     """The progress of a query; nothing for one that never ran."""
-    data = broker.mark(mark_of(query, "progress"))
+    data = metadata.mark(mark_of(query, "progress"))
     return None if data is None else Progress(**json.loads(data))
 
 
-def read_description(broker: Broker, query: str) -> dict[str, Any] | None:
+def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:
     """The topology that a query runs, as plain data."""
-    data = broker.mark(mark_of(query, "description"))
+    data = metadata.mark(mark_of(query, "description"))
     return None if data is None else json.loads(data)

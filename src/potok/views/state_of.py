@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from potok.connectors.where import Where
 from potok.errors import QueryError
 from potok.log.broker import Broker
@@ -24,9 +22,8 @@ class StateIsElsewhere(QueryError):
 
 
 def beside(broker: Broker) -> Where:
-    """State that lies beside the log, or where a log that keeps no marks has its ledgers."""
-    server: str | None = getattr(broker, "home_url", None)
-    return Where.of(server) if server else Where.of(Path(getattr(broker, "directory", ".")))
+    """State that lies beside the log, or on the server that keeps the metadata."""
+    return Where.of(broker.home_url) if broker.home_url else Where.of(broker.directory)
 
 
 def state_of(broker: Broker, query: str) -> Place:

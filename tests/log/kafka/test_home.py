@@ -1,4 +1,4 @@
-"""Marks of a Kafka log in books on a server."""
+"""The metadata of a Kafka log on a server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from potok.log.broker import PublishedBatch
 from potok.log.errors import MarkChanged
+from potok.log.kafka.home import protected
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
 from potok.log.open import open_broker
@@ -75,10 +76,10 @@ def test_a_broker_finds_its_home_again_in_another_process(broker: KafkaBroker, q
 def test_who_needs_which_records_is_noted_there(broker: KafkaBroker, query: str) -> None:
     broker.set_protected(f"{query}-a", {(query, 0): 5, (query, 1): 7})
     broker.set_protected(f"{query}-b", {(query, 0): 3})
-    needed = {place: offset for place, offset in broker.home.protected().items() if place[0] == query}
+    needed = {place: offset for place, offset in protected(broker.home).items() if place[0] == query}
     assert needed == {(query, 0): 3, (query, 1): 7}
     broker.set_protected(f"{query}-a", {})
-    assert (query, 1) not in broker.home.protected()
+    assert (query, 1) not in protected(broker.home)
 
 
 def test_the_setting_state_is_the_home_of_a_log_that_names_none(kafka: Any, home: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg.sql import SQL
 
-from potok.connectors.books import BookChanged, Books
+from potok.connectors.books import MarkChanged, MetadataStore
 from potok.connectors.postgres.connections import Connection, connections_to
 from potok.connectors.postgres.tables import make_tables
 from potok.connectors.where import Where
@@ -23,7 +23,7 @@ ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, writer = EXCLUDED.write
 """
 
 
-class PostgresBooks(Books):
+class PostgresBooks(MetadataStore):
     def __init__(self, where: Where) -> None:
         self._where, self._connections = where, connections_to(where)
         make_tables(self._connections, {"potok.marks": SQL(_TABLE)})
@@ -64,7 +64,7 @@ class PostgresBooks(Books):
         found: dict[str, bytes] = dict(rows)
         for name, value in expect.items():
             if found.get(name) != value:
-                raise BookChanged(name)
+                raise MarkChanged(name)
 
     def _put(self, connection: Connection, writer: bytes, updates: Mapping[str, bytes | None]) -> None:
         for name, value in updates.items():

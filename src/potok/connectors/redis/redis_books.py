@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from potok.connectors.books import BookChanged, Books
+from potok.connectors.books import MarkChanged, MetadataStore
 from potok.connectors.redis.connection import connect, reached
 from potok.connectors.where import Where
 
@@ -37,7 +37,7 @@ return false
 MARKS, WRITERS = "potok:{books}:marks", "potok:{books}:writers"
 
 
-class RedisBooks(Books):
+class RedisBooks(MetadataStore):
     def __init__(self, where: Where) -> None:
         self._where, self._client = where, connect(where)
 
@@ -65,7 +65,7 @@ class RedisBooks(Books):
         with reached(self._where):
             changed = self._client.eval(_SET, 2, MARKS, WRITERS, secrets.token_bytes(16), len(expect), *triples)
         if changed is not None:
-            raise BookChanged(changed.decode())
+            raise MarkChanged(changed.decode())
 
     def close(self) -> None:
         """The connections are those of the process, which closes them when it ends."""

@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 from potok.engine.lock import QueryLock, QueryTakenOver, this_process
-from potok.errors import PotokError, QueryError
+from potok.errors import PotokError
 from potok.log.broker import Broker
 
 
@@ -43,7 +43,4 @@ def _owner_mark(group: str) -> str:
 
 def group_directory(broker: Broker, group: str) -> Path:
     """Where the lock of a group is."""
-    root = getattr(broker, "directory", None)
-    if root is None:
-        raise QueryError(f'the group "{group}" needs a directory', hint='run with broker="file:./data"')
-    return Path(root) / "shared" / group
+    return broker.directory / "shared" / group

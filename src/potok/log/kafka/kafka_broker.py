@@ -13,6 +13,7 @@ from typing import cast
 import pyarrow as pa
 
 from potok.clock import now_ms
+from potok.connectors.books import MetadataStore
 from potok.connectors.open import open_books
 from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
@@ -33,7 +34,7 @@ from potok.log.kafka.connections import Connections
 from potok.log.kafka.count import count_records
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
-from potok.log.kafka.home import BooksHome, Home
+from potok.log.kafka.home import protected, set_protected
 from potok.log.kafka.java_options import connector_options
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.outgoing import check
@@ -63,7 +64,7 @@ _shared: dict[tuple[KafkaOptions, Path], KafkaBroker] = {}
 
 
 class KafkaBroker(Broker):
-    """A cluster, and a home that keeps ledgers and other marks: the embedded log in `directory`, or books on a server.
+    """A cluster, and a home that keeps the metadata: the embedded log in `directory`, or a server.
 
     Appends are idempotent and acknowledged by all replicas in sync; they become visible record by record. What
     `publish` makes visible is one transaction, and readers never see one that is open or was aborted.
@@ -112,9 +113,9 @@ class KafkaBroker(Broker):
         return found or self._by_process.setdefault(process, Connections(self.options))
 
     @property
-    def home(self) -> Home:
+    def home(self) -> MetadataStore:
         """What keeps the marks. Made when the first one is set: whoever only looks leaves nothing behind."""
-        return BooksHome(open_books(self.home_url)) if self.home_url else EmbeddedBroker.shared(self.directory)
+        return open_books(self.home_url) if self.home_url else EmbeddedBroker.shared(self.directory)
 
     @property
     def home_url(self) -> str | None:
@@ -317,7 +318,7 @@ class KafkaBroker(Broker):
 
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Noted in the home. Kafka deletes old records by its own rules, whoever still needs them."""
-        self.home.set_protected(owner, offsets)
+        set_protected(self.home, owner, offsets)
 
     def enforce_retention(
         self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
@@ -328,7 +329,7 @@ class KafkaBroker(Broker):
     def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
         """Kafka can cut a partition off at its beginning: what lies behind a record that stays, stays as well."""
         start = self.start_offsets(topic)[partition]
-        left = within(ranges, start, self.home.protected().get((topic, partition), ranges[-1][1])) if ranges else []
+        left = within(ranges, start, protected(self.home).get((topic, partition), ranges[-1][1])) if ranges else []
         if not left:
             return 0
         until, count = beginning(self.read(topic, partition, start, left[-1][1]), left)

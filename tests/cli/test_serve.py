@@ -3,17 +3,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from potok.engine.lock import QueryLock
+from potok.engine.lock import QueryLock, QueryTakenOver
+from potok.log.embedded.embedded_broker import EmbeddedBroker
 
 ERRORS = "errors.txt"
 
@@ -117,3 +120,54 @@ def test_a_server_whose_jvm_is_killed_ends_and_says_why(potok, tmp_path: Path) -
     assert "Spark's JVM is gone" in told
     assert "start it again, and all queries go on where they stopped" in told
     assert "Traceback" not in told
+
+
+def pause(process: subprocess.Popen[str], broker: EmbeddedBroker) -> None:
+    """Stop a process between two writes to the metadata: LMDB would keep all others waiting for it."""
+    for _ in range(50):
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        probe = threading.Thread(target=broker.set_marks, args=({"probe": b"1"},), daemon=True)
+        probe.start()
+        probe.join(5)
+        if not probe.is_alive():
+            return
+        process.send_signal(signal.SIGCONT)
+        probe.join()
+    raise AssertionError("the process is always writing")
+
+
+@pytest.mark.spark
+@pytest.mark.kill
+@pytest.mark.timeout(600)
+def test_a_server_that_was_paused_and_replaced_names_the_other_and_exits_with_3(potok, tmp_path: Path) -> None:
+    (tmp_path / "init.sql").write_text(SCRIPT)
+    first_place, second_place, data = (tmp_path / name for name in ("first", "second", "data"))
+    for place in (first_place, second_place):
+        place.mkdir()
+    shared = ("--broker", str(data))
+    with ExitStack() as stack:
+        first, url = stack.enter_context(serving(first_place, *shared, "--script", str(tmp_path / "init.sql")))
+        heard(first, "running")
+        insert = "INSERT INTO orders VALUES ('o1', 'anna', 1.5);"
+        push = "SET 'auto.offset.reset' = 'earliest'; SELECT user_id, total FROM totals EMIT CHANGES LIMIT"
+        assert potok("sql", "--server", url, "-e", f"{insert} {push} 1;").code == 0
+        pause(first, EmbeddedBroker.shared(data))
+        for lock in (data / "shared" / "sql" / "lock", *data.glob("queries/*/lock")):
+            # As if the machine of the first one had lost its locks; it still has its files open.
+            lock.unlink()
+        second, other = stack.enter_context(serving(second_place, *shared))
+        heard(second, "running")
+        first.send_signal(signal.SIGCONT)
+        assert first.wait(120) == QueryTakenOver.exit_code
+        told = (first_place / ERRORS).read_text()
+        assert f"was taken over by process {second.pid} on {socket.gethostname()}" in " ".join(told.split())
+        assert "Traceback" not in told
+        insert = "INSERT INTO orders VALUES ('o2', 'anna', 2.0);"
+        done = potok("sql", "--server", other, "--json", "-e", f"{insert} {push} 2; SELECT total FROM totals;")
+        assert done.code == 0, done.err
+        assert done.objects[-1]["rows"] == [{"TOTAL": 3.5}]
+        assert second.poll() is None
+        second.send_signal(signal.SIGTERM)
+        heard(second, "stopped")
+        assert second.wait(60) == 0

@@ -91,3 +91,16 @@ def test_a_function_whose_server_is_away_may_be_called_again(
     with pytest.raises(DeliveryFailed) as raised:
         called(fails, rows_of(RECORDS, TYPES), guarantee)
     assert raised.value.passing is passing
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_of_the_function_whose_text_fails_is_a_failed_delivery() -> None:
+    def fail(_: Any) -> None:
+        raise Unspeakable
+
+    with pytest.raises(DeliveryFailed, match="did not take batch 7: Unspeakable, whose text cannot be shown"):
+        called(fail, rows_of(RECORDS, TYPES))

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from potok.errors import TopologyError
-from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken
+from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.files import FilesTarget, batches_in
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.target import Batch, PartOutlet, Types
@@ -153,3 +153,24 @@ def test_a_part_that_vanished_is_an_error_and_not_a_smaller_batch(tmp_path: Path
     with pytest.raises(DeliveryFailed, match="batch 1"):
         outlet.accept(Batch(1, 1), [part])
     assert batches_in(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe", b"null", b"[]", b'{"query": "q"}', b'{"query": 1, "step": []}', b"[" * 100_000]
+)
+def test_a_damaged_owner_file_is_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
+    target(tmp_path).open(opening(TYPES)).close()
+    owner = tmp_path / "_potok" / "owner.json"
+    owner.write_bytes(content)
+    with pytest.raises(SinkMisfit, match=r"owner\.json does not name the step") as raised:
+        target(tmp_path).open(opening(TYPES))
+    assert "restore the file from a backup" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["1 copy.json", "0000000001 (2).json", "2\u00b2.json"])
+def test_files_of_others_beside_the_manifests_are_no_manifests(tmp_path: Path, name: str) -> None:
+    outlet = target(tmp_path).open(opening(TYPES))
+    write(tmp_path, outlet, ORDERS, Batch(1, 1))
+    (tmp_path / "_potok" / name).write_text("not ours")
+    target(tmp_path).open(opening(TYPES, epoch=2)).close()
+    assert list(batches_in(tmp_path)) == [1]

@@ -78,7 +78,7 @@ class CallableOutlet(Outlet):
             refused = self._function(records, *more)
             return _failures(refused, len(records))
         except Exception as error:
-            cause = f"{type(error).__name__}: {error}"
+            cause = _described(error)
             lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
             # These mean that a server is unreachable; any other error is a bug in the function.
             passing = isinstance(error, ConnectionError | TimeoutError)
@@ -87,6 +87,14 @@ class CallableOutlet(Outlet):
 
     def close(self) -> None:
         """The function is the user's, and so is what it opened."""
+
+
+def _described(error: Exception) -> str:
+    """Name an error of the user's function, whose own text may fail too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - user code
+        return f"{type(error).__name__}, whose text cannot be shown"
 
 
 def records_of(rows: Rows) -> list[SinkRecord]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 from potok.errors import TopologyError
 from potok.retry import GIVE_UP_MS, Retry
 from potok.sinks.bodies import json_bodies, null_values
-from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken, may_pass
+from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken, may_pass
 from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.target import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
@@ -183,14 +183,17 @@ class FilesOutlet(PartOutlet):
                 os.link(draft, path)
             draft.unlink()
             _sync(self._private)
-        owner = json.loads(path.read_text())
         step, label = self._opening.step, self._target.label
+        owner = _owner_in(path)
+        if owner is None:
+            hint = "restore the file from a backup, or choose another directory"
+            raise SinkMisfit(step, label, f"{path} does not name the step that writes there", hint)
         if owner != me:
             remedy = "choose another directory"
             if owner["query"] == me["query"]:
                 remedy += f', or, if it is the same sink under another name, pass name="{owner["step"]}"'
             raise SinkTaken(step, label, f'step "{owner["step"]}" of query "{owner["query"]}"', remedy)
-        seen = max((int(found.stem) for found in self._private.glob("[0-9]*.json")), default=0)
+        seen = max((int(name) for name in _manifests(self._private)), default=0)
         if seen > self._opening.committed + 1:
             remedy = "empty the directory, or choose another"
             raise SinkAhead(step, label, seen, self._opening.committed, remedy)
@@ -203,9 +206,25 @@ class FilesOutlet(PartOutlet):
 
 def batches_in(path: str | Path) -> dict[int, list[Path]]:
     """The files of a directory by batch, as its manifests have them: each batch whole, or not at all."""
-    manifests = sorted((Path(path) / PRIVATE).glob("[0-9]*.json"))
-    found = [json.loads(manifest.read_text()) for manifest in manifests]
+    private = Path(path) / PRIVATE
+    found = [json.loads((private / f"{name}.json").read_text()) for name in sorted(_manifests(private))]
     return {batch["batch"]: [Path(path) / file["name"] for file in batch["files"]] for batch in found}
+
+
+def _manifests(private: Path) -> list[str]:
+    """The names of manifests, which are numbers; other files are not ours."""
+    return [found.stem for found in private.glob("[0-9]*.json") if found.stem.isascii() and found.stem.isdigit()]
+
+
+def _owner_in(path: Path) -> dict[str, str] | None:
+    """The query and the step that own a directory; None if the file does not hold them."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in ("query", "step")):
+        return None
+    return found
 
 
 def _write(path: Path, text: str) -> None:

@@ -14,6 +14,9 @@ from potok.sinks.addresses import clear_url, remember_url
 BEGINNING = 500
 """So much of an answer is shown."""
 
+LONGEST_S = 3600.0
+"""The longest pause that a server can ask for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -70,4 +73,4 @@ class Client:
 
 def _seconds(header: str) -> float:
     """Only the form in seconds: an instant would need a clock that agrees with the server's."""
-    return float(header) if header.isdigit() else 0.0
+    return min(float(header), LONGEST_S) if header.isascii() and header.isdigit() else 0.0

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import threading
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
 
+from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.metadata import Metadata
 from potok.log.errors import BrokerClosed
+from potok.machine import MachineError
 from potok.records.log_record import LogRecord
 
 from ..records import values
@@ -124,3 +128,40 @@ def test_an_error_of_lmdb_is_told_as_an_error_of_the_log(broker: EmbeddedBroker)
 
     with pytest.raises(Exception, match="cannot be written: page 7"):
         broker._metadata.write(fail)
+
+
+class Refusing:
+    """An environment that begins no transaction."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def begin(self, write: bool = False) -> Any:
+        raise self._error
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("error", [lmdb.ReadersFullError("full"), lmdb.BadRslotError("bad"), lmdb.Error("other")])
+@pytest.mark.parametrize("verb", ["read", "write"])
+def test_an_error_of_lmdb_is_an_error_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, verb: str
+) -> None:
+    metadata = Metadata(tmp_path)
+    monkeypatch.setattr(metadata, "_environment", Refusing(error))
+    with pytest.raises(LogError, match="the metadata of the log cannot be") as raised:
+        getattr(metadata, verb)(lambda txn: None)
+    assert str(tmp_path) in str(raised.value)
+
+
+@pytest.mark.parametrize(("verb", "step"), [("read", "look"), ("write", "writing")])
+def test_a_file_that_the_machine_refuses_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, step: str
+) -> None:
+    def refuse() -> Any:
+        raise OSError(errno.EMFILE, "Too many open files", "lock")
+
+    metadata = Metadata(tmp_path)
+    monkeypatch.setattr(metadata._checked, step, refuse)
+    with pytest.raises(MachineError, match="Too many open files: lock"):
+        getattr(metadata, verb)(lambda txn: None)

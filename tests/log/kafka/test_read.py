@@ -1,13 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from potok.log.errors import OffsetOutOfRange, TopicNotFound
+from potok.log.kafka.clients import Clients
+from potok.log.kafka.errors import KafkaRefused
 from potok.log.kafka.kafka_broker import KafkaBroker
+from potok.log.kafka.options import KafkaOptions
+from potok.log.kafka.read import Readers
+from potok.log.kafka.topics import KnownTopic
 from potok.records.log_record import LogRecord
 
 from ..records import batch_of, read_all, read_range, values
@@ -163,3 +168,33 @@ def test_consumers_are_kept_and_never_too_many(log: KafkaBroker) -> None:
     kept = set(idle)
     assert values(log, "t", 3) == [b"3"]
     assert set(log._kafka.readers._idle) == kept
+
+
+class FailedConsumer:
+    """A client that has failed for good, at one of its calls."""
+
+    def __init__(self, call: str) -> None:
+        self._call = call
+
+    def _reached(self, call: str) -> None:
+        if call == self._call:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "gone"))
+
+    def assign(self, _: object) -> None:
+        self._reached("assign")
+
+    def consume(self, *_: object) -> list[object]:
+        self._reached("consume")
+        return []
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("call", ["assign", "consume"])
+def test_an_error_of_the_client_is_an_error_of_the_log(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = Clients(KafkaOptions(("nobody:1",)))
+    monkeypatch.setattr(clients, "reader", lambda **_: FailedConsumer(call))
+    positions: Any = None
+    topic = KnownTopic("t", "id", 1)
+    with pytest.raises(KafkaRefused, match="gone"):
+        list(Readers(clients, positions).read(topic, 0, 0, 1))

@@ -14,6 +14,7 @@ import lmdb
 
 from potok.errors import LogError
 from potok.log.errors import BrokerClosed, DiskFull, MetadataDamaged
+from potok.machine import naming_machine
 from potok.private import FILE_MODE, private_directory
 from potok.storage.checked_file import CheckedFile
 from potok.storage.page_format import DATA_FILE, PageDamage
@@ -84,13 +85,14 @@ class Metadata:
         while True:
             environment, checked = self._enter()
             try:
-                checked.look()
+                with naming_machine(f"reading the metadata of the log at {self._path}"):
+                    checked.look()
                 with environment.begin() as txn:
                     return work(txn)
             except lmdb.MapResizedError:
                 pass
-            except _DAMAGED as error:
-                raise self._translated(error) from error
+            except (lmdb.Error, PageDamage) as error:
+                raise self._translated(error, "read") from error
             finally:
                 self._leave()
             self._resize(0)
@@ -101,7 +103,8 @@ class Metadata:
             environment, checked = self._enter()
             size = 0
             try:
-                with checked.writing(), environment.begin(write=True) as txn:
+                doing = f"writing the metadata of the log at {self._path}"
+                with naming_machine(doing), checked.writing(), environment.begin(write=True) as txn:
                     return work(txn)
             except lmdb.MapFullError:
                 size = environment.info()["map_size"] * 2
@@ -118,8 +121,8 @@ class Metadata:
         environment, checked = self._enter()
         try:
             checked.check_snapshot(environment.begin, always=True)
-        except _DAMAGED as error:
-            raise self._translated(error) from error
+        except (lmdb.Error, PageDamage) as error:
+            raise self._translated(error, "read") from error
         finally:
             self._leave()
 
@@ -195,14 +198,14 @@ class Metadata:
                 self._shut = False
                 self._gate.notify_all()
 
-    def _translated(self, error: lmdb.Error | PageDamage) -> LogError:
+    def _translated(self, error: lmdb.Error | PageDamage, what: str = "written") -> LogError:
         if isinstance(error, _DAMAGED):
             return MetadataDamaged(self._path / DATA_FILE, str(error))
         code = getattr(error, "code", 0)
         # LMDB tells of a write cut short by a full disk as an I/O error.
         if code in NO_ROOM or (code == errno.EIO and shutil.disk_usage(self._path).free < self._map_bytes):
             return DiskFull(self._path, str(error))
-        return LogError(f"the metadata of the log cannot be written: {error}", hint=f"check the disk of {self._path}")
+        return LogError(f"the metadata of the log cannot be {what}: {error}", hint=f"check the disk of {self._path}")
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:

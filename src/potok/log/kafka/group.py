@@ -69,9 +69,12 @@ class KafkaMembership(Membership):
             enable_auto_commit=False,
             enable_auto_offset_store=False,
         )
-        self._consumer.subscribe(
-            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
-        )
+        try:
+            self._consumer.subscribe(
+                list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+            )
+        except KafkaException as error:
+            raise clients.translated(error.args[0]) from error
 
     @property
     def member(self) -> str:
@@ -85,7 +88,10 @@ class KafkaMembership(Membership):
         return time.monotonic() > self._refreshed_at + _LOOK_SECONDS
 
     def refresh(self) -> None:
-        message = self._consumer.poll(0)
+        try:
+            message = self._consumer.poll(0)
+        except KafkaException as failure:
+            raise self._clients.translated(failure.args[0]) from failure
         self._refreshed_at = time.monotonic()
         if self._failed is not None:
             failed, self._failed = self._failed, None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA
@@ -101,7 +101,10 @@ class Reader:
         self._consumer: Consumer = clients.reader(queued_max_messages_kbytes=4 << 10)
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        self._consumer.assign([TopicPartition(topic, partition, start)])
+        try:
+            self._consumer.assign([TopicPartition(topic, partition, start)])
+        except KafkaException as error:
+            raise self._clients.translated(error.args[0], topic) from error
         held: list[Message] = []
         size = 0
         for piece in self._pieces(topic, partition, start, end):
@@ -125,7 +128,10 @@ class Reader:
         while position < end:
             # Asked for many, the client waits until it has them all: so first for those at hand, then for a single one.
             wanted = min(_PIECE, end - position)
-            messages = self._consumer.consume(wanted, 0) or self._consumer.consume(1, _WAIT_S)
+            try:
+                messages = self._consumer.consume(wanted, 0) or self._consumer.consume(1, _WAIT_S)
+            except KafkaException as failure:
+                raise self._clients.translated(failure.args[0], topic) from failure
             records = messages
             if any(map(Message.error, messages)):
                 records = [message for message in messages if message.error() is None]

@@ -129,10 +129,11 @@ class Environment:
     def read(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a short read transaction."""
         try:
-            self._checked.look()
+            with naming_machine(f"reading the state at {self.path}"):
+                self._checked.look()
             with self._begin(write=False) as txn:
                 return work(txn)
-        except DAMAGED as error:
+        except (lmdb.Error, PageDamage) as error:
             raise self.translated(error) from error
 
     def write(self, work: Callable[[Any], T]) -> T:
@@ -173,7 +174,7 @@ class Environment:
         """Verify the checksum of every page."""
         try:
             self._checked.check_snapshot(self._env.begin, always=True)
-        except DAMAGED as error:
+        except (lmdb.Error, PageDamage) as error:
             raise self.translated(error) from error
 
     def is_there(self) -> bool:

@@ -8,13 +8,14 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 import potok.app as faust
 from app.shop import order, shop
 from kernels.in_process import InProcess
-from potok.app.cron import Cron, NotCron
+from potok.app.cron import NotCron, next_time
 from potok.app.options import broker_url, state_url
 from potok.app.services import Services, every
 from potok.app.web import answer
@@ -121,17 +122,31 @@ def test_two_tables_of_one_name_and_agents_that_are_none_are_refused() -> None:
         ("0 9 * * mon", "2026-01-01T00:00", "2026-01-05T09:00"),
         ("30 1 29 2 *", "2026-01-01T00:00", "2028-02-29T01:30"),
         ("0 0 13 * fri", "2026-01-01T00:00", "2026-01-02T00:00"),
+        ("0 0 13 * */5", "2026-01-01T00:00", "2026-01-02T00:00"),
     ],
 )
 def test_cron_finds_the_next_time(cron: str, after: str, due: str) -> None:
-    found = Cron.of(cron).after(datetime.fromisoformat(after).replace(tzinfo=UTC))
+    found = next_time(cron, datetime.fromisoformat(after).replace(tzinfo=UTC))
     assert found == datetime.fromisoformat(due).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["", "* * * *", "61 * * * *", "*/0 * * * *", "x * * * *"])
+@pytest.mark.parametrize("text", ["", "* * * *", "* * * * * *", "61 * * * *", "*/0 * * * *", "x * * * *"])
 def test_what_is_no_time_for_cron_is_refused(text: str) -> None:
     with pytest.raises(NotCron):
-        Cron.of(text)
+        next_time(text, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "due"),
+    [
+        ("*/30 * * * *", "2026-10-25T00:40+00:00", "2026-10-25T01:00+00:00"),
+        ("30 2 * * *", "2026-03-28T12:00+00:00", "2026-03-29T01:00+00:00"),
+    ],
+    ids=["an hour that comes twice", "an hour that is left out"],
+)
+def test_cron_follows_the_clock_changes_of_a_zone(cron: str, after: str, due: str) -> None:
+    found = next_time(cron, datetime.fromisoformat(after).astimezone(ZoneInfo("Europe/Berlin")))
+    assert found is not None and found.astimezone(UTC) == datetime.fromisoformat(due)
 
 
 def test_timers_are_called_again_also_after_they_raised() -> None:

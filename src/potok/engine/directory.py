@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from potok.log.broker import Broker
-from potok.views.cells import cells_of
+from potok.views.state_of import cells_of
 
 
 def query_directory(broker: Broker, query: str) -> Path:

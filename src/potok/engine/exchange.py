@@ -12,8 +12,7 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.state.entry import Entry, mark_of
 from potok.state.place import Place
-from potok.views.cells import cells_mark
-from potok.views.state_of import written_place
+from potok.views.state_of import cells_mark, written_place
 
 
 def next_name(query: str, name: str) -> str:

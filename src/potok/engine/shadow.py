@@ -24,9 +24,8 @@ from potok.state.entry import Entry, mark_of
 from potok.state.place import Place
 from potok.state.store import StateMissing
 from potok.topology.graph import Topology
-from potok.views.cells import cells_mark, cells_of
 from potok.views.ledger_view import read_entry
-from potok.views.state_of import chosen_state
+from potok.views.state_of import cells_mark, cells_of, chosen_state
 from potok.views.tables import NoSuchQuery, known_queries
 
 if TYPE_CHECKING:

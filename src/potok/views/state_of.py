@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from potok.connectors.books import MetadataStore
 from potok.connectors.where import Where
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.state.entry import mark_of
 from potok.state.place import Place
-from potok.views.cells import cells_of
 
 
 class StateIsElsewhere(QueryError):
@@ -19,6 +19,16 @@ class StateIsElsewhere(QueryError):
             hint=f"leave out the setting state, or move it: potok state backup {query} --to DIR, then "
             f"potok state restore DIR --state {wanted} --force",
         )
+
+
+def cells_mark(query: str) -> str:
+    return mark_of(query, "cells")
+
+
+def cells_of(metadata: MetadataStore, query: str) -> str:
+    """The name under which the cells of a query are kept: its own, unless a shadow has replaced it."""
+    found = metadata.mark(cells_mark(query))
+    return query if found is None else found.decode()
 
 
 def beside(broker: Broker) -> Where:

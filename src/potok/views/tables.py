@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
+from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.state.entry import mark_of
 from potok.views.cut import Committed, Snapshot, read_snapshot
 from potok.views.layout import TableLayout, load_layouts
@@ -82,6 +84,17 @@ class Tables:
 
     def _committed(self) -> Committed:
         return committed(self._broker, self.query)
+
+
+def open_tables(broker: str | Path, query: str) -> Tables:
+    """The tables of a query by the directory of its log, whether it runs or not.
+
+    >>> tables = open_tables("file:./data", "stream-processor")
+    >>> tables["order_counts"].get("user_001")
+    """
+    if not log_exists(broker):
+        raise NoLogThere(broker)
+    return Tables(open_broker(broker), query)
 
 
 _known: weakref.WeakKeyDictionary[Broker, dict[str, tuple[_Marks, Committed]]] = weakref.WeakKeyDictionary()

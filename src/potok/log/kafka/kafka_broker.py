@@ -34,11 +34,10 @@ from potok.log.kafka.connections import Connections
 from potok.log.kafka.count import count_records
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
-from potok.log.kafka.home import protected, set_protected
 from potok.log.kafka.java_options import connector_options
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.outgoing import check
-from potok.log.kafka.remove import beginning, delete_before
+from potok.log.kafka.remove import beginning, delete_before, protected, set_protected
 from potok.log.kafka.staged_rows import StagedRows, stage_rows
 from potok.log.membership import (
     DEFAULT_LEASE_MS,

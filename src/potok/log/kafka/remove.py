@@ -1,15 +1,22 @@
-"""Removing records from Kafka, which can only cut a partition off at its beginning."""
+"""Remove records from Kafka, which can only truncate a partition at its beginning, and note who still needs which.
+
+Kafka has no place for these notes, so they are in the metadata store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import TopicPartition
 
+from potok.connectors.books import MetadataStore
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.ranges import Ranges, inside
+
+_PROTECTED = "protected/"
 
 
 def beginning(batches: Iterable[pa.RecordBatch], ranges: Ranges) -> tuple[int, int]:
@@ -31,3 +38,18 @@ def delete_before(clients: Clients, topic: str, partition: int, offset: int) -> 
     place = TopicPartition(topic, partition, offset)
     future = clients.admin().delete_records([place], request_timeout=PATIENCE_S)[place]
     clients.answer(future, topic)
+
+
+def set_protected(store: MetadataStore, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Replace the offsets from which on `owner` needs the records."""
+    places = [[topic, partition, offset] for (topic, partition), offset in sorted(offsets.items())]
+    store.set_marks({_PROTECTED + owner: json.dumps(places).encode() if places else None})
+
+
+def protected(store: MetadataStore) -> dict[tuple[str, int], int]:
+    """The least offset of each partition that somebody needs."""
+    least: dict[tuple[str, int], int] = {}
+    for data in store.marks(_PROTECTED).values():
+        for topic, partition, offset in json.loads(data):
+            least[topic, partition] = min(offset, least.get((topic, partition), offset))
+    return least

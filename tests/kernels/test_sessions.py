@@ -94,25 +94,25 @@ def test_the_time_of_a_change_is_that_of_the_last_record() -> None:
 @pytest.mark.parametrize("batch_records", [None, 1])
 def test_a_record_whose_own_session_would_have_closed_is_late(batch_records: int | None) -> None:
     with sessions(10, grace=5) as driver:
-        send(driver, 100, 86, 85)
+        send(driver, 100, 85, 84)
         driver.run(batch_records)
-        assert rows(driver) == [(86, 86, 1), (100, 100, 1)]
+        assert rows(driver) == [(85, 85, 1), (100, 100, 1)]
         (letter,) = driver.dead_letters()
         assert (letter.offset, letter.step, letter.reason) == (2, "w", "late")
-        assert "until 95" in letter.error and "stream time 100 is 0 ms past that" in letter.error
+        assert "until 94" in letter.error and "stream time 100 is 1 ms past that" in letter.error
 
 
 @pytest.mark.parametrize("batch_records", [None, 1])
 def test_a_session_closes_when_nothing_that_is_accepted_can_reach_it(batch_records: int | None) -> None:
     with sessions(10, grace=5, shards=1) as driver:
         store = LmdbStore(driver._prepared.directory / "state" / "0")
-        send(driver, 100, 124)
+        send(driver, 100, 125)
         driver.run(batch_records)
         assert store.entries("w") == 0
-        send(driver, 125)
+        send(driver, 126)
         driver.run(batch_records)
         assert store.entries("w") == 1
-        assert rows(driver) == [(100, 100, 1), (124, 125, 2)]
+        assert rows(driver) == [(100, 100, 1), (125, 126, 2)]
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
@@ -139,12 +139,12 @@ def test_a_row_is_dropped_when_its_retention_is_over_and_that_is_no_change_of_it
 
 def test_a_row_whose_retention_is_short_stays_as_long_as_it_may_change() -> None:
     with sessions(10, retention=0) as driver:
-        send(driver, 100, 119)
+        send(driver, 100, 120)
         driver.run()
-        assert rows(driver) == [(100, 100, 1), (119, 119, 1)]
-        send(driver, 120)
+        assert rows(driver) == [(100, 100, 1), (120, 120, 1)]
+        send(driver, 121)
         driver.run()
-        assert rows(driver) == [(119, 120, 2)]
+        assert rows(driver) == [(120, 121, 2)]
 
 
 def test_a_derived_table_loses_the_rows_that_are_dropped() -> None:

@@ -44,6 +44,10 @@ def wrong_doors(root: Path) -> list[str]:
     return found
 
 
+def test_the_server_uses_the_public_names_of_uvicorn_alone() -> None:
+    assert [str(item) for item in imports(ROOT) if item.module.startswith("uvicorn.")] == []
+
+
 def test_each_package_comes_in_by_its_door() -> None:
     assert wrong_doors(ROOT) == []
 

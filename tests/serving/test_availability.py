@@ -15,10 +15,10 @@ import pytest
 from websockets.sync.client import connect
 
 from limited import run_limited
-from potok.serving import one_write
+from potok.serving import connections
 from potok.serving import work as works
+from potok.serving.connections import HEAD_BYTES
 from potok.serving.limits import Limits
-from potok.serving.one_write import HEAD_BYTES
 from potok.serving.row_formats import KsqlRows
 from potok.serving.server import Server
 from statements.playing import Play
@@ -228,18 +228,18 @@ def test_rows_are_written_in_a_thread(shop: Play, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_client_that_never_takes_its_answer_is_cut_off(shop: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_write, "STALL_S", 0.05)
+    monkeypatch.setattr(connections, "STALL_S", 0.05)
     shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
     body = b'{"sql": "SELECT RPAD(id, 15000000, id) FROM orders;"}'
     with Server(shop.database, port=0) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
             caller.sendall(b"POST /sql HTTP/1.1\r\n" + HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            connections = server._server.server_state.connections
-            while not connections:
+            held = server._server.server_state.connections
+            while not held:
                 pass
-            while connections:
+            while held:
                 pass
-        assert not connections
+        assert not held
 
 
 FEED = """

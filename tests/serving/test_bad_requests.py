@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import potok
-from potok.serving import one_write
+from potok.serving import connections
 from potok.serving.app import create_app
 from potok.serving.limits import Limits
 from potok.serving.server import Server
@@ -76,7 +76,7 @@ def hasty(shop: Play) -> Iterator[httpx.Client]:
 
 
 def test_half_a_head_does_not_keep_a_connection(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_write, "HEAD_S", 0.05)
+    monkeypatch.setattr(connections, "HEAD_S", 0.05)
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as caller:
         caller.sendall(b"GET /info HTTP/1.1\r\nHost: 127.0.0.1")
         assert caller.recv(1) == b""

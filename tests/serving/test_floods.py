@@ -10,8 +10,8 @@ import struct
 import httpx
 import pytest
 
+from potok.serving.http1 import QUEUED
 from potok.serving.limits import Limits
-from potok.serving.one_write import QUEUED
 from potok.serving.server import Server
 from potok.serving.web_socket import FRAMES
 from serving.over_http2 import Http2Client

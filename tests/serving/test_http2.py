@@ -12,7 +12,7 @@ import httpx
 import pytest
 from h2.errors import ErrorCodes
 
-from potok.serving import one_write
+from potok.serving import connections
 from potok.serving.http2 import IDLE_FRAMES, STREAMS
 from potok.serving.limits import Limits
 from potok.serving.server import Server
@@ -106,7 +106,7 @@ def test_an_answer_waits_for_the_window_of_the_client(play: Play) -> None:
 
 
 def test_a_client_whose_window_stays_shut_is_not_waited_for(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_write, "STALL_S", 0.05)
+    monkeypatch.setattr(connections, "STALL_S", 0.05)
     with served(play, Large("/large/")) as server, Http2Client(server.port) as client:
         stream = client.ask("/large/")
         client.until(lambda: client.answers[stream].reset is not None, accept=False)

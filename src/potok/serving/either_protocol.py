@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
+import uvicorn
 
+from potok.serving.connections import ServerState
+from potok.serving.http1 import Http1Protocol
 from potok.serving.http2 import Http2Protocol
-from potok.serving.one_write import OneWriteProtocol
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SILENT_S = 10.0
@@ -20,16 +20,21 @@ CROWD = 1.25
 
 
 class EitherProtocol(asyncio.Protocol):
-    """Looks at the first bytes of a connection and hands it to whoever understands them."""
+    """Looks at the first bytes of a connection and hands it to whoever understands them.
+
+    `uvicorn.Config(http=...)` takes this class; its arguments have the names that `uvicorn.Server` gives them.
+    """
 
     def __init__(
         self,
-        config: Config,
+        config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._arguments = {"config": config, "server_state": server_state, "app_state": app_state, "_loop": _loop}
+        if not config.loaded:
+            config.load()
+        self._arguments = config, server_state, app_state
         self._connections: set[Any] = server_state.connections
         self._loop = _loop or asyncio.get_event_loop()
         self._most, self._begun = config.limit_concurrency, b""
@@ -47,8 +52,8 @@ class EitherProtocol(asyncio.Protocol):
         self._begun += data
         if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
             return
-        kind: Any = Http2Protocol if self._begun.startswith(PREFACE) else OneWriteProtocol
-        chosen: asyncio.Protocol = kind(**self._arguments)
+        kind: Any = Http2Protocol if self._begun.startswith(PREFACE) else Http1Protocol
+        chosen: asyncio.Protocol = kind(*self._arguments)
         self._leave()
         self._transport.set_protocol(chosen)
         chosen.connection_made(self._transport)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Any, cast
 
+import uvicorn
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
@@ -26,10 +27,9 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import ProtocolError
-from uvicorn.config import Config
-from uvicorn.server import ServerState
 
-from potok.serving import one_write
+from potok.serving import connections
+from potok.serving.connections import HEAD_BYTES, ServerState, addresses
 from potok.serving.errors import HeadTooLarge
 from potok.serving.http2_exchange import Exchange
 from potok.serving.problems import busy, problem_response
@@ -49,23 +49,15 @@ IDLE_FRAMES = 1_000
 class _Connection(H2Connection):
     """Reads heads that are larger than allowed, so that they can be refused with a status."""
 
-    DEFAULT_MAX_HEADER_LIST_SIZE = 4 * one_write.HEAD_BYTES
+    DEFAULT_MAX_HEADER_LIST_SIZE = 4 * HEAD_BYTES
 
 
 class Http2Protocol(asyncio.Protocol):
     """One connection. It ends when there has been no request on it for the keep-alive time, whatever else it says."""
 
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        if not config.loaded:
-            config.load()
-        self.config, self.server_state, self.app_state = config, server_state, app_state
-        self.loop = _loop or asyncio.get_event_loop()
+    def __init__(self, config: uvicorn.Config, state: ServerState, app_state: dict[str, Any]) -> None:
+        self.config, self.server_state, self.app_state = config, state, app_state
+        self.loop = asyncio.get_running_loop()
         self.connection = _Connection(H2Configuration(client_side=False, header_encoding=None))
         self.writable = asyncio.Event()
         self.writable.set()
@@ -79,7 +71,8 @@ class Http2Protocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.server_state.connections.add(self)  # type: ignore[arg-type]
+        self.server, self.client = addresses(transport)
+        self.server_state.connections.add(self)
         self.connection.initiate_connection()
         self.flush()
         self._wait_for_requests()
@@ -155,8 +148,8 @@ class Http2Protocol(asyncio.Protocol):
             return
         state, limit = self.server_state, self.config.limit_concurrency
         app: Any = self.config.loaded_app
-        if sum(len(name) + len(value) + 32 for name, value in headers) > one_write.HEAD_BYTES:
-            app = problem_response(HeadTooLarge(one_write.HEAD_BYTES))
+        if sum(len(name) + len(value) + 32 for name, value in headers) > HEAD_BYTES:
+            app = problem_response(HeadTooLarge(HEAD_BYTES))
         elif limit is not None and max(len(state.connections), len(state.tasks)) >= limit:
             app = busy
         exchange = Exchange(self, stream, headers)
@@ -221,7 +214,7 @@ class Http2Protocol(asyncio.Protocol):
         if code is not None:
             self.connection.close_connection(code)
         self.flush()
-        one_write.close(self.transport, self.loop)
+        connections.close(self.transport, self.loop)
 
     def shutdown(self) -> None:
         """Take no more requests, and close when the last one is answered; called when the server ends."""
@@ -233,7 +226,7 @@ class Http2Protocol(asyncio.Protocol):
         """The client does not take what was sent: nothing more is read, as an answer might be due to it."""
         self.writable.clear()
         self.transport.pause_reading()
-        self._stalled = self.loop.call_later(one_write.STALL_S, self.transport.abort)
+        self._stalled = self.loop.call_later(connections.STALL_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         self.writable.set()

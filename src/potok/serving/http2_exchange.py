@@ -10,16 +10,15 @@ from urllib.parse import unquote
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 from starlette.types import Message
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 
-from potok.serving import one_write
+from potok.serving import connections
 from potok.serving.leaving import STOP
 from potok.sql.budget import Stop
 
 if TYPE_CHECKING:
     from potok.serving.http2 import Http2Protocol
 
-log = logging.getLogger("uvicorn.error")
+log = logging.getLogger(__name__)
 
 _NOT_SENT = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
 """Headers of HTTP/1.1 alone, which an application may give."""
@@ -43,7 +42,7 @@ class Exchange:
         try:
             await app(self._scope, self.receive, self.send)
         except Exception:
-            log.exception("Exception in ASGI application\n")
+            log.exception("the application failed at %s %s", self._scope["method"], self._scope["path"])
             if not self._started:
                 await self._fail()
         if not self._complete:
@@ -134,7 +133,7 @@ class Exchange:
             if ends:
                 self._end()
                 return
-        view, ends_at = memoryview(body), self._protocol.loop.time() + one_write.STALL_S
+        view, ends_at = memoryview(body), self._protocol.loop.time() + connections.STALL_S
         while len(view):
             room = await self._room(ends_at)
             if not room:
@@ -166,7 +165,7 @@ class Exchange:
                     protocol.flush()
                     await self.may_send.wait()
         except TimeoutError:
-            log.info("a client took too little for %g seconds, and is dropped", one_write.STALL_S)
+            log.info("a client took too little for %g seconds, and is dropped", connections.STALL_S)
             self._reset(ErrorCodes.CANCEL)
         except ProtocolError:
             self.gone()
@@ -214,8 +213,8 @@ def _scope(protocol: Http2Protocol, given: list[tuple[bytes, bytes]]) -> dict[st
         "type": "http",
         "asgi": {"version": protocol.config.asgi_version, "spec_version": "2.3"},
         "http_version": "2",
-        "server": get_local_addr(protocol.transport),
-        "client": get_remote_addr(protocol.transport),
+        "server": protocol.server,
+        "client": protocol.client,
         "scheme": "http",
         "method": pseudo.get(b":method", b"GET").decode("latin-1"),
         "root_path": root,

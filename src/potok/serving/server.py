@@ -17,7 +17,6 @@ from potok.serving.guard import is_loopback
 from potok.serving.limits import Limits
 from potok.serving.pages import Files, Page
 from potok.serving.tokens import Tokens
-from potok.serving.web_socket import LONGEST, ListenerProtocol
 from potok.statements.database import Database
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8088
@@ -68,8 +67,7 @@ class Server:
             self.app,
             http=EitherProtocol,
             limit_concurrency=self.app.state.site.limits.connections,
-            ws=ListenerProtocol,
-            ws_max_size=LONGEST,
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -61,3 +61,26 @@ def test_a_break_alone_makes_void_what_was_begun() -> None:
     sealed = FULL.sealed(batch=9)
     assert (sealed.epoch, sealed.batch) == (4, 9)
     assert not sealed.fence.counts(3, 9)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"null",
+        b"[]",
+        b"3",
+        b"{}",
+        b'{"layout": 3}',
+        b"[" * 100_000,
+        FULL.to_bytes()[:-40],
+        FULL.to_bytes().replace(b'"0": 5', b'"x": 5'),
+        FULL.to_bytes().replace(b'"topics": {', b'"topics": [{').replace(b"}}", b"}]}", 1),
+    ],
+)
+def test_an_entry_of_another_form_is_an_error_of_the_state(data: bytes) -> None:
+    with pytest.raises(StateError) as raised:
+        Entry.of_bytes(data)
+    assert raised.value.hint

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +13,25 @@ from potok.state.fence import Attempt, Fence
 from potok.state.offsets import Offsets
 
 LAYOUT = 3
+
+
+class MetadataUnreadable(StateError):
+    """Metadata of a query that is not as Potok writes it: damaged, or written by another program or version."""
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        super().__init__(
+            f"{what} cannot be read: {type(error).__name__}: {error}",
+            hint="restore it from a backup, or use the version of Potok that wrote it",
+        )
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Raise `MetadataUnreadable` for data of another form."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise MetadataUnreadable(what, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,11 @@ class Entry:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Entry:
-        found = json.loads(data)
+        with decoding("the ledger of a query"):
+            return cls._of_json(json.loads(data))
+
+    @classmethod
+    def _of_json(cls, found: dict[str, Any]) -> Entry:
         if found["layout"] != LAYOUT:
             raise StateError(
                 f"the state was written by another version of Potok (layout {found['layout']})",

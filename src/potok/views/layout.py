@@ -12,6 +12,7 @@ from potok.checksum import crc32
 from potok.kernels.cells import CellCodec, FixedCells, ObjectCells
 from potok.kernels.windows import WindowKeys
 from potok.records.schema import Schema
+from potok.state.entry import decoding
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.infer import Inferred
@@ -95,6 +96,11 @@ def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
 
 
 def load_layouts(data: bytes) -> dict[str, TableLayout]:
+    with decoding("the layout of the tables of a query"):
+        return _layouts_in(json.loads(data))
+
+
+def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
     return {
         table: TableLayout(
             table,
@@ -112,7 +118,7 @@ def load_layouts(data: bytes) -> dict[str, TableLayout]:
             found.get("held_ms", 0),
             found.get("one_shard", False),
         )
-        for table, found in json.loads(data).items()
+        for table, found in data.items()
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from potok.connectors.books import MetadataStore
-from potok.state.entry import mark_of
+from potok.state.entry import decoding, mark_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,12 @@ class Progress:
 def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
     """The progress of a query; nothing for one that never ran."""
     data = metadata.mark(mark_of(query, "progress"))
-    return None if data is None else Progress(**json.loads(data))
+    with decoding(f'the progress of query "{query}"'):
+        return None if data is None else Progress(**json.loads(data))
 
 
 def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:
     """The topology that a query runs, as plain data."""
     data = metadata.mark(mark_of(query, "description"))
-    return None if data is None else json.loads(data)
+    with decoding(f'the description of query "{query}"'):
+        return None if data is None else dict(json.loads(data))

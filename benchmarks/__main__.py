@@ -32,6 +32,7 @@ from benchmarks import (
     serving,
     shared,
     sql,
+    startup,
 )
 from benchmarks.bench import Bench, Row, console
 
@@ -40,6 +41,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "dynamic": foundation.dynamic,
     "branches": foundation.branches,
     "small": foundation.small_batches,
+    "small_ms": foundation.small_batch,
     "state": foundation.large_state,
     "memory": foundation.memory,
     "tumbling": algebra.tumbling,
@@ -60,6 +62,10 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "log_read": log.read,
     "latency_p50": latency.median,
     "latency_p99": latency.slowest,
+    "latency_embedded": latency.embedded,
+    "start": startup.first_batch,
+    "restart": startup.restart,
+    "idle": startup.idle,
     "sql_ctas": sql.ctas,
     "sql_plan": sql.plan,
     "shared": shared.together,

@@ -20,7 +20,7 @@ from benchmarks.orders import BEGIN_MS
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
 
-FIRST_OUTPUT_S = 15.0
+FIRST_OUTPUT_S = 9.0
 INTO_A_BATCH_S = 0.3
 QUIET_S = 3.0
 BROKEN = (b'{"order_id": "order-', b'{"order_id": "x", "user_id": "user-1", "amount": "much", "items": []}')

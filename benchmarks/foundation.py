@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pyarrow as pa
 
 from benchmarks import orders
@@ -11,6 +13,7 @@ from potok.log.open import open_broker
 
 USERS = 100_000
 MANY_USERS = 5_000_000
+SMALL_BATCH_MS = 60.0
 
 
 def inputs(bench: Bench) -> tuple[str, str]:
@@ -69,6 +72,15 @@ def small_batches(bench: Bench) -> Row:
         "ms",
         0.7,
     )
+
+
+def small_batch(bench: Bench) -> Row:
+    """The same batches as in `small_batches`, against a time."""
+    log = bench.log("small-log", 10_000, 1_000)
+    times = [batch_time(bench.potok("typed", log, 100)) for _ in range(bench.repeat)]
+    tries = [time / SMALL_BATCH_MS for time in times]
+    what = "a batch of 100 records, embedded log"
+    return Row(what, statistics.median(times), SMALL_BATCH_MS, "ms", 1.0, smaller_is_better=True, tries=tries)
 
 
 def large_state(bench: Bench) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import threading
 import time
@@ -102,6 +103,33 @@ def tree_pss(root: int) -> int:
         waiting += children.get(pid, [])
         total += _pss(pid)
     return total
+
+
+def tree_cpu_s(root: int) -> float:
+    """The processor time of a process and of all below it that live."""
+    parents: dict[int, list[int]] = {}
+    spent: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents.setdefault(int(words[1]), []).append(int(entry.name))
+            spent[int(entry.name)] = int(words[11]) + int(words[12])
+    total, waiting = 0, [root]
+    while waiting:
+        pid = waiting.pop()
+        waiting += parents.get(pid, [])
+        total += spent.get(pid, 0)
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def idle_percent(root: int, seconds: float) -> float:
+    """How much of one core a process and all below it use."""
+    before, began = tree_cpu_s(root), time.perf_counter()
+    time.sleep(seconds)
+    return (tree_cpu_s(root) - before) / (time.perf_counter() - began) * 100
 
 
 def _pss(pid: int) -> int:

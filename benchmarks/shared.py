@@ -4,7 +4,6 @@ them, and what the process costs while there is nothing to do."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.bench import Bench, Row, console
-from benchmarks.measure import wait_for_quiet
+from benchmarks.measure import idle_percent, wait_for_quiet
 from potok import StreamsBuilder, minutes, tumbling
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
@@ -24,7 +23,7 @@ QUERIES = 10
 RECORDS = 100
 WARM_UP, BATCHES = 10, 60
 USERS = 50
-END_TO_END_MS, IDLE_PERCENT = 1_500.0, 15.0
+END_TO_END_MS, IDLE_PERCENT = 1_500.0, 6.0
 IDLE_S = 20.0
 PATIENCE_S = 120.0
 LOOK_S = 0.004
@@ -43,9 +42,7 @@ def idle(bench: Bench) -> Row:
         _send(broker, 0)
         _wait(broker)
         time.sleep(5)
-        before, began = _cpu_s(pid), time.perf_counter()
-        time.sleep(IDLE_S)
-        percent = (_cpu_s(pid) - before) / (time.perf_counter() - began) * 100
+        percent = idle_percent(pid, IDLE_S)
     what = f"{QUERIES} queries with nothing to do, of one core"
     return Row(what, percent, IDLE_PERCENT, "%", 1.0, smaller_is_better=True, tries=[percent / IDLE_PERCENT])
 
@@ -108,26 +105,6 @@ def _wait(broker: EmbeddedBroker, process: subprocess.Popen[bytes] | None = None
         time.sleep(LOOK_S)
 
 
-def _cpu_s(root: int) -> float:
-    """The processor time of a process and of all below it that live."""
-    parents: dict[int, list[int]] = {}
-    spent: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents.setdefault(int(words[1]), []).append(int(entry.name))
-            spent[int(entry.name)] = int(words[11]) + int(words[12])
-    total, waiting = 0, [root]
-    while waiting:
-        pid = waiting.pop()
-        waiting += parents.get(pid, [])
-        total += spent.get(pid, 0)
-    return total / os.sysconf("SC_CLK_TCK")
-
-
 def queries() -> list[StreamsBuilder]:
     """What somebody might ask of orders, in ten ways: counts, sums, extremes, filters and windows."""
     return [_query(number) for number in range(QUERIES)]
@@ -150,10 +127,11 @@ def _query(number: int) -> StreamsBuilder:
 def main(directory: str) -> None:
     """Runs until nobody holds the other end of its standard input."""
     from potok.engine.shared.query_group import QueryGroup
+    from potok.engine.spark_executor import start_spark
     from potok.settings import Settings
 
     settings = Settings(broker=f"file:{directory}")
-    with QueryGroup(EmbeddedBroker.shared(Path(directory)), settings) as shared:
+    with QueryGroup(EmbeddedBroker.shared(Path(directory)), settings, start_spark(settings)) as shared:
         for builder in queries():
             shared.add(builder)
         sys.stdin.read()

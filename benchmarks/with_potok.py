@@ -245,7 +245,7 @@ def main() -> None:
         driver_memory=options.memory,
     )
     ends: list[tuple[float, int]] = []
-    query.on_batch(lambda: ends.append((time.monotonic(), _position(query.offsets.topics))))
+    query._group.on_batch(lambda _: ends.append((time.monotonic(), _position(query.offsets.topics))))
     query.wait()
     options.out.write_text(json.dumps([vars(rates_between(ends))]))
 

@@ -36,6 +36,7 @@ class SparkExecutor:
         self._context = context
         self.master = str(context.master)
         self.parallelism = int(context.defaultParallelism)
+        self._numbers: dict[int, Any] = {}
 
     def check(self) -> None:
         if jvm_is_gone():
@@ -50,7 +51,7 @@ class SparkExecutor:
         small = [number for number, part in enumerate(parts) if part.one_task and connectors[number] is None]
         if small:
             groups = _grouped(parts, small, self.parallelism)
-            rdds.append(self._context.parallelize(groups, len(groups)).mapPartitions(_run_groups))
+            rdds.append(self._tasks(len(groups)).mapPartitionsWithIndex(partial(_run_group, groups)))
         for number, part in enumerate(parts):
             if number not in small:
                 rdds.append(self._levels(part, connectors[number]).mapPartitions(partial(_numbered, number)))
@@ -61,6 +62,12 @@ class SparkExecutor:
             outcomes[number].add(data)
         return outcomes
 
+    def _tasks(self, count: int) -> Any:
+        """An RDD of so many tasks without data. Made once: that takes several calls to the JVM."""
+        if count not in self._numbers:
+            self._numbers[count] = self._context.parallelize(range(count), count)
+        return self._numbers[count]
+
     def _levels(self, part: Part, connector: Connector | None) -> Any:
         """The stages of a batch as a chain of RDDs."""
         job, spec = part.job(), part.spec
@@ -68,7 +75,7 @@ class SparkExecutor:
             rdd: Any = connector.read(spec).mapInArrow(job.read_rows, ROW_TYPE).rdd
         else:
             readers = max(len(spec.tasks), 1)
-            rdd = self._context.parallelize(range(readers), readers).mapPartitionsWithIndex(job.read)
+            rdd = self._tasks(readers).mapPartitionsWithIndex(job.read)
         for level in range(1, part.depth + 1):
             rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(partial(job.run_level, level))
         return rdd
@@ -84,11 +91,12 @@ def _grouped(parts: Sequence[Part], numbers: Sequence[int], tasks: int) -> list[
     return [[(number, parts[number].job()) for number in group] for group in groups]
 
 
-def _run_groups(groups: Iterable[Group]) -> Iterator[Item]:
-    for group in list(groups):
-        for number, job in group:
-            for _, data in job.all_levels(()):
-                yield number, data
+def _run_group(groups: Sequence[Group], index: int, items: Iterable[object]) -> Iterator[Item]:
+    for _ in items:
+        pass
+    for number, job in groups[index]:
+        for _, data in job.all_levels(()):
+            yield number, data
 
 
 def _numbered(number: int, items: Iterable[Item]) -> Iterator[Item]:

@@ -72,6 +72,36 @@ def test_a_page_gets_its_parts_query_and_body_as_they_were_sent(play: Play) -> N
         )
 
 
+class Broken(Echo):
+    """Answers what cannot be sent."""
+
+    def __init__(self, answer: Said) -> None:
+        super().__init__("/broken/")
+        self._answer = answer
+
+    async def respond(self, method: str, path: str, **asked: Any) -> Said:
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Said(b"", headers={"X-A": "a\r\nSet-Cookie: b=c"}),
+        Said(b"", headers={"X A": "a"}),
+        Said(b"", headers={"X-A": "\u20ac"}),
+        Said(b"", status=42),
+        Said(b"", status=1_000),
+        Said(b"", content_type="text/plain\nX: y"),
+    ],
+)
+def test_a_page_whose_answer_cannot_be_sent_has_failed(play: Play, answer: Said) -> None:
+    with served(play, Broken(answer)) as client:
+        found = client.get("/broken/")
+        assert (found.status_code, found.headers["content-type"]) == (500, "application/problem+json")
+        assert "set-cookie" not in found.headers
+        assert client.get("/info").status_code == 200
+
+
 def test_a_pattern_says_what_a_part_may_be(play: Play) -> None:
     with served(play, Echo("/n/{number:[0-9]{2}}"), Echo("/n/{word}")) as client:
         assert "{'number': '42'}" in client.get("/n/42").text

@@ -28,6 +28,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "SEARCH"})
 """Methods that change nothing: `read` is enough for them."""
 
 _PLAIN = "/!$&'()*+,;=:@-._~"
+_HEADER_NAME, _BREAKS = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"), re.compile(rb"[\x00\r\n]")
 _PART = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})+))?\}")
 
 
@@ -107,14 +108,24 @@ class PageRoute(BaseRoute):
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                made = await page.respond(told, request.url.path, **asked)
+                return _response(await page.respond(told, request.url.path, **asked))
         except Exception as error:
             if limit.expired():
                 raise TooLong(seconds) from None
             # Whatever a program raises is its own: the client hears that, and the log what it was.
             _logger.exception("page %s failed at %s %s", page.path, method, request.url.path)
             raise PageFailed(page.path) from error
-        return Response(made.body, made.status, dict(made.headers), media_type=made.content_type)
+
+
+def _response(made: Answer) -> Response:
+    """Raise `ValueError` for what cannot be sent: the client would see a broken connection instead of a failed page."""
+    if not 200 <= made.status <= 599:
+        raise ValueError(f"{made.status} is not the status of an answer")
+    response = Response(made.body, made.status, dict(made.headers), media_type=made.content_type)
+    for name, value in response.raw_headers:
+        if not _HEADER_NAME.fullmatch(name) or _BREAKS.search(value):
+            raise ValueError(f"the header {name!r} of the answer cannot be sent")
+    return response
 
 
 def pattern_of(path: str) -> str:

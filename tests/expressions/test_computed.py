@@ -12,6 +12,7 @@ from potok.expressions.columnar import function_of
 from potok.expressions.computed import Computed
 from potok.expressions.evaluate import evaluate
 from potok.expressions.expr import Column, StructExpr, fields
+from potok.expressions.failures import RowFailures, add_rows
 from potok.expressions.row import evaluate_row
 from potok.expressions.trace import Argument, Traced, trace
 
@@ -20,7 +21,7 @@ VALUE = pa.struct([("a", pa.int64()), ("b", pa.int64())])
 
 @dataclass(frozen=True)
 class Sum:
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         assert all(len(column) == rows for column in columns)
         return pc.add(*columns)
 
@@ -58,3 +59,21 @@ def test_a_function_of_it_is_traced_without_being_called() -> None:
     assert traced.expr is TOTAL
     assert function("k", {"a": 3, "b": 4}) == 7
     assert function.source == "a + b"
+
+
+@dataclass(frozen=True)
+class OnlyPositive:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
+        bad = [row for row, value in enumerate(columns[0].to_pylist()) if value < 0]
+        if bad:
+            add_rows(failures, "positive(a)", dict.fromkeys(bad, "it is negative"))
+        return pc.if_else(pc.less(columns[0], 0), None, columns[0])
+
+
+def test_the_rows_that_failed_are_part_of_the_result_and_count_once() -> None:
+    part = Computed(pa.int64(), (A,), OnlyPositive(), "positive(a)")
+    twice = StructExpr(pa.struct([("x", pa.int64()), ("y", pa.int64())]), (("x", part), ("y", part)))
+    values = pa.array([{"a": 1, "b": 1}, {"a": -1, "b": 1}, {"a": -2, "b": 1}], VALUE)
+    found = evaluate(twice, {"value": values}, 3)
+    assert found.failures == {"positive(a)": {1: "it is negative", 2: "it is negative"}}
+    assert evaluate(twice, {"value": values.slice(0, 1)}, 1).failures == {}

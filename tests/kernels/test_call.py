@@ -95,7 +95,7 @@ def traced(call: Any) -> tuple[Any, Function]:
 
 def test_where_arrow_cannot_be_trusted_python_decides() -> None:
     expr, chosen = traced(lambda v: 12 // v["n"])
-    called = call_traced(expr, chosen, chunk_of(["a"] * 3, pa.array([{"n": 3}, {"n": 0}, {"n": -5}], VALUE)))
+    called = call_traced(expr, chosen, chunk_of(["a"] * 3, pa.array([{"n": 3}, {"n": 0}, {"n": -5}], VALUE)), None)
     assert items(called.column) == [4, None, -3]
     assert list(called.errors) == [1]
 
@@ -107,19 +107,19 @@ def test_a_result_that_its_type_cannot_hold_is_an_error_of_its_row() -> None:
 
 def test_truth_is_that_of_python() -> None:
     values = [0, 1, "", "x", [], None, 0.0]
-    mask, errors = truth(None, function(lambda v: v), chunk_of(["k"] * len(values), values))
+    mask, errors = truth(None, function(lambda v: v), chunk_of(["k"] * len(values), values), None)
     assert mask.tolist() == [bool(value) for value in values] and errors == {}
 
 
 def test_a_result_that_is_neither_true_nor_false_is_an_error_of_its_row() -> None:
-    mask, errors = truth(None, function(lambda v: NoTruth() if v else True), chunk_of(["k"] * 2, [0, 1]))
+    mask, errors = truth(None, function(lambda v: NoTruth() if v else True), chunk_of(["k"] * 2, [0, 1]), None)
     assert mask.tolist()[0] is True
     assert list(errors) == [1]
 
 
 def test_truth_does_not_ask_whether_a_number_fits_its_type() -> None:
     expr, chosen = traced(lambda v: v["n"] * v["n"])
-    mask, errors = truth(expr, chosen, chunk_of(["k"], pa.array([{"n": 1 << 40}], VALUE)))
+    mask, errors = truth(expr, chosen, chunk_of(["k"], pa.array([{"n": 1 << 40}], VALUE)), None)
     assert (mask.tolist(), errors) == ([True], {})
 
 

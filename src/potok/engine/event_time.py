@@ -23,7 +23,7 @@ def event_times(chunk: Chunk, function: Function, expr: Expr | None, format_: st
         results, errors = call_python(function, chunk)
         times, misfits = instants(results, format_)
         return times, {**misfits, **errors}
-    called = call_traced(expr, function, chunk)
+    called = call_traced(expr, function, chunk, None)
     times, misfits = instants(called.column, format_)
     if misfits and isinstance(expr, Computed):
         misfits = _told(expr, chunk, sorted(misfits))
@@ -33,7 +33,7 @@ def event_times(chunk: Chunk, function: Function, expr: Expr | None, format_: st
 def _told(expr: Computed, chunk: Chunk, rows: list[int]) -> Errors:
     """A computation leaves null where it fails: what it was given says why."""
     part = chunk.take(np.array(rows))
-    given = [evaluated(arg, part).column.to_pylist() for arg in expr.args]
+    given = [evaluated(arg, part, None).column.to_pylist() for arg in expr.args]
     shown = (", ".join("nothing" if v is None else repr(v) for v in values) for values in zip(*given, strict=True))
     return {row: f"cannot read a time from {text}, as {expr} wants it" for row, text in zip(rows, shown, strict=True)}
 

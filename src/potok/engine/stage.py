@@ -15,7 +15,6 @@ from potok.engine.read import ReadBytes
 from potok.engine.report import Report
 from potok.engine.wiring import Wiring
 from potok.engine.workshop import Workshop
-from potok.expressions import failures
 from potok.kernels.dead_letters import DeadLetters
 from potok.kernels.expiry import windows_of
 from potok.kernels.open_windows import open_table
@@ -44,7 +43,6 @@ class Stage:
         self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
         self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
         self._began = {part.lane: part.stream_time_ms for task_ in spec.tasks for part in task_}
-        failures.taken()  # of an attempt that came to nothing
         workshop = Workshop(plan, spec, self._task, broker, self.outbox, self.report, self._session)
         wiring = Wiring(workshop, level)
         self._readers, self._receivers, self._order = wiring.readers, wiring.receivers, wiring.order
@@ -82,7 +80,7 @@ class Stage:
         self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
         self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
         self.report.piles, self.report.jumps = self._task.dead_letters.piles, self._task.jumps
-        self.report.failures, self.report.failed = failures.taken()
+        self.report.failures, self.report.failed = self._task.failures.counts, self._task.failures.first
 
     def _stage_dead_letters(self) -> None:
         letters = self._task.dead_letters

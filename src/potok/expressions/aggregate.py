@@ -56,7 +56,8 @@ class AggregateTerm:
         result = evaluate(self.term, columns, rows)
         column = result.column.cast(self.type, safe=False)
         # Adding None raises in Python.
-        return Evaluated(column, either(result.suspect, nulls(column)) if self.op == "sum" else result.suspect)
+        suspect = either(result.suspect, nulls(column)) if self.op == "sum" else result.suspect
+        return Evaluated(column, suspect, result.failures)
 
     def contribution(self, row: Mapping[str, object]) -> Any:
         """What one row adds, computed by Python; raises what the aggregator would raise on that row."""

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from potok.expressions.expr import Column, Expr
+from potok.expressions.failures import RowFailures
 
 
 class Computation(Protocol):
-    """Computes a column from columns. It never raises for what a row holds; it can be pickled, and compared."""
+    """Computes a column from columns. It never raises for what a row holds, but leaves null there and
+    may add the row to `failures`; it can be pickled, and compared."""
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array: ...
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +44,4 @@ def computed_row(expr: Computed, row: Mapping[str, Any]) -> Any:
         for name in arg.path:
             value = None if value is None else value[name]
         columns.append(pa.array([value], arg.type))
-    return expr.compute(columns, 1)[0].as_py()
+    return expr.compute(columns, 1, {})[0].as_py()

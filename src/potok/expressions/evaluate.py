@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from potok.expressions.expr import (
     TupleExpr,
     Unary,
 )
+from potok.expressions.failures import RowFailures
 from potok.expressions.families import NUMBERS, family
 from potok.expressions.operations.registry import OPERATIONS
 from potok.expressions.vectorised import access, comparisons, numbers
@@ -40,21 +41,25 @@ class Evaluated:
 
     column: pa.Array
     suspect: Mask
+    failures: RowFailures = field(default_factory=dict)
+    """The rows that hold null because something in them could not be computed."""
 
 
 def evaluate(expr: Expr, columns: Mapping[str, pa.Array], rows: int) -> Evaluated:
     """Evaluate over `rows` rows; `columns` holds an array for every argument that the expression reads."""
-    vector = _Evaluation(columns, rows).vector(expr)
+    failures: RowFailures = {}
+    vector = _Evaluation(columns, rows, failures).vector(expr)
     suspect = vector.suspect
     if suspect is not None and not pc.any(suspect).as_py():
         suspect = None
-    return Evaluated(cast(as_array(vector.data, rows), expr.type), suspect)
+    return Evaluated(cast(as_array(vector.data, rows), expr.type), suspect, failures)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
     columns: Mapping[str, pa.Array]
     rows: int
+    failures: RowFailures
 
     def vector(self, expr: Expr) -> Vector:
         match expr:
@@ -73,7 +78,7 @@ class _Evaluation:
                 return operation.vector([self.vector(arg) for arg in expr.args], expr)
             case Computed():
                 args = [as_array(self.vector(arg).data, self.rows) for arg in expr.args]
-                return Vector(expr.compute(args, self.rows))
+                return Vector(expr.compute(args, self.rows, self.failures))
             case Field():
                 return access.field(self.vector(expr.operand), expr.name)
             case Item():

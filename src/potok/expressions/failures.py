@@ -1,16 +1,13 @@
-"""What could not be computed of a record and is null instead, noted on the way, so that somebody hears of it.
+"""What could not be computed of a record and is null instead.
 
-Computations are called deep inside of a step, and know rows, not records. They note rows here; whoever called them with
-the columns of some records says where these are; the task takes all of it when it is done. A thread has notes of its
-own. Where nothing fails, nobody pays for it.
+Computations know rows, not records: they add the rows that failed to the `RowFailures` they are given, which `evaluate`
+returns with its result. Whoever evaluates knows where the records are, and adds them to the `FailureLog` of its task.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 MOST = 20
@@ -18,9 +15,6 @@ MOST = 20
 
 LONGEST = 500
 """So much of a message is kept."""
-
-NOWHERE = (-1, -1)
-"""The position of what no single record stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +27,29 @@ class Failure:
     offset: int
 
 
-class _Notes(threading.local):
+RowFailures = dict[str, dict[int, str]]
+"""The rows for which expressions failed: by the text of the expression and the number of the row, why."""
+
+
+def add_rows(failures: RowFailures, expression: str, reasons: Mapping[int, str]) -> None:
+    """Add the rows for which an expression failed. A row that two columns ask for counts once."""
+    failures.setdefault(expression, {}).update(reasons)
+
+
+class FailureLog:
+    """The failures of a task: how often each expression failed, and the first failures of each."""
+
     def __init__(self) -> None:
-        self.muted = False
-        self.clear()
-
-    def clear(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.told: list[Failure] = []
-        self.open: dict[str, dict[int, str]] = {}
+        self.first: list[Failure] = []
 
-
-_notes = _Notes()
-
-
-def note(expression: str, reasons: Mapping[int, str]) -> None:
-    """Note the rows for which an expression failed, each with the reason. What a row is noted for twice, because two
-    columns ask for the same, counts once."""
-    if not _notes.muted:
-        _notes.open.setdefault(expression, {}).update(reasons)
-
-
-@contextmanager
-def muted(*, when: bool) -> Iterator[None]:
-    """Note nothing meanwhile: what is computed again failed, and was noted, when it was computed first."""
-    before, _notes.muted = _notes.muted, when or _notes.muted
-    try:
-        yield
-    finally:
-        _notes.muted = before
-
-
-def place(position: Callable[[int], tuple[int, int]]) -> None:
-    """Say where the records are whose rows were noted since this was last called."""
-    if not _notes.open:
-        return
-    noted, _notes.open = _notes.open, {}
-    for expression, reasons in noted.items():
-        room = max(MOST - _notes.counts[expression], 0)
-        _notes.counts[expression] += len(reasons)
-        for row in sorted(reasons)[:room] if room else ():
-            _notes.told.append(Failure(expression, reasons[row][:LONGEST], *position(row)))
-
-
-def taken() -> tuple[Counter[str], list[Failure]]:
-    """How often each expression failed, and the first failures of each; there are no notes after it."""
-    place(lambda _: NOWHERE)
-    found = _notes.counts, _notes.told
-    _notes.clear()
-    return found
+    def add(self, failures: RowFailures, position: Callable[[int], tuple[int, int]]) -> None:
+        """Add the failures of some rows; `position` says where the record of a row is."""
+        for expression, reasons in failures.items():
+            room = max(MOST - self.counts[expression], 0)
+            self.counts[expression] += len(reasons)
+            for row in sorted(reasons)[:room] if room else ():
+                self.first.append(Failure(expression, reasons[row][:LONGEST], *position(row)))
 
 
 def first_of_each(failures: Iterable[Failure]) -> list[Failure]:

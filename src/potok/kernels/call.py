@@ -18,7 +18,7 @@ import pyarrow as pa
 from potok.errors import Location
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import Expr
-from potok.expressions.failures import place
+from potok.expressions.failures import FailureLog
 from potok.expressions.function import Function
 from potok.expressions.truth import truthy
 from potok.kernels.chunk import Chunk, Column, position_of
@@ -169,16 +169,18 @@ def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
     }
 
 
-def evaluated(expr: Expr, chunk: Chunk) -> Evaluated:
-    """An expression over the records of a chunk; what fails is noted with their positions."""
+def evaluated(expr: Expr, chunk: Chunk, log: FailureLog | None) -> Evaluated:
+    """An expression over the records of a chunk. What fails is added to a log with their positions, if there is one:
+    what is computed again failed, and was reported, when it was computed first."""
     result = evaluate(expr, typed_columns(chunk), len(chunk))
-    place(lambda row: position_of(chunk, row))
+    if log is not None and result.failures:
+        log.add(result.failures, lambda row: position_of(chunk, row))
     return result
 
 
-def call_traced(expr: Expr, function: Function, chunk: Chunk) -> Called:
+def call_traced(expr: Expr, function: Function, chunk: Chunk, log: FailureLog | None) -> Called:
     """Arrow compute for all rows; where it might differ from Python, the function itself decides."""
-    result = evaluated(expr, chunk)
+    result = evaluated(expr, chunk, log)
     rows = _suspects(result)
     if not len(rows):
         return Called(result.column, {})
@@ -222,10 +224,12 @@ def _as_struct(value: Any, type_: pa.DataType) -> Any:
     return value
 
 
-def truth(expr: Expr | None, function: Function, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], Errors]:
+def truth(
+    expr: Expr | None, function: Function, chunk: Chunk, log: FailureLog | None
+) -> tuple[npt.NDArray[np.bool_], Errors]:
     """Which records satisfy a predicate, by Python's idea of truth."""
     if expr is not None:
-        result = evaluated(expr, chunk)
+        result = evaluated(expr, chunk, log)
         mask = np.array(truthy(result.column).to_numpy(zero_copy_only=False), np.bool_)
         rows = _suspects(result)
         if not len(rows):

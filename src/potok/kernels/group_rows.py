@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
-from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import Errors, call_python, call_traced, describe_error, must_fit, plain, plain_all, python_rows
@@ -148,15 +147,14 @@ class FoldGroups(Operator):
             values, errors = python_rows(chunk.take(rows).value), Errors()
         else:
             part = chunk.take(rows).with_key(key_column(chunk.take(rows).key, self._key_type))
-            with muted(when=not report):
-                values, errors = self._select(part, *self._selector)
+            values, errors = self._select(part, *self._selector, report=report)
             if errors and report:
                 self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
         return {row: value for i, (row, value) in enumerate(zip(rows.tolist(), values, strict=True)) if i not in errors}
 
-    def _select(self, part: Chunk, function: Function, expr: Expr | None) -> tuple[list[Any], Errors]:
+    def _select(self, part: Chunk, function: Function, expr: Expr | None, *, report: bool) -> tuple[list[Any], Errors]:
         if expr is not None:
-            called = call_traced(expr, function, part)
+            called = call_traced(expr, function, part, self.task.failures if report else None)
             return python_rows(called.column), called.errors
         results, errors = call_python(function, part)
         return plain_all(results), errors

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from potok.expressions.failures import FailureLog
 from potok.kernels.chunk import Chunk
 from potok.kernels.dead_letters import DeadLetters, Reason
 
@@ -32,6 +33,7 @@ class Task:
     """What the operators of one task share. `jumps` counts, by topic, the records that moved the clock by days."""
 
     dead_letters: DeadLetters
+    failures: FailureLog = field(default_factory=FailureLog)
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from potok.errors import QueryError
 from potok.expressions.evaluate import evaluate
-from potok.expressions.failures import place
+from potok.expressions.failures import RowFailures, add_rows
 from potok.expressions.row import evaluate_row
 from potok.kernels.call import Errors, describe_error, patch, python_rows, typed_columns
 from potok.kernels.chunk import Chunk, position_of, to_ipc
@@ -116,12 +116,14 @@ class PreAggregate(GroupRecords):
             if isinstance(self._window, Hopping):
                 arrays["last"] = pa.array(spans.last)
         errors: Errors = {}
+        failures: RowFailures = {}
         for index, slot in enumerate(self._plan.slots):
             if slot.expr is not None:
-                column, failed = _slot_values(slot, chunk)
+                column, failed = _slot_values(slot, chunk, failures)
                 arrays[f"s{index}"] = column
                 errors.update(failed)
-        place(lambda row: position_of(chunk, row))
+        if failures:
+            self.task.failures.add(failures, lambda row: position_of(chunk, row))
         arrays["timestamp"], arrays["stream_time"] = pa.array(chunk.timestamp), pa.array(chunk.stream_time)
         table = pa.table(arrays | self.positions(chunk))
         if errors:
@@ -178,11 +180,13 @@ def _groupable(chunk: Chunk) -> pa.Array:
     return encode_keys(chunk.key)
 
 
-def _slot_values(slot: Slot, chunk: Chunk) -> tuple[pa.Array, Errors]:
+def _slot_values(slot: Slot, chunk: Chunk, failures: RowFailures) -> tuple[pa.Array, Errors]:
     """The numbers that a slot takes from each record; a row that Arrow cannot be trusted with is computed by Python."""
     assert slot.expr is not None
     term, columns = slot.term, typed_columns(chunk)
     result = evaluate(slot.expr, columns, len(chunk)) if term is None else term.evaluate(columns, len(chunk))
+    for text, reasons in result.failures.items():
+        add_rows(failures, text, reasons)
     if result.suspect is None:
         return result.column, {}
     rows = np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))

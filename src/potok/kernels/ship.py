@@ -71,7 +71,7 @@ class ShipRecords(GroupRecords):
     def selected(self, chunk: Chunk, function: Function, expr: Expr | None) -> tuple[Column, Errors]:
         """What the aggregate takes of each record, and those that it cannot be taken of."""
         if expr is not None:
-            called = call_traced(expr, function, chunk)
+            called = call_traced(expr, function, chunk, self.task.failures)
             return called.column, called.errors
         results, errors = call_python(function, chunk)
         return plain_all(results), errors

@@ -81,7 +81,7 @@ class ShipMarked(ShipRecords):
         for mark, predicate in ((OPENS, opens), (CLOSES, closes)):
             if predicate is not None:
                 function, expr = predicate
-                answers, failed = truth(expr, function, chunk)
+                answers, failed = truth(expr, function, chunk, self.task.failures)
                 marks |= np.where(answers, mark, 0).astype(np.uint8)
                 errors = {**failed, **errors}
         return marks, errors

@@ -29,7 +29,7 @@ class Filter(Operator):
         self._function, self._expr, self._negate = function, expr, negate
 
     def process(self, chunk: Chunk) -> None:
-        mask, errors = truth(self._expr, self._function, chunk)
+        mask, errors = truth(self._expr, self._function, chunk, self.task.failures)
         if self._negate:
             mask = ~mask
         if errors:
@@ -51,7 +51,7 @@ class Branch(SeveralOutputs):
             part = chunk.where(open_rows)
             if not len(part):
                 return
-            mask, errors = truth(expr, function, part)
+            mask, errors = truth(expr, function, part, self.task.failures)
             if errors:
                 mask[list(errors)] = False
                 self.task.dead_letters.add(part, errors, self.name, Reason.ERROR)
@@ -90,9 +90,9 @@ class Transform(Operator):
         super().__init__(name, task)
         self._function, self._expr = function, expr
 
-    def call(self, chunk: Chunk) -> Called:
+    def call(self, chunk: Chunk, *, report: bool = True) -> Called:
         if self._expr is not None:
-            return call_traced(self._expr, self._function, chunk)
+            return call_traced(self._expr, self._function, chunk, self.task.failures if report else None)
         results, errors = call_python(self._function, chunk)
         return Called(plain_all(results), errors)
 

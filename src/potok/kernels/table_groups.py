@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
-from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.call import Errors, call_python, call_traced, plain_all
 from potok.kernels.changes import blank, pick, place, present, settle
@@ -118,8 +117,7 @@ class GroupChanges(Operator):
         """Where the rows with a value belong. Errors of the row as it was have been reported when it came."""
         count, rows = len(chunk), np.flatnonzero(present(chunk.value))
         part = chunk.take(rows)
-        with muted(when=not report):
-            keys, values, errors = self._call(part)
+        keys, values, errors = self._call(part, report=report)
         encoded = encode_each_key(keys)
         errors = {**encoded.errors, **errors}
         canonical: list[bytes | None] = encoded.values.to_pylist()
@@ -141,10 +139,10 @@ class GroupChanges(Operator):
             self.task.dead_letters.add(part, errors, self.step, Reason.NO_KEY)
         return rows
 
-    def _call(self, part: Chunk) -> tuple[Column, Column, Errors]:
+    def _call(self, part: Chunk, *, report: bool) -> tuple[Column, Column, Errors]:
         """The groups and the values of rows."""
         if self._expr is not None:
-            called = call_traced(self._expr, self._function, part)
+            called = call_traced(self._expr, self._function, part, self.task.failures if report else None)
             if self._pairs:
                 assert isinstance(called.column, pa.Array)
                 return called.column.field(0), called.column.field(1), called.errors

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.expressions.expr import Expr
-from potok.expressions.failures import muted
 from potok.expressions.function import Function
 from potok.kernels.aggregates import change
 from potok.kernels.call import plain, python_rows, truth
@@ -185,8 +184,8 @@ class TableFilter(Operator):
         rows = np.flatnonzero(passes)
         if len(rows):
             part = chunk.take(rows)
-            with muted(when=not report):
-                mask, errors = truth(self._expr, self._function, part)
+            log = self.task.failures if report else None
+            mask, errors = truth(self._expr, self._function, part, log)
             mask = ~mask if self._negate else mask
             mask[list(errors)] = False
             if errors and report:
@@ -216,8 +215,7 @@ class TableMapValues(Transform):
         if not len(rows):
             return self._nothing(len(chunk))
         part = chunk.take(rows)
-        with muted(when=not report):
-            called = self.call(part)
+        called = self.call(part, report=report)
         fitted = self.fit(called.column, self._schema)
         errors = {**fitted.errors, **called.errors}
         if errors and report:

@@ -98,7 +98,7 @@ class RecordReader:
         if "ROWTIME" in self._names:
             times = batch.column("timestamp")
             if self._timed is not None:
-                times = Instants(self._source.timestamp_format)([columns[self._timed.name]], rows)
+                times = Instants(self._source.timestamp_format)([columns[self._timed.name]], rows, {})
                 timeless = np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)).tolist()
                 bad |= {row: f"{self._timed.name} holds no time" for row in timeless if row not in bad}
             columns["ROWTIME"] = times
@@ -112,4 +112,4 @@ def _headers(column: pa.Array, name: str) -> pa.Array:
     """Records without headers have none, not NULL."""
     empty = pa.scalar([], column.type)
     whole = pc.if_else(column.is_null(), empty, column) if column.null_count else column
-    return HeaderColumn(name)([whole], len(whole))
+    return HeaderColumn(name)([whole], len(whole), {})

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, TupleExpr
+from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.records.schema import Schema
 from potok.sql.analysis.grouping import Aggregated, Grouping, grouped_rows
@@ -104,13 +105,13 @@ def _arguments(rows: Placed, grouping: Grouping) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         return pa.nulls(rows, pa.bool_())
 
 
 @dataclass(frozen=True, slots=True)
 class NoKey:
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         return pa.nulls(rows, pa.string())
 
 
@@ -122,9 +123,11 @@ class PartColumn:
     arguments: tuple[Computed, ...]
     args: tuple[Column, ...]
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         given = dict(zip(self.args, columns, strict=True))
-        computed = [argument.compute([given[arg] for arg in argument.args], rows) for argument in self.arguments]
+        computed = [
+            argument.compute([given[arg] for arg in argument.args], rows, failures) for argument in self.arguments
+        ]
         assert self.part.compute is not None
         return self.part.compute(computed, rows)
 
@@ -173,7 +176,7 @@ class Finished:
     """`finish`, the type of the result, and the number of parts."""
     type: pa.DataType
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         made, at = [], 0
         for finish, type_, count in self.aggregates:
             given, at = columns[at : at + count], at + count

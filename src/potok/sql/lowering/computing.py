@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.expressions.columnar import RECORD, function_of
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, StructExpr
-from potok.expressions.failures import note
+from potok.expressions.failures import RowFailures, add_rows
 from potok.expressions.function import Function
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.kept_dates import cannot_be_kept
@@ -28,7 +28,7 @@ class SqlComputation:
     slots: tuple[str, ...]
     now: int | None = None
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         context = Context()
         if self.now is not None and rows:
             context.now_ms = columns[self.now][0].as_py() or 0
@@ -37,7 +37,7 @@ class SqlComputation:
         if far:
             found = found.take(pa.array(np.arange(rows), mask=np.isin(np.arange(rows), list(far))))
         if far or context.failures:
-            note(str(self.expression), {**far, **context.failures})
+            add_rows(failures, str(self.expression), {**far, **context.failures})
         return found
 
 
@@ -45,7 +45,7 @@ class SqlComputation:
 class Pick:
     """The one column that it is given."""
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         return columns[0]
 
 
@@ -91,9 +91,9 @@ class KeyStruct:
     type: pa.DataType
     partial: bool = False
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         given = dict(zip(self.args, columns, strict=True))
-        made = [_of(part, given, rows) for part in self.parts]
+        made = [_of(part, given, rows, failures) for part in self.parts]
         missing = None
         for column in made:
             if column.null_count and not self.partial:
@@ -102,9 +102,9 @@ class KeyStruct:
         return pa.StructArray.from_arrays(made, fields=list(self.type), mask=missing)
 
 
-def _of(part: Expr, given: Mapping[Column, pa.Array], rows: int) -> pa.Array:
+def _of(part: Expr, given: Mapping[Column, pa.Array], rows: int, failures: RowFailures) -> pa.Array:
     assert isinstance(part, Computed)
-    return part.compute([given[arg] for arg in part.args], rows)
+    return part.compute([given[arg] for arg in part.args], rows, failures)
 
 
 def _columns(part: Expr) -> tuple[Column, ...]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column
+from potok.expressions.failures import RowFailures
 from potok.sql.analysis.table_functions import exploded_slot
 from potok.sql.expressions.typed import Typed
 from potok.sql.lowering.computing import expr_of, function_for
@@ -32,9 +33,9 @@ class Zipped:
     args: tuple[Column, ...]
     type: pa.DataType
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         by_place = dict(zip(self.args, columns, strict=True))
-        lists = [made.compute([by_place[arg] for arg in made.args], rows) for made in self.lists]
+        lists = [made.compute([by_place[arg] for arg in made.args], rows, failures) for made in self.lists]
         lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in lists]
         counts = np.maximum.reduce(lengths)
         parents = np.repeat(np.arange(rows), counts)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from potok.expressions.columnar import JOINED
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, StructExpr, TupleExpr
+from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.sql.analysis.scope import Field
 from potok.sql.expressions.typed import Typed
@@ -65,7 +66,7 @@ class Packing:
     right: tuple[str, ...]
     type: pa.DataType
 
-    def __call__(self, columns: Any, rows: int) -> pa.Array:
+    def __call__(self, columns: Any, rows: int, failures: RowFailures) -> pa.Array:
         return pa.StructArray.from_arrays(list(columns), fields=list(self.type))
 
 

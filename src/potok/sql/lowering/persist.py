@@ -10,6 +10,7 @@ import pyarrow as pa
 from potok.errors import TopologyError
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, TupleExpr
+from potok.expressions.failures import RowFailures
 from potok.sql.analysis.form import Form
 from potok.sql.analysis.select import analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
@@ -113,7 +114,7 @@ class Widen:
 
     type: pa.DataType
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         return cast_column(columns[0], self.type, Context())
 
 

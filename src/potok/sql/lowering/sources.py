@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from potok.expressions.columnar import function_of
 from potok.expressions.computed import Computed
 from potok.expressions.expr import Column
+from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.records.formats.windowed import inner_option
 from potok.records.schema import Schema
@@ -126,7 +127,7 @@ class HeaderColumn:
 
     name: str
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         lists = columns[0]
         if not self.name:
             flat = lists.values
@@ -179,7 +180,7 @@ class Instants:
 
     pattern: str
 
-    def __call__(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         found = self._read(columns[0], rows)
         return pc.if_else(pc.less(found, 0), pa.scalar(None, BIGINT), found)
 

@@ -22,7 +22,7 @@ from benchmarks.measure import wait_for_quiet
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
+from potok.snapshots.ledger_view import read_entry
 
 QUERY, TOPIC = "app-page", "orders"
 USERS = 1_000_000
@@ -114,7 +114,7 @@ async def _ask(port: int, count: int) -> list[float]:
 
 
 def _app(directory: Path) -> Any:
-    import potok.app as faust
+    import potok.faust as faust
 
     class Order(faust.Record):
         user_id: str
@@ -136,8 +136,8 @@ def _app(directory: Path) -> Any:
 
 
 def _work(directory: Path) -> None:
-    from potok.cli.hosting import hosted
-    from potok.engine.run import start
+    from potok.cli.queries.pages import hosted
+    from potok.spark.run import start
 
     app = _app(directory)
     with hosted(app, port=0) as server:

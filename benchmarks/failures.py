@@ -7,8 +7,8 @@ from typing import Any
 
 from benchmarks.bench import Bench, Row
 from potok.expressions.function import Function
-from potok.kernels.folders import folder_of
-from potok.kernels.folding import UNTOUCHED, Folding
+from potok.operators.aggregates.accumulate import UNTOUCHED, Folding
+from potok.operators.aggregates.accumulators import folder_of
 from potok.topology.nodes import Aggregation
 
 FEW, MANY = 25_000, 250_000

@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks import kafka, orders
 from benchmarks.faust_worker import Place
+from potok.dead_letters.read import dead_letter_topic
+from potok.snapshots.tables import Tables
 from potok.testing.outputs import read_dead_letters
-from potok.views.dead_letters import dead_letter_topic
-from potok.views.tables import Tables
 
 USERS = 10_000
 HOUR_MS = 3_600_000

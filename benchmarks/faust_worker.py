@@ -21,7 +21,7 @@ from benchmarks.bench import LIMIT_S, Bench, console
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.settings import Settings
-from potok.views.ledger_view import read_entry
+from potok.snapshots.ledger_view import read_entry
 
 FAUST, POTOK, SPREAD = "faust", "potok", "potok_spread"
 LOOK_S = 0.02

@@ -21,7 +21,7 @@ def session(memory: str, jars: Sequence[Path] = ()) -> Any:
 
     from pyspark.sql import SparkSession
 
-    from potok.java import find_java, java_home_for_spark
+    from potok.java_runtime import find_java, java_home_for_spark
     from potok.settings import Settings
 
     os.environ["JAVA_HOME"] = str(java_home_for_spark(find_java(), Settings().cache_path))

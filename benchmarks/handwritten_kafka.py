@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.handwritten import SCHEMA, session, start
 from benchmarks.measure import rates_of
-from potok.log.kafka.jars import connector_jars
+from potok.log.kafka.development.jars import connector_jars
 from potok.settings import Settings
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks import orders
 from benchmarks.bench import LIMIT_S, Bench, Row, console, speed
 from benchmarks.measure import wait_for_quiet
-from potok.log.kafka.jars import KAFKA_VERSION, Bundle, Module, fetch
-from potok.log.kafka.server import KafkaServer
+from potok.log.kafka.development.jars import KAFKA_VERSION, Bundle, Module, fetch
+from potok.log.kafka.development.server import KafkaServer
 from potok.log.open import open_broker
 from potok.settings import Settings
 

@@ -21,7 +21,7 @@ from benchmarks.row_client import ask, rows_of
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
+from potok.snapshots.ledger_view import read_entry
 
 USERS = 50_000
 BLOCK, MOST_WAITING = 10_000, 400_000
@@ -173,7 +173,7 @@ def _changes(port: int, broker: EmbeddedBroker) -> list[float]:
 
 
 def _serve(directory: Path) -> None:
-    from potok.serving.server import Server
+    from potok.server.server import Server
     from potok.settings import Settings
     from potok.statements.database import Database
     from potok.statements.session import SqlSession

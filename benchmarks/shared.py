@@ -16,8 +16,8 @@ from benchmarks.measure import idle_percent, wait_for_quiet
 from potok import StreamsBuilder, minutes, tumbling
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
-from potok.views.tables import Tables
+from potok.snapshots.ledger_view import read_entry
+from potok.snapshots.tables import Tables
 
 QUERIES = 10
 RECORDS = 100
@@ -126,9 +126,9 @@ def _query(number: int) -> StreamsBuilder:
 
 def main(directory: str) -> None:
     """Runs until nobody holds the other end of its standard input."""
-    from potok.engine.shared.query_group import QueryGroup
-    from potok.engine.spark_executor import start_spark
+    from potok.runtime.queries.query_group import QueryGroup
     from potok.settings import Settings
+    from potok.spark.spark_executor import start_spark
 
     settings = Settings(broker=f"file:{directory}")
     with QueryGroup(EmbeddedBroker.shared(Path(directory)), settings, start_spark(settings)) as shared:

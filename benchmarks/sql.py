@@ -15,10 +15,10 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sql.errors import SqlError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
-from potok.statements.books import EMPTY, Books
-from potok.statements.command_log import Command
-from potok.statements.pull import check_pull
-from potok.statements.push import check_push
+from potok.statements.catalog.catalog_state import EMPTY, Books
+from potok.statements.catalog.command_log import Command
+from potok.statements.pull.pull import check_pull
+from potok.statements.push.push import check_push
 from potok.statements.session import CHANGES
 
 CASES = Path(__file__).parents[1] / "tests" / "sql" / "cases"

@@ -194,7 +194,7 @@ def ctas(name: str) -> Topology:
     """The seeds' CREATE TABLE AS SELECT, which writes the changes of its table to a topic."""
     from potok.sql.catalog import Catalog
     from potok.sql.definitions import defined
-    from potok.sql.lowering.persist import lower_create
+    from potok.sql.planner.persist import lower_create
     from potok.sql.syntax import ast
     from potok.sql.syntax.parse import parse_script
 

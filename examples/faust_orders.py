@@ -6,7 +6,7 @@ python examples/faust_orders.py send orders '{"order_id": "o1", "user_id": "u1",
 
 from datetime import timedelta
 
-import potok.app as faust
+import potok.faust as faust
 
 app = faust.App("order-processor", broker="file:./data", store="rocksdb://")
 

@@ -11,10 +11,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from potok.engine.class_archive import ClassArchive
-from potok.engine.session import spark_conf
-from potok.java import find_java
+from potok.java_runtime import find_java
 from potok.settings import Settings
+from potok.spark.class_archive import ClassArchive
+from potok.spark.session import spark_conf
 
 _ROOT = Path(__file__).parents[1]
 _PATIENCE_S = 300

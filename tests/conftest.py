@@ -14,10 +14,10 @@ import hypothesis
 import pytest
 
 import memory_files
-from potok.engine.connector import CHOICE
+from potok.log.kafka.development.jars import connector_jars
 from potok.log.kafka.errors import JarsNotFound
-from potok.log.kafka.jars import connector_jars
 from potok.settings import Settings
+from potok.spark.connector import CHOICE
 
 pytest_plugins = ("kafka", "servers", "left_open")
 """What is in kafka.py and servers.py of this directory, servers for all tests, and in left_open.py."""
@@ -60,7 +60,7 @@ def tests_travel_by_name() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkContext]:
     """The Spark of the whole run. A test that asks for it is marked `spark` by that alone."""
-    from potok.engine.session import spark_context
+    from potok.spark.session import spark_context
 
     context = spark_context(Settings(driver_memory="1g", spark=connector()))
     yield context

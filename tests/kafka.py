@@ -12,7 +12,7 @@ from potok.errors import PotokError
 from potok.settings import Settings
 
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 REASON = "no Kafka on this machine"
 
@@ -24,7 +24,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerStatus]:
     A test that asks for it is marked `kafka` by that alone. All tests share it, so a test must not rely on names
     of topics that others use too.
     """
-    from potok.log.kafka.server import KafkaServer
+    from potok.log.kafka.development.server import KafkaServer
 
     server = KafkaServer(tmp_path_factory.mktemp("kafka"), Settings.load().cache_path)
     try:

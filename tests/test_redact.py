@@ -14,18 +14,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from potok import StreamsBuilder
-from potok.app.credentials import SASLCredentials, options_of
+from potok.backends.state_url import Where
 from potok.cli.prompt.http import Http
-from potok.connectors.where import Where
-from potok.engine.outcry import Outcry
 from potok.errors import PotokError, StateError
+from potok.faust.settings.credentials import SASLCredentials, options_of
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
 from potok.log.open import open_broker
 from potok.redact import MASK, _known, redact, redact_url, remember, safe_cause, split_url
+from potok.runtime.output.dead_letter_reporter import Outcry
 from potok.settings import Settings
-from potok.sinks.http_client import Client
-from potok.statements.inspect_settings import show_properties
+from potok.sinks.http.client import Client
+from potok.statements.inspect.settings import show_properties
 from potok.topology.describe import describe
 
 # Letters that stand in no message, so that a part of a password is found wherever it is shown.

@@ -12,7 +12,7 @@ if os.environ["SIDE"] == "faust":
 
     SPREAD = {}
 else:
-    import potok.app as faust
+    import potok.faust as faust
 
     SPREAD = {"key": "user_id"} if os.environ["SIDE"] == "potok_spread" else {}
 

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from potok.dsl.stream import Stream
     from potok.dsl.table import Table, until_window_closes
     from potok.duration import days, hours, milliseconds, minutes, seconds
-    from potok.engine.run import run, start
     from potok.errors import PotokError
     from potok.expressions import functions
-    from potok.log.consumer import Consumer
-    from potok.log.producer import Producer
-    from potok.log.queue import Queue
+    from potok.log.clients.consumer import Consumer
+    from potok.log.clients.producer import Producer
+    from potok.log.queues.queue import Queue
     from potok.records.record import Record
     from potok.sinks.guarantee import Guarantee
-    from potok.sql.functions.users import function
+    from potok.snapshots.tables import open_tables
+    from potok.spark.run import run, start
+    from potok.sql.functions.user.users import function
     from potok.statements.session import SqlSession
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
     from potok.topology.processor import Processor, ProcessorContext
     from potok.topology.stores import list_store, map_store, value_store, window_store
-    from potok.views.tables import open_tables
 
 # Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
 _HOMES = {
@@ -38,15 +38,15 @@ _HOMES = {
     "milliseconds": "potok.duration",
     "minutes": "potok.duration",
     "seconds": "potok.duration",
-    "run": "potok.engine.run",
-    "start": "potok.engine.run",
+    "run": "potok.spark.run",
+    "start": "potok.spark.run",
     "PotokError": "potok.errors",
-    "Consumer": "potok.log.consumer",
-    "Producer": "potok.log.producer",
-    "Queue": "potok.log.queue",
+    "Consumer": "potok.log.clients.consumer",
+    "Producer": "potok.log.clients.producer",
+    "Queue": "potok.log.queues.queue",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
-    "function": "potok.sql.functions.users",
+    "function": "potok.sql.functions.user.users",
     "SqlSession": "potok.statements.session",
     "hopping": "potok.topology.nodes.windows",
     "session": "potok.topology.nodes.windows",
@@ -58,7 +58,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
-    "open_tables": "potok.views.tables",
+    "open_tables": "potok.snapshots.tables",
 }
 
 __all__ = [

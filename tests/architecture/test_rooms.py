@@ -62,12 +62,12 @@ def test_rooms_import_downwards() -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("records/record.py", "from potok.engine.session import spark_session"),
+        ("records/record.py", "from potok.spark.session import spark_session"),
         ("records/record.py", "import potok.log"),
         ("log/broker.py", "from potok.state import cell"),
         ("log/broker.py", "from potok import StreamsBuilder"),
         ("log/broker.py", "from ..state import cell"),
-        ("log/embedded/segment.py", "def late():\n    from potok.dsl.stream import Stream"),
+        ("log/embedded/segments/segment.py", "def late():\n    from potok.dsl.stream import Stream"),
         ("attic/junk.py", "import potok.errors"),
     ],
 )
@@ -82,7 +82,7 @@ def test_an_import_of_the_same_floor_or_of_a_higher_one_is_found(tmp_path: Path,
         ("log/broker.py", "from potok.records.log_record import LogRecord"),
         ("log/broker.py", "from potok.log.errors import DiskFull"),
         ("log/broker.py", "import pyarrow"),
-        ("log/embedded/segment.py", "from ..errors import DiskFull"),
+        ("log/embedded/segments/segment.py", "from ..errors import DiskFull"),
         ("__init__.py", "from potok.cli.main import main"),
         ("demo/program.py", "from potok import StreamsBuilder"),
     ],

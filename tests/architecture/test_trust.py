@@ -17,11 +17,11 @@ READS = {"loads", "load", "Unpickler", "_Unpickler", "_loads", "_load", "open", 
 BUILTINS = {"eval", "exec", "compile"}
 
 ALLOWED = {
-    "src/potok/engine/task.py": "plans, specs and parcels of the driver and its tasks, through Spark's own channels",
-    "src/potok/engine/executor.py": "reports of tasks to their driver, through Spark's own channels",
-    "src/potok/kernels/chunk.py": "parcels between tasks, and staged output whose digest comes through Spark",
-    "src/potok/kernels/event_windows.py": "parcels between tasks, through Spark's own channels",
-    "src/potok/cli/program.py": "runs the program that the user names",
+    "src/potok/runtime/batches/task.py": "plans, specs and parcels of the driver and its tasks, through Spark's own channels",
+    "src/potok/runtime/batches/executor.py": "reports of tasks to their driver, through Spark's own channels",
+    "src/potok/operators/core/chunk.py": "parcels between tasks, and staged output whose digest comes through Spark",
+    "src/potok/operators/windows/event_windows.py": "parcels between tasks, through Spark's own channels",
+    "src/potok/cli/queries/program.py": "runs the program that the user names",
 }
 
 

@@ -9,7 +9,7 @@ import math
 import random
 from typing import Any
 
-from potok.console.feed import UnknownTable
+from potok.server.console.feed import UnknownTable
 
 USERS = ["maria.silva", "jonas.weber", "aiko.tanaka", "emma.dubois", "omar.haddad", "lucia.rossi", "noah.larsen"]
 USERS += ["priya.nair", "pavel.novak", "chloe.martin", "diego.torres", "hanna.virtanen", "liam.oconnor"]
@@ -148,8 +148,8 @@ class ScriptedFeed:
 
 
 if __name__ == "__main__":
-    from potok.console.app import create_app
-    from potok.console.server import Server
+    from potok.server.console.app import create_app
+    from potok.server.console.server import Server
 
     with Server(create_app(ScriptedFeed()), 8401) as server:
         print(server.url, flush=True)

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from potok.console.app import create_app
-from potok.console.server import Server
-
-from .scripted_feed import NODES, ScriptedFeed
+from browser.scripted_feed import NODES, ScriptedFeed
+from potok.server.console.app import create_app
+from potok.server.console.server import Server
 
 pytestmark = pytest.mark.browser
 

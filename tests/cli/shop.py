@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from potok.cli.program import load_topology
-from potok.engine.prepare import prepare
+from potok.cli.queries.program import load_topology
 from potok.log.open import open_broker
+from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.testing import TestDriver
 from potok.topology.graph import Topology

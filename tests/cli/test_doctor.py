@@ -61,7 +61,7 @@ def test_a_java_that_is_missing_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
     def missing() -> None:
         raise SetupError("no Java", hint="install one")
 
-    monkeypatch.setattr("potok.java.find_java", missing)
+    monkeypatch.setattr("potok.java_runtime.find_java", missing)
     assert doctor.check_java() == doctor.Finding("Java", "fail", "no Java", "install one")
 
 

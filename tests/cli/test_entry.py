@@ -25,7 +25,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "potok.settings", "potok.cli.topics", "potok.log.open", "pyarrow"])
+@pytest.mark.parametrize("module", ["typer", "potok.settings", "potok.cli.log.topics", "potok.log.open", "pyarrow"])
 def test_whoever_interrupts_an_import_sees_no_stack_trace(tmp_path: Path, module: str) -> None:
     command = [sys.executable, "-c", PROGRAM, module]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

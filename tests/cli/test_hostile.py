@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tests import hostile
 from typer.testing import CliRunner
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok import StreamsBuilder
 from potok.cli.main import COMMANDS, app
-from potok.cli.unexpected import InternalError, NotText, unexpected
+from potok.cli.unexpected_errors import InternalError, NotText, unexpected
 from potok.machine import MachineError
-from potok.private import write_private
+from potok.permissions import write_private
 from potok.records.rows import rows_of
 
 NAMES = [

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from potok.engine.lock import QueryLock, QueryTakenOver
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.runtime.queries.lock import QueryLock, QueryTakenOver
 
 ERRORS = "errors.txt"
 

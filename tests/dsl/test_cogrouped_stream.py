@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok import StreamsBuilder, session, tumbling
 from potok.errors import TopologyError
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 
 
 def add(value: Any, total: int) -> int:

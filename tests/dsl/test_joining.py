@@ -13,8 +13,8 @@ from potok.dsl.table import GlobalTable
 from potok.duration import minutes, seconds
 from potok.errors import PotokError, TopologyError
 from potok.expressions.function import WrongArity
-from potok.topology.infer import infer
-from potok.topology.infer_joins import KeysDiffer, WindowedTable
+from potok.topology.inference.infer import infer
+from potok.topology.inference.joins import KeysDiffer, WindowedTable
 from potok.topology.nodes import (
     HistoryFilter,
     HistoryLookup,

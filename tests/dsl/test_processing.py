@@ -9,7 +9,7 @@ import pytest
 from potok import Processor, StreamsBuilder, list_store, value_store, window_store
 from potok.errors import TopologyError
 from potok.expressions.function import WrongArity
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 
 
 class Plain(Processor):

@@ -12,9 +12,8 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from examples.test_command_lines import ROOT, USAGE_ERROR, check
 from potok.cli.main import app
-
-from .test_command_lines import ROOT, USAGE_ERROR, check
 
 NAMED = re.compile(r"(?<![\w/.`-])potok ((?:[^;,:()`|\n]|:(?=\S))*)")
 PROSE = re.compile(

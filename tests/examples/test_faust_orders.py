@@ -8,7 +8,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from potok.app.web import answer
+from potok.faust.web import answer
 from potok.testing import TestDriver
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "faust_orders.py"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.testing import TestDriver
 

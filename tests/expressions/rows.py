@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from .grammar import BASE, DAY, NOON
+from expressions.grammar import BASE, DAY, NOON
 
 INTS = [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1, 3_037_000_500]
 FLOATS = [0.0, -0.0, 1.0, 1.5, -2.0, 0.1, math.nan, math.inf, -math.inf, 1e308, 2.0**53, 2.0**63, 5e-324, 0.3, -7.5]

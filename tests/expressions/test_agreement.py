@@ -8,11 +8,11 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from potok.expressions import Traced, functions, trace
-
-from . import grammar
-from .agreement import ARGUMENTS, assert_agrees
-from .rows import Rows
+from expressions import grammar
+from expressions.agreement import ARGUMENTS, assert_agrees
+from expressions.rows import Rows
+from potok.expressions import Traced, functions
+from potok.expressions.tracing import trace
 
 SCOPE: dict[str, Any] = {**functions.FUNCTIONS, **vars(grammar)}
 

@@ -14,7 +14,7 @@ from potok.expressions.evaluate import evaluate
 from potok.expressions.expr import Column, StructExpr, fields
 from potok.expressions.failures import RowFailures, add_rows
 from potok.expressions.row import evaluate_row
-from potok.expressions.trace import Argument, Traced, trace
+from potok.expressions.tracing.trace import Argument, Traced, trace
 
 VALUE = pa.struct([("a", pa.int64()), ("b", pa.int64())])
 

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from expressions.agreement import assert_agrees, traced
+from expressions.grammar import BASE
+from expressions.rows import Rows
 from potok.expressions import Argument, Evaluated, evaluate
 from potok.expressions.functions import between, coalesce, contains, greatest, isin, length, not_, when
-
-from .agreement import assert_agrees, traced
-from .grammar import BASE
-from .rows import Rows
 
 
 def run(function: Callable[[Any], Any], type_: pa.DataType, values: list[Any]) -> tuple[list[Any], list[int]]:

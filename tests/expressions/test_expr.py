@@ -4,9 +4,8 @@ import pickle
 
 import pyarrow as pa
 
+from expressions.agreement import traced
 from potok.expressions import ALL, Argument, fields
-
-from .agreement import traced
 
 
 def test_fields_are_the_top_level_fields_that_are_read() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from potok.expressions import Argument, Untraceable, functions, trace
-
-from . import constructs
-from .agreement import ARGUMENTS, VALUE
+from expressions import constructs
+from expressions.agreement import ARGUMENTS, VALUE
+from potok.expressions import Argument, Untraceable, functions
+from potok.expressions.tracing import trace
 
 
 @pytest.mark.parametrize("construct", constructs.CONSTRUCTS)

@@ -9,9 +9,9 @@ from typing import Any
 from potok import StreamsBuilder
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
+from potok.snapshots.state_location import state_of
+from potok.snapshots.tables import Tables
 from potok.testing.outputs import read_outputs
-from potok.views.state_of import state_of
-from potok.views.tables import Tables
 from tests.faults.drive import Driver, Ended
 from tests.faults.gate import Gate, watch_of
 from tests.faults.row import Proof

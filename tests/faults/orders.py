@@ -11,8 +11,8 @@ from potok import StreamsBuilder
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
-from potok.views.state_of import state_of
+from potok.snapshots.ledger_view import read_entry
+from potok.snapshots.state_location import state_of
 from tests.faults.drive import Driver, Ended
 from tests.faults.gate import Gate, Stumble, watch_of
 from tests.faults.row import Proof

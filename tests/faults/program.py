@@ -7,8 +7,8 @@ import json
 import sys
 
 import potok
-from potok.engine import batch
 from potok.errors import PotokError
+from potok.runtime.batches import batch
 
 
 def main(words: str) -> None:

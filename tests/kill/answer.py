@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from potok.log.broker import Broker
+from potok.snapshots.ledger_view import read_entry
+from potok.snapshots.tables import Tables
 from potok.testing.outputs import read_dead_letters, read_outputs
-from potok.views.ledger_view import read_entry
-from potok.views.tables import Tables
 
 
 class Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import potok.app as faust
+import potok.faust as faust
 
 app = faust.App("killed-app")
 numbers, large = app.topic("numbers"), app.topic("large")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 
-from potok.engine.shared.query_group import QueryGroup
-from potok.engine.spark_executor import start_spark
 from potok.log.open import open_broker
+from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
+from potok.spark.spark_executor import start_spark
 from tests.kill import orders_program
 
 PREFIXES = ("a-", "b-", "c-")

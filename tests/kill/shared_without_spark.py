@@ -12,7 +12,7 @@ from tests.kill.shared_program import PREFIXES
 def main(url: str, batch: int) -> None:
     # The stand-in for a shared query, and what it imports, are found as they are by the tests beside it.
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from engine.shared.by_hand import ByHand
+    from runtime.queries.by_hand import ByHand
 
     shared = ByHand(Path(url.removeprefix("file:")), max_batch_records=batch)
     for each in PREFIXES[:2]:

@@ -12,8 +12,8 @@ import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
+from potok.snapshots.tables import Tables
 from potok.testing.outputs import read_outputs
-from potok.views.tables import Tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(400)]
 

@@ -11,13 +11,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
+from potok.snapshots.ledger_view import read_entry
 from tests.kill import orders_program
 from tests.kill.answer import Answer, check
 from tests.kill.test_kill import PARTITIONS, RECORDS, run
 
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
 

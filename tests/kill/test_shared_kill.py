@@ -15,14 +15,14 @@ from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
+from potok.snapshots.ledger_view import read_entry
 from potok.testing.outputs import read_outputs
-from potok.views.ledger_view import read_entry
 from tests.kill import orders_program
 from tests.kill.answer import Answer, check
 from tests.kill.shared_program import PREFIXES
 
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(900)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.views.ledger_view import read_entry
+from potok.snapshots.ledger_view import read_entry
 from tests.kill import orders_program
 from tests.kill.answer import check
 from tests.kill.test_kill import run

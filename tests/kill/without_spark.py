@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import sys
 
-from potok.engine.batch import BatchRunner
-from potok.engine.clock import windowed_steps
-from potok.engine.in_process import InProcessExecutor
-from potok.engine.joint_batch import run_batch
-from potok.engine.planner import Planner
-from potok.engine.prepare import prepare
 from potok.log.open import open_broker
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.group_batch import run_batch
+from potok.runtime.batches.in_process_executor import InProcessExecutor
+from potok.runtime.planning.planner import Planner
+from potok.runtime.planning.watermark import windowed_steps
+from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from tests.kill.orders_program import build
 

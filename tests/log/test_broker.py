@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from log.records import batch_of, read_all, read_range, values
 from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA, AppendResult, Broker, PublishedBatch
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -25,10 +26,8 @@ from potok.log.errors import (
     TopicNotFound,
 )
 from potok.log.open import open_broker
-from potok.log.partition import partition_of
+from potok.log.partitioner import partition_of
 from potok.records.log_record import LogRecord
-
-from .records import batch_of, read_all, read_range, values
 
 LARGE = 4000
 

@@ -10,14 +10,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from log.waiting import until
 from potok.errors import LogError
-from potok.log.consumer import Consumer
+from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import GroupHasMembers, InvalidName, PartitionsMoved, TopicNotFound
-from potok.log.membership import Place
+from potok.log.groups.membership import Place
 from potok.records.log_record import LogRecord
-
-from .waiting import until
 
 
 @pytest.fixture

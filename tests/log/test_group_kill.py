@@ -10,17 +10,16 @@ from contextlib import suppress
 
 import pytest
 
+from log.waiting import until
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-
-from .waiting import until
 
 pytestmark = pytest.mark.kill
 
 Start = Callable[..., subprocess.Popen[str]]
 
 MEMBER = """
-from potok.log.consumer import Consumer
+from potok.log.clients.consumer import Consumer
 with Consumer(EmbeddedBroker(DATA), "t", group="g", from_beginning=True, lease=LEASE) as consumer:
     while True:
         for record in consumer.poll(timeout=0.1, max_records=7):
@@ -77,7 +76,7 @@ def test_members_that_come_and_go_share_at_any_time(start: Start, broker: Embedd
 
 
 ZOMBIE = """
-from potok.log.consumer import Consumer
+from potok.log.clients.consumer import Consumer
 from potok.log.errors import PartitionsMoved
 consumer = Consumer(EmbeddedBroker(DATA), "t", group="g", from_beginning=True, lease=1)
 say(len(consumer.poll(timeout=10)))
@@ -120,7 +119,7 @@ def test_a_member_that_slept_through_its_lease_cannot_commit(start: Start, broke
 
 
 FORGETFUL = """
-from potok.log.consumer import Consumer
+from potok.log.clients.consumer import Consumer
 consumer = Consumer(EmbeddedBroker(DATA), "t", group="g", lease=3600)
 say(len(consumer.assignment()))
 """

@@ -9,20 +9,19 @@ from collections.abc import Callable
 
 import pytest
 
+from log.records import read_all
+from log.waiting import until
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.queue import Queue
-from potok.log.queue_state import QueueCounts
+from potok.log.queues.queue import Queue
+from potok.log.queues.queue_state import QueueCounts
 from potok.records.log_record import LogRecord
-
-from .records import read_all
-from .waiting import until
 
 pytestmark = pytest.mark.kill
 
 Start = Callable[..., subprocess.Popen[str]]
 
 WORKER = """
-from potok.log.queue import Queue
+from potok.log.queues.queue import Queue
 with Queue(EmbeddedBroker(DATA), "work", "g", visibility=60) as queue:
     while queue.counts().ready:
         for delivery in queue.receive(20):
@@ -50,7 +49,7 @@ def test_processes_get_different_records(start: Start, broker: EmbeddedBroker, p
 
 
 DOOMED = """
-from potok.log.queue import Queue
+from potok.log.queues.queue import Queue
 queue = Queue(EmbeddedBroker(DATA), "work", "g", visibility=1)
 done = queue.receive(10)
 for delivery in done:
@@ -87,7 +86,7 @@ def test_what_a_killed_worker_had_comes_again_and_what_it_acknowledged_does_not(
 
 POISONED = """
 import os, signal
-from potok.log.queue import Queue
+from potok.log.queues.queue import Queue
 with Queue(EmbeddedBroker(DATA), "work", "g", visibility=0.5, max_deliveries=2) as queue:
     while True:
         for delivery in queue.receive(1, timeout=0.1):

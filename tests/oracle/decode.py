@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.schema import Field, Schema
+from potok.records.schemas.schema import Field, Schema
 from potok.topology.nodes import Serde
 
 

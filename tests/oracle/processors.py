@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from potok.duration import to_ms
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.graph import Topology
 from potok.topology.nodes import FlatMap, Map, Merge, Node, Ordered, Process, SelectKey, Serde, StoreTable, ToStream
 from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from potok.testing import TestDriver
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 from potok.topology.pruning import used_fields
 from tests.oracle import recompute
 from tests.properties.cases import Case

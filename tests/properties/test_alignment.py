@@ -7,7 +7,7 @@ import math
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.in_process import InProcess
+from tests.operators.core.in_process import InProcess
 from tests.oracle import Input
 from tests.properties.cases import Case, Run, Send
 from tests.properties.play import play

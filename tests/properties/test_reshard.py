@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from potok.engine.reshard import reshard
-from potok.topology.infer import infer
+from potok.runtime.operations.reshard import reshard
+from potok.topology.inference.infer import infer
 from potok.topology.pruning import used_fields
-from tests.kernels.in_process import InProcess
+from tests.operators.core.in_process import InProcess
 from tests.oracle import recompute
 from tests.properties.cases import Case, cases
 from tests.properties.compare import differences, made_by

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from potok.records.ddl import parse_ddl
 from potok.records.rows import column_of
-from potok.records.schema import Schema
+from potok.records.schemas.ddl import parse_ddl
+from potok.records.schemas.schema import Schema
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 SCALARS: dict[str, st.SearchStrategy[Any]] = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from potok.records.formats.format import format_named
 from potok.records.rows import rows_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 def to_ms(value: Any) -> Any:

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.records.keys import UnusableKeyError, decode_keys, encode_each_key, encode_key, encode_keys
-from potok.records.schema import Schema
-
-from .arrays import SCALARS, TEXTS, columns
+from potok.records.schemas.schema import Schema
+from records.arrays import SCALARS, TEXTS, columns
 
 DYNAMIC = st.recursive(
     st.one_of(

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from potok import Record
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 class Address(Record):

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from potok.records.rows import column_of, rows_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.records.value import Value
-
-from .arrays import columns
+from records.arrays import columns
 
 
 @settings(max_examples=200)

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 NUMBERS = [
     *("0", "-0", "-0.0", "0.0", "1", "1.0", "1.5", "-1", "1e5", "1E400", "1e-400", "0.1", "5e-324", "1e-2"),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.target import Batch, Failures, Opening, Outlet, PartOutlet, PartTarget, Rows, Target, Types
+from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, PartOutlet, PartTarget, Rows, Target, Types
 
 
 def typed(declared: str | None) -> pa.DataType | None:

@@ -12,7 +12,7 @@ from potok.expressions.function import Function
 from potok.sinks.callable import CallableTarget, NotIdempotent, SinkRecord
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.target import Batch, Rows, Types
+from potok.sinks.sink_spec import Batch, Rows, Types
 from tests.sinks.rows import opening, rows_of, typed
 
 TYPES = Types(typed("string"), typed("user string, amount bigint"))

@@ -12,7 +12,7 @@ from potok.errors import TopologyError
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.files import FilesTarget, batches_in
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.target import Batch, PartOutlet, Types
+from potok.sinks.sink_spec import Batch, PartOutlet, Types
 from tests.sinks.rows import deliver, opening, prepared, rows_of, typed
 
 TYPES = Types(typed("string"), typed("user string, amount bigint"))

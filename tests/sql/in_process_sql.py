@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok.testing.sql_driver import SqlDriver
 
 

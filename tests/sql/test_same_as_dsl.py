@@ -9,7 +9,7 @@ import pytest
 from potok import StreamsBuilder, days, hours, session, tumbling
 from potok.sql.catalog import Catalog
 from potok.sql.definitions import defined
-from potok.sql.lowering.persist import lower_create
+from potok.sql.planner.persist import lower_create
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.topology.describe import description_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.connectors.where import Where
+from potok.backends.state_url import Where
 from state.shard import Shard
 
 STORES = ("lmdb", "redis", "postgres")

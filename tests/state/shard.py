@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from potok.connectors.where import Where
+from potok.backends.state_url import Where
 from potok.state.open import close_store, open_snapshots, open_store
 from potok.state.store import ShardSnapshot, Store
 

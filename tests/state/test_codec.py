@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from potok.errors import StateError
 from potok.records.value import Value
+from potok.state.cell_types import Mark
 from potok.state.codec import NestedTooDeeply, StateNotData, UnreadableCell, check_data, dump_state, load_state
-from potok.state.kinds import Mark
 
 RAN: list[str] = []
 

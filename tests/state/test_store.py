@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from potok.connectors.where import Where
+from potok.backends.state_url import Where
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.store import StateMissing, carried_key, stored_key

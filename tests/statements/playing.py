@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
 from potok.statements.database import Database

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.shared.by_hand import ByHand
-from potok.engine.shared.query_group import QueryGroup
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
 from potok.statements.database import Database
 from potok.statements.results import Done, Rows
 from potok.statements.session import SqlSession
+from runtime.queries.by_hand import ByHand
 
 
 class Running(Database):

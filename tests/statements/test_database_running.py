@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from potok.engine.lock import QueryTakenOver
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.runtime.queries.lock import QueryTakenOver
+from potok.snapshots.tables import known_queries
 from potok.sql.errors import Refused, SqlError
 from potok.statements import database as databases
 from potok.statements import runner as runners
-from potok.statements.command_log import Command, CommandLog
+from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.errors import CatalogueMoved
-from potok.views.tables import known_queries
 from statements.running import Opener, Running
 
 
@@ -205,7 +205,7 @@ def test_an_id_that_is_taken_or_unfit_is_refused(database: Running, given: str) 
 
 
 def test_an_id_of_a_query_that_no_statement_began_is_refused(database: Running) -> None:
-    from engine.shared.by_hand import counting
+    from runtime.queries.by_hand import counting
 
     database.start()
     database.begun[-1].add(counting("FOREIGN", "a"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from potok.engine.cause import JVM_GONE, QueryFailed
-from potok.engine.lost_jvm import JvmGone
-from potok.engine.shared.errors import NotCaughtUp
+from potok.runtime.batches.failure_cause import JVM_GONE, QueryFailed
+from potok.runtime.queries.errors import NotCaughtUp
+from potok.spark.lost_jvm import JvmGone
 from potok.statements import database as databases
-from potok.statements.command_log import CommandLog
+from potok.statements.catalog.command_log import CommandLog
 from potok.statements.errors import NotRunningHere
 from statements.running import Opener, Running
 

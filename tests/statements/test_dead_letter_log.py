@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from potok.engine.outcry import EVERY_S, Outcry
 from potok.records.log_record import LogRecord
+from potok.runtime.output.dead_letter_reporter import EVERY_S, Outcry
 from potok.statements import dead_letter_log
 from statements.running import Running
 
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING, "potok.engine.outcry")
+    caplog.set_level(logging.WARNING, "potok.runtime.output.dead_letter_reporter")
     return caplog
 
 
@@ -42,7 +42,9 @@ def spoil(database: Running, count: int = 1) -> None:
 
 
 def lines(logged: pytest.LogCaptureFixture) -> list[str]:
-    found = [record.getMessage() for record in logged.records if record.name == "potok.engine.outcry"]
+    found = [
+        record.getMessage() for record in logged.records if record.name == "potok.runtime.output.dead_letter_reporter"
+    ]
     logged.clear()
     return found
 

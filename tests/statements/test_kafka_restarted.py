@@ -14,10 +14,10 @@ import pytest
 
 from potok.errors import PotokError
 from potok.log.broker import Broker
-from potok.log.kafka.server import KafkaServer
+from potok.log.kafka.development.server import KafkaServer
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
-from potok.serving.server import Server
+from potok.server.server import Server
 from potok.settings import Settings
 from potok.testing.outputs import read_outputs
 from statements.running import Running

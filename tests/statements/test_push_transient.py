@@ -10,12 +10,12 @@ import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
+from potok.snapshots.tables import known_queries
 from potok.statements.database import Database
 from potok.statements.inserts import insert_rows
+from potok.statements.push.transient import PREFIX, remove_leftovers
 from potok.statements.results import Push, Row
 from potok.statements.session import SqlSession
-from potok.statements.transient import PREFIX, remove_leftovers
-from potok.views.tables import known_queries
 
 WAIT_S = 60.0
 

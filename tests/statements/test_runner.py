@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from potok.engine.shared.errors import NotRunning
 from potok.errors import QueryError
+from potok.runtime.queries.errors import NotRunning
 from potok.statements import runner as runners
-from potok.statements.books import Wanted
+from potok.statements.catalog.catalog_state import Wanted
 from potok.statements.runner import Runner
 from potok.topology.graph import Topology
 

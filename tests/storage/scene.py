@@ -8,11 +8,11 @@ from typing import Any
 
 from potok.errors import PotokError
 from potok.log.broker import Broker
-from potok.log.consumer import Consumer
+from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
+from potok.snapshots.verify_data import verify_data
 from potok.state.lmdb.environment import close_environment
-from potok.views.verify_data import verify_data
 from tests.kill import orders_program, without_spark
 from tests.kill.answer import Answer, check
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.shop import Order, order, shop
-from kernels.in_process import InProcess
+from faust.shop import Order, order, shop
+from operators.core.in_process import InProcess
 from potok.errors import TopologyError
-from potok.views.tables import NoSuchTable
+from potok.snapshots.tables import NoSuchTable
 
 
 def test_the_driver_runs_the_statements_of_an_app_beside_its_agents(tmp_path: Path) -> None:

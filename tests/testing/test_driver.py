@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernels.in_process import InProcess
+from operators.core.in_process import InProcess
 from potok import StreamsBuilder
 from potok.log.errors import TopicNotFound
 

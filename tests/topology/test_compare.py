@@ -12,7 +12,7 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.topology.compare import Change, StateDoesNotFit, compare, shape_of
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 from potok.topology.nodes.windows import tumbling
 
 Build = Callable[[StreamsBuilder], object]
@@ -214,7 +214,7 @@ PROGRAM = """
 import json
 from potok.dsl.builder import StreamsBuilder
 from potok.topology.compare import shape_of
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 padding = [object() for _ in range({padding})]
 b = StreamsBuilder("q")
 b.stream("o").map_values(lambda v: [x for x in v] + [(lambda y: y)(1)]).to("out")

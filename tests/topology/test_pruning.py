@@ -8,7 +8,7 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.stream import Stream
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 from potok.topology.nodes.windows import tumbling
 from potok.topology.pruning import used_fields
 

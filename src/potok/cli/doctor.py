@@ -25,7 +25,7 @@ from potok.version import __version__
 app = command_app()
 
 NEWEST_JAVA = 25
-MODULES = ("potok.statements.session", "potok.serving.server", "potok.sinks.http_client", "potok.cli.prompt.keyboard")
+MODULES = ("potok.statements.session", "potok.server.server", "potok.sinks.http.client", "potok.cli.prompt.keyboard")
 GIGABYTE = 1 << 30
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -89,7 +89,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def check_java() -> Finding:
-    from potok.java import find_java
+    from potok.java_runtime import find_java
 
     try:
         java = find_java()
@@ -157,7 +157,7 @@ def check_data(directory: Path | None) -> Iterator[Finding]:
     if not (directory / "log").exists():
         yield Finding("verify", "ok", f"{directory} holds no data yet")
         return
-    from potok.views.verify_data import verify_data
+    from potok.snapshots.verify_data import verify_data
 
     for part in verify_data(directory):
         if part.damage:
@@ -194,7 +194,7 @@ def data_directory(broker: str) -> Path | None:
 
 
 def _run_spark(settings: Settings) -> int:
-    from potok.engine.session import spark_context, startup_ms
+    from potok.spark.session import spark_context, startup_ms
 
     context = spark_context(settings)
     context.parallelize([1], 1).map(lambda number: number + 1).collect()

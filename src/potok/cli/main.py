@@ -15,28 +15,28 @@ from potok.errors import PotokError
 from potok.version import __version__
 
 COMMANDS = {
-    "run": ("potok.cli.run", "Run a program until it is stopped, and show its progress."),
+    "run": ("potok.cli.queries.run", "Run a program until it is stopped, and show its progress."),
     "sql": ("potok.cli.sql", "Execute SQL: at a prompt, from a file, or on a server."),
     "serve": ("potok.cli.serve", "Run SQL queries, and serve tables and streams over HTTP."),
-    "topics": ("potok.cli.topics", "List, create, describe and delete topics."),
-    "produce": ("potok.cli.produce", "Append lines to a topic."),
-    "consume": ("potok.cli.consume", "Print the records of a topic."),
-    "groups": ("potok.cli.groups", "List consumer groups and queues, show their lag, and reset them."),
-    "tables": ("potok.cli.tables", "List and read the tables of queries."),
-    "dead-letters": ("potok.cli.dead_letters", "Show, replay and purge the records that a query set aside."),
-    "offsets": ("potok.cli.offsets", "Show and reset the offsets of a query."),
-    "replay": ("potok.cli.replay", "Run a program over old records, into other topics and tables."),
-    "state": ("potok.cli.state", "Show, back up, verify and reshard the state of queries."),
-    "checkpoints": ("potok.cli.checkpoints", "Show where queries would resume."),
-    "promote": ("potok.cli.promote", "Replace the served tables with those that a shadow has built."),
-    "describe": ("potok.cli.describe", "Show the steps of a program or of a query."),
-    "explain": ("potok.cli.explain", "Show how each step of a program runs, and why."),
+    "topics": ("potok.cli.log.topics", "List, create, describe and delete topics."),
+    "produce": ("potok.cli.log.produce", "Append lines to a topic."),
+    "consume": ("potok.cli.log.consume", "Print the records of a topic."),
+    "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
+    "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
+    "dead-letters": ("potok.cli.state.dead_letters", "Show, replay and purge the records that a query set aside."),
+    "offsets": ("potok.cli.state.offsets", "Show and reset the offsets of a query."),
+    "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),
+    "state": ("potok.cli.state.state", "Show, back up, verify and reshard the state of queries."),
+    "checkpoints": ("potok.cli.state.checkpoints", "Show where queries would resume."),
+    "promote": ("potok.cli.queries.promote", "Replace the served tables with those that a shadow has built."),
+    "describe": ("potok.cli.queries.describe", "Show the steps of a program or of a query."),
+    "explain": ("potok.cli.queries.explain", "Show how each step of a program runs, and why."),
     "diff": (
-        "potok.cli.diff",
+        "potok.cli.queries.diff",
         "Show what changed in a program since its last run, and whether its state is compatible.",
     ),
     "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
-    "kafka": ("potok.cli.kafka", "Start and stop a single-node Kafka on this machine, for development."),
+    "kafka": ("potok.cli.log.kafka", "Start and stop a single-node Kafka on this machine, for development."),
     "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and how to fix what is missing."),
 }
 """Name, module and help text. The module holds an `app` made by `command_app()`; it is imported when it is called."""
@@ -81,7 +81,7 @@ class Commands(TyperGroup):
             if type(error).__module__.partition(".")[0] in ("typer", "click"):
                 raise  # wrong arguments, and the ways to end a command
             from potok.cli.output import print_error
-            from potok.cli.unexpected import unexpected
+            from potok.cli.unexpected_errors import unexpected
 
             told = unexpected(error)
             if told is None:

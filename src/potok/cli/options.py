@@ -64,7 +64,7 @@ def opened_log(
     kafka: Mapping[str, str] | None = None,
 ) -> Iterator[Log]:
     """The log in force. Whoever only looks leaves no directory behind where there is none."""
-    from potok.connectors.where import Where
+    from potok.backends.state_url import Where
     from potok.log.errors import TopicNotFound
     from potok.log.open import NoLogThere, log_exists, open_broker
 

@@ -12,10 +12,10 @@ import typer
 
 from potok.cli.options import Broker, Functions, Json, command_app, settings_of
 from potok.cli.output import counted, note, print_json
-from potok.cli.running import Interruption
+from potok.cli.queries.running import Interruption
 
 if TYPE_CHECKING:
-    from potok.serving.server import Server
+    from potok.server.server import Server
     from potok.statements.database import Database
 
 app = command_app()
@@ -57,14 +57,14 @@ def serve(
     What was defined before is there again. Existing clients of ksqlDB can use it; so can `potok sql --server`.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
-    from potok.cli.program import load_functions
+    from potok.cli.queries.program import load_functions
     from potok.log.open import open_broker
     from potok.redact import redact_url
-    from potok.serving.limits import Limits
-    from potok.serving.server import Server
-    from potok.serving.tokens import Tokens
+    from potok.server.access.limits import Limits
+    from potok.server.access.tokens import Tokens
+    from potok.server.server import Server
+    from potok.statements.catalog.remote_queries import run_elsewhere
     from potok.statements.database import Database
-    from potok.statements.elsewhere import run_elsewhere
     from potok.statements.errors import ServedElsewhere
 
     settings = settings_of(context, broker, state=state)
@@ -103,9 +103,9 @@ def serve(
 def _begin(database: Database, script: Path) -> None:
     """Carry out the first statements of a catalogue. If one fails, those before it stay, as they would at a prompt."""
     from potok.cli.prompt.display import Drawn
-    from potok.cli.prompt.here import Here
+    from potok.cli.prompt.local import Here
     from potok.cli.prompt.script import Script, check_ends
-    from potok.cli.prompt.texts import read_text
+    from potok.cli.prompt.script_files import read_text
 
     if database.catalog.sources or database.catalog.types or database.books().queries:
         note(f"{script} is not run: there are statements here already")

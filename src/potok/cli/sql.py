@@ -77,7 +77,7 @@ def _load(functions: list[str], server: str | None) -> None:
     if functions and server is not None:
         raise typer.BadParameter("the server loads them: potok serve --functions MODULE", param_hint="--functions")
     if functions:
-        from potok.cli.program import load_functions
+        from potok.cli.queries.program import load_functions
 
         load_functions(functions)
 
@@ -105,7 +105,7 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
         from potok.cli.prompt.remote import Remote
 
         return Remote(server, token)
-    from potok.cli.prompt.here import Here
+    from potok.cli.prompt.local import Here
     from potok.log.open import log_exists
 
     if not log_exists(settings.broker):
@@ -114,7 +114,7 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
 
 
 def _read(path: Path) -> tuple[str, str]:
-    from potok.cli.prompt.texts import read_text
+    from potok.cli.prompt.script_files import read_text
 
     return str(path), read_text(path)
 

@@ -1,1 +1,1 @@
-"""Behaviour of other platforms that programs rely on."""
+"""Behaviour of other systems that Potok reproduces."""

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import potok
-from potok.console.app import create_app
-from potok.console.query_feed import QueryFeed
-from potok.console.server import Server
 from potok.demo.shop import ORDERS
 from potok.demo.topology import PANELS, QUERY, build
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.open import open_broker
+from potok.server.console.app import create_app
+from potok.server.console.query_feed import QueryFeed
+from potok.server.console.server import Server
 
 PARTITIONS = 2
 KEPT_BYTES = 256 << 20
@@ -49,7 +49,7 @@ Start = Callable[[StreamsBuilder, str], Running]
 
 def start_query(builder: StreamsBuilder, url: str) -> Running:
     # Some orders are malformed or late on purpose: the page counts them, and a log of them would look like a fault.
-    logging.getLogger("potok.engine.outcry").disabled = True
+    logging.getLogger("potok.runtime.output.dead_letter_reporter").disabled = True
     query: Running = potok.start(builder, broker=url)
     return query
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from potok.console.panel import Panel
 from potok.demo.shop import GRACE, ORDERS, WINDOW
 from potok.dsl.builder import StreamsBuilder
 from potok.duration import minutes
+from potok.server.console.panel import Panel
 from potok.topology.nodes.windows import tumbling
 
 QUERY = "shop-orders"

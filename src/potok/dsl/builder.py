@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from potok.dsl.forgotten import expect_use, used
+from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
-from potok.dsl.lifetimes import lifetime_of
 from potok.dsl.serdes import serde_of, timestamps_of
-from potok.dsl.spelling import Spelling
 from potok.dsl.stream import Stream
 from potok.dsl.table import GlobalTable, Table
+from potok.dsl.time_to_live import lifetime_of
+from potok.dsl.unused_builder import expect_use, used
 from potok.duration import Duration
 from potok.topology.describe import describe
 from potok.topology.graph import Topology
-from potok.topology.infer import infer
+from potok.topology.inference.infer import infer
 from potok.topology.nodes import Node, StreamSource, TableSource
 from potok.topology.validate import validate
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
-from potok.dsl.spelling import Spelling
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.records.value import wrap

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.serdes import field_function
-from potok.dsl.spelling import Spelling
 from potok.errors import Location, TopologyError
 from potok.expressions.function import Function
 from potok.topology.nodes import Node

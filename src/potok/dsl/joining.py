@@ -14,7 +14,7 @@ from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.expressions.function import JOINER, Function
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes import HistoryLookup, JoinKind, JoinWindow, LookupKey, Node, StreamJoin, TableLookup
 
 if TYPE_CHECKING:

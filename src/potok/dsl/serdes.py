@@ -11,7 +11,7 @@ from potok.errors import Location, PotokError, TopologyError
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes import Serde, Timestamps
 from potok.topology.nodes.sources import TimeNotion
 

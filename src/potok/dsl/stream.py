@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from potok.dsl.camel_case import AGGREGATES
+from potok.dsl.external_sinks import Outlets, guarantee_of
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.handle import Selector, selector
 from potok.dsl.joining import Joining
-from potok.dsl.lifetimes import lifetime_of, topic_kept
-from potok.dsl.outlets import Outlets, guarantee_of
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
-from potok.dsl.spelling import AGGREGATES
 from potok.dsl.table import Table
+from potok.dsl.time_to_live import lifetime_of, topic_kept
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.serdes import schema_of
-from potok.dsl.spelling import AGGREGATES
 from potok.dsl.table_joining import TableJoining
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError

@@ -11,10 +11,10 @@ from typing import Final
 import pyarrow as pa
 
 from potok.expressions.expr import Binary, Column, Compare, Expr, Field, Item, Literal, Slice, Unary
-from potok.expressions.families import DURATION, NUMBERS, Family, family, python_name
 from potok.expressions.literals import as_type
 from potok.expressions.promotion import check_promotion
-from potok.expressions.refusal import InvertedBool, NotTraceable, UnknownField
+from potok.expressions.python_types import DURATION, NUMBERS, Family, family, python_name
+from potok.expressions.tracing.refusal import InvertedBool, NotTraceable, UnknownField
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**")
 BITWISE: Final = ("&", "|", "^")

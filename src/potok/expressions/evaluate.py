@@ -25,8 +25,8 @@ from potok.expressions.expr import (
     Unary,
 )
 from potok.expressions.failures import RowFailures
-from potok.expressions.families import NUMBERS, family
 from potok.expressions.operations.registry import OPERATIONS
+from potok.expressions.python_types import NUMBERS, family
 from potok.expressions.vectorised import access, comparisons, numbers
 from potok.expressions.vectorised.vector import Mask, Vector, as_array, cast, either, required
 

@@ -14,7 +14,7 @@ from typing import Any
 from potok.errors import Location, TopologyError
 from potok.expressions.expr import Expr
 from potok.expressions.literals import is_constant
-from potok.expressions.source import source_of
+from potok.expressions.tracing.source import source_of
 
 
 class WrongArity(TopologyError):

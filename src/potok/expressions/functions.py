@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from potok.expressions.proxy import Proxy, traced_call
-from potok.expressions.recorder import Recorder
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.tracing.proxy import Proxy, traced_call
+from potok.expressions.tracing.recorder import Recorder
+from potok.expressions.tracing.refusal import NotTraceable
 
 __all__ = [
     "absolute",

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from potok.expressions.expr import Expr, Literal
-from potok.expressions.families import (
+from potok.expressions.python_types import (
     DURATION,
     EXACT_FLOAT,
     INSTANT,
@@ -22,7 +22,7 @@ from potok.expressions.families import (
     python_name,
     widest,
 )
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.tracing.refusal import NotTraceable
 
 CONSTANTS: Final = frozenset({bool, int, float, str, bytes, type(None), date, time, datetime, timedelta, Decimal})
 """Types that cannot change, compared exactly: a subclass may redefine what its operators mean."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from potok.expressions.expr import Binary, Call, Expr, Field, Item, Literal, Unary, walk
-from potok.expressions.families import EXACT_FLOAT, family
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.python_types import EXACT_FLOAT, family
+from potok.expressions.tracing.refusal import NotTraceable
 
 _CHOICES: Final = ("when", "coalesce", "least", "greatest", "absolute")
 

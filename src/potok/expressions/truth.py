@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.expressions.families import family
+from potok.expressions.python_types import family
 
 
 def truthy(column: pa.Array | list[object]) -> pa.BooleanArray:

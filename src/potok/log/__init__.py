@@ -10,12 +10,12 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
-from potok.log.consumed_record import ConsumedRecord
-from potok.log.consumer import Consumer
-from potok.log.delivery import Delivery
+from potok.log.clients.consumed_record import ConsumedRecord
+from potok.log.clients.consumer import Consumer
+from potok.log.clients.producer import Producer
 from potok.log.open import open_broker
-from potok.log.producer import Producer
-from potok.log.queue import Queue
+from potok.log.queues.delivery import Delivery
+from potok.log.queues.queue import Queue
 
 __all__ = [
     "LOG_SCHEMA",

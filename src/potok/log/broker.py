@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from potok.connectors.books import MetadataStore
-from potok.log.membership import ConsumerGroups
-from potok.log.upkeep import COMPACT, DAY_MS, DELETE, TopicUpkeep
+from potok.log.groups.membership import ConsumerGroups
+from potok.log.maintenance import COMPACT, DAY_MS, DELETE, TopicUpkeep
+from potok.metadata.metadata_store import MetadataStore
 from potok.records.log_record import LogRecord
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))

@@ -27,8 +27,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from potok.connectors.books import MarkChanged as MarkChanged
 from potok.errors import LogError
+from potok.metadata.metadata_store import MarkChanged as MarkChanged
 
 
 class BrokerNotSupported(LogError):

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from potok.records.formats.json_objects import plain
+from potok.records.formats.json.objects import plain
 
 # Instants are passed to `_tagged` instead of becoming text, for text must stay text when it is read back.
 _OPTIONS = (

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import SchemaError
-from potok.records.convert import Reading
-from potok.records.fit import fit
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Encoded
-from potok.records.formats.json_objects import dump_each
+from potok.records.formats.json.objects import dump_each
 from potok.records.json_key import dump_key, dump_typed_key, load_key
 from potok.records.rows import rows_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _HINT = "use text, numbers, or lists and dicts of these"
 _SIGN = np.uint64(1 << 63)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, dataclass_transform
 
-from potok.records.annotations import NotGiven
+from potok.records.schemas.annotations import NotGiven
 
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))

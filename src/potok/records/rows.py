@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.convert import Reading
-from potok.records.fit import fit
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.records.value import Value, wrap
 
 

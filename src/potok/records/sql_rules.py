@@ -19,9 +19,9 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from potok.records.convert import ExactNumber, MisfitError, Reading, Rules, describe, misfit, shorten
-from potok.records.ddl_text import print_type
-from potok.records.schema import Schema
+from potok.records.conversion.convert import ExactNumber, MisfitError, Reading, Rules, describe, misfit, shorten
+from potok.records.schemas.ddl_text import print_type
+from potok.records.schemas.schema import Schema
 
 _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|NaN|[+-]?Infinity", re.ASCII)

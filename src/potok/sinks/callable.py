@@ -13,7 +13,7 @@ from potok.expressions.function import Function
 from potok.records.rows import rows_of
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.target import Batch, Failures, Opening, Outlet, Rows, Target, Types
+from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, Rows, Target, Types
 
 
 @dataclass(frozen=True, slots=True)

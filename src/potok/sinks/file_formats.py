@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from potok.sinks.target import Rows
+from potok.sinks.sink_spec import Rows
 
 COMPRESSIONS = {"parquet": ("zstd", "snappy", "gzip", "none"), "json": ("none", "gzip", "zstd")}
 """What each format may be compressed by; the first is the default."""

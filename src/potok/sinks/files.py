@@ -14,11 +14,11 @@ from typing import ClassVar
 
 from potok.errors import TopologyError
 from potok.retry import GIVE_UP_MS, Retry
-from potok.sinks.bodies import json_bodies, null_values
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken, may_pass
 from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.target import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
+from potok.sinks.json_bodies import json_bodies, null_values
+from potok.sinks.sink_spec import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
 
 PRIVATE = "_potok"
 """The directory for manifests and for what is not finished; those who read a directory of files step over names like

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.sql.errors import Place, Refused, UnknownName, closest
 from potok.sql.types import quoted
 

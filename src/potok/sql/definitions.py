@@ -10,7 +10,7 @@ from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.errors import Refused, TypeMistake, closest
 from potok.sql.formats import SQL_NAMES, check_columns, declared_formats
-from potok.sql.lowering.sources import HEADER_ROWS
+from potok.sql.planner.sources import HEADER_ROWS
 from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.type_names import resolve

@@ -9,7 +9,7 @@ from decimal import Decimal
 from potok.duration import NotADuration, to_ms
 from potok.log.embedded.catalog import check_topic_name
 from potok.log.errors import InvalidName
-from potok.log.upkeep import CLEANUP_POLICIES
+from potok.log.maintenance import CLEANUP_POLICIES
 from potok.sql.catalog import WindowShape
 from potok.sql.errors import Place, Refused, closest
 from potok.sql.syntax import ast

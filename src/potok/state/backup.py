@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import StateError
-from potok.private import private_opener
+from potok.permissions import private_opener
 from potok.state.entry import Entry
 from potok.state.store import Row, ShardSnapshot
 

@@ -1,7 +1,7 @@
 """Encode state as MessagePack without loss. Decoding produces plain data only and runs no code.
 
 A cell starts with a letter for its outer tuple or list, because MessagePack has only one kind of array. Other tuples,
-and types that MessagePack lacks, are encoded as extensions (`state/kinds.py`); a cell with a composite extension starts
+and types that MessagePack lacks, are encoded as extensions (`state/cell_types.py`); a cell with a composite extension starts
 with a capital letter, and is decoded more slowly.
 """
 
@@ -23,7 +23,7 @@ from msgpack import ExtType, Packer, UnpackException, unpackb
 from msgspec.msgpack import Decoder, Encoder
 
 from potok.errors import StateError
-from potok.state.kinds import MARK, SPELL, in_order, read_array, read_extension, read_leaf
+from potok.state.cell_types import MARK, SPELL, in_order, read_array, read_extension, read_leaf
 
 _VALUE, _TUPLE, _WITH_TUPLE, _WITH_TUPLES, _WITH_SET = b"v", b"t", b"p", b"l", b"s"
 """Any value; a tuple; pairs whose second is a tuple, a list of tuples or a set. Most cells are a time and a value."""

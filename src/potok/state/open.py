@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from potok.connectors.where import FILE, REDIS, Where
+from potok.backends.state_url import FILE, REDIS, Where
 from potok.state.lmdb.environment import close_environment
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.lmdb.lmdb_store import LmdbStore

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from potok.connectors.where import FILE
+from potok.backends.state_url import FILE
 from potok.errors import StateError
 from potok.state.cell import CorruptCell, decode_cell
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
+from potok.state.location import Place
 from potok.state.open import shard_path
-from potok.state.place import Place
 from potok.state.session import GRAVES
 from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated

@@ -10,33 +10,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from potok.engine.lock import QueryAlreadyRuns
-from potok.engine.lost_jvm import JvmGone, jvm_is_gone
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
+from potok.runtime.queries.lock import QueryAlreadyRuns
 from potok.settings import Settings
+from potok.spark.lost_jvm import JvmGone, jvm_is_gone
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import SqlError
 from potok.sql.functions.registry import users_functions
 from potok.sql.syntax import ast
-from potok.statements.already import already
-from potok.statements.books import EMPTY, Books, parsed_of
-from potok.statements.command_log import Command, CommandLog
-from potok.statements.compaction import compact
+from potok.statements.catalog.catalog_state import EMPTY, Books, parsed_of
+from potok.statements.catalog.cleanup import left_by, named_by, names_left, remove_left
+from potok.statements.catalog.command_log import Command, CommandLog
+from potok.statements.catalog.compaction import compact
+from potok.statements.catalog.existing import already
+from potok.statements.catalog.query_ids import query_id_for
+from potok.statements.catalog.refusals import check_change, check_sources
+from potok.statements.catalog.remote_queries import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
 from potok.statements.dead_letter_log import DeadLetterLog
-from potok.statements.elsewhere import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
 from potok.statements.errors import NotRunningHere, StillThere
-from potok.statements.leavings import left_by, named_by, names_left, remove_left
+from potok.statements.messages import broken_told, circle_told, command_id_of, done_message
 from potok.statements.processing_log import make_log_if_read
-from potok.statements.query_ids import query_id_for
-from potok.statements.refusals import check_change, check_sources
+from potok.statements.push.transient import remove_leftovers
 from potok.statements.results import Done
 from potok.statements.runner import LAST_RETRY_S, BackOff, Runner
-from potok.statements.transient import remove_leftovers
-from potok.statements.wording import broken_told, circle_told, command_id_of, done_message
 
 if TYPE_CHECKING:
-    from potok.engine.shared.query_group import QueryGroup
+    from potok.runtime.queries.query_group import QueryGroup
 
 log = logging.getLogger(__name__)
 
@@ -370,8 +370,8 @@ class Database:
 
     def _shared_query(self) -> QueryGroup:
         """Raises where another process runs the queries. One that only removes something has the lock for a moment."""
-        from potok.engine.shared.query_group import QueryGroup
-        from potok.engine.spark_executor import start_spark
+        from potok.runtime.queries.query_group import QueryGroup
+        from potok.spark.spark_executor import start_spark
 
         end = time.monotonic() + TIDY_S
         while True:

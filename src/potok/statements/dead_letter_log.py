@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from potok.engine.outcry import Outcry
 from potok.redact import redact_url
+from potok.runtime.output.dead_letter_reporter import Outcry
 from potok.settings import Settings
-from potok.statements.books import Wanted
+from potok.statements.catalog.catalog_state import Wanted
 
 if TYPE_CHECKING:
-    from potok.engine.joint_batch import Committed
+    from potok.runtime.batches.group_batch import Committed
 
 
 class DeadLetterLog:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from potok.errors import QueryError
 from potok.sql.errors import Place, Refused, similar
 from potok.sql.types import quoted
-from potok.statements.wording import FEW
+from potok.statements.messages import FEW
 
 
 class CatalogueMoved(QueryError):

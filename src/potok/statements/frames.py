@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.convert import Reading
-from potok.records.fit import fit
-from potok.records.schema import Schema
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
+from potok.records.schemas.schema import Schema
+from potok.snapshots.row_reader import FoundRows
 from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Field, slot_of
 from potok.sql.budget import reserve, reserve_objects, size_of
 from potok.sql.catalog import Source
@@ -22,7 +23,6 @@ from potok.sql.functions.function import Context
 from potok.sql.types import BIGINT
 from potok.statements.python_values import python_values
 from potok.statements.results import Row
-from potok.views.row_reader import FoundRows
 
 
 @dataclass(frozen=True, slots=True)

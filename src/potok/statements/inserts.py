@@ -13,7 +13,7 @@ import pyarrow as pa
 from potok.clock import now_ms
 from potok.log.broker import HEADERS, Broker
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.sql.analysis.scope import ROWTIME
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused, UnknownName, closest
@@ -21,7 +21,7 @@ from potok.sql.expressions.check import check
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
-from potok.sql.lowering.sources import key_serde
+from potok.sql.planner.sources import key_serde
 from potok.sql.properties import INSERTS, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, quoted

@@ -15,8 +15,8 @@ from potok.sql.syntax.parse import parse_script
 from potok.sql.syntax.walk import parts_of
 from potok.state.entry import mark_of
 from potok.statements.database import Database
-from potok.statements.pull_plan import PullPlan, plan_pull
-from potok.statements.pull_tables import Readers
+from potok.statements.pull.plan import PullPlan, plan_pull
+from potok.statements.pull.tables import Readers
 
 V = TypeVar("V")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from potok.engine.processing_log import PROCESSING_LOG, make_log
 from potok.log.broker import Broker
+from potok.runtime.output.processing_log import PROCESSING_LOG, make_log
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.syntax import ast
 from potok.sql.syntax.walk import walk

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from potok.records.formats.format import binary_column, format_named
 from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.catalog import Source
-from potok.sql.lowering.sources import HeaderColumn, Instants, key_serde
+from potok.sql.planner.sources import HeaderColumn, Instants, key_serde
 from potok.sql.types import BIGINT, INT
 from potok.statements.frames import Frame
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from potok.errors import PotokError
 from potok.retry import Retry
-from potok.statements.books import Wanted
+from potok.statements.catalog.catalog_state import Wanted
 
 if TYPE_CHECKING:
-    from potok.engine.shared.member import MemberStatus
-    from potok.engine.shared.query_group import QueryGroup
+    from potok.runtime.queries.group_query import MemberStatus
+    from potok.runtime.queries.query_group import QueryGroup
 
 log = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from potok.sql.errors import Refused, SqlError, UnknownName, closest
 from potok.sql.properties import Properties, canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.database import Database
+from potok.statements.dry_run import Rehearsal
 from potok.statements.inserts import insert_values
-from potok.statements.inspect import assert_topic, describe, explain, show
-from potok.statements.inspect_settings import set_property
+from potok.statements.inspect.inspect import assert_topic, describe, explain, show
+from potok.statements.inspect.settings import set_property
 from potok.statements.prepared import parsed_script
 from potok.statements.processing_log import make_log_if_read
-from potok.statements.pull import run_pull
-from potok.statements.push import start_print, start_push
-from potok.statements.rehearsal import Rehearsal
+from potok.statements.pull.pull import run_pull
+from potok.statements.push.push import start_print, start_push
 from potok.statements.results import Done, Executed, Push, Result
 from potok.statements.session_variables import SessionVariables
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from potok.checksum import crc32
-from potok.private import FILE_MODE
+from potok.permissions import FILE_MODE
 from potok.storage.page_format import Array, Meta
 from potok.storage.page_walk import Change
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from potok.log.broker import Broker
 from potok.settings import Settings
+from potok.snapshots.table_view import TableView
+from potok.snapshots.tables import Tables
 from potok.statements.session import SqlSession
 from potok.topology.graph import Topology
-from potok.views.table_view import TableView
-from potok.views.tables import Tables
 
 if TYPE_CHECKING:
-    from potok.app.app import App
+    from potok.faust.app import App
     from potok.testing.driver import TestDriver
 
 
@@ -33,7 +33,7 @@ class AppStatements:
     """What `app.sql` has defined, over the log of a test."""
 
     def __init__(self, app: App, broker: Broker, settings: Settings, drive: Callable[[Query], TestDriver]) -> None:
-        from potok.app.sql import AppDatabase
+        from potok.faust.sql import AppDatabase
 
         self._broker = broker
         self._database = AppDatabase(app, broker, settings)
@@ -64,6 +64,6 @@ class AppStatements:
 
 def app_of(program: object) -> App | None:
     """The program, if it is an app that has statements."""
-    from potok.app.app import App
+    from potok.faust.app import App
 
     return program if isinstance(program, App) and program.statements.defined else None

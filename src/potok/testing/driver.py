@@ -11,27 +11,27 @@ from typing import Any
 import orjson
 
 from potok.duration import Duration, to_ms
-from potok.engine.batch import BatchRunner
-from potok.engine.beginning import Begin, places_of
-from potok.engine.clock import windowed_steps
-from potok.engine.executor import Executor
-from potok.engine.in_process import InProcessExecutor
-from potok.engine.joint_batch import run_batch
-from potok.engine.outcry import Outcry
-from potok.engine.planner import Planner
-from potok.engine.prepare import Buildable, Prepared, make_topics, prepare, topology_of
-from potok.engine.spark_executor import start_spark
 from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.executor import Executor
+from potok.runtime.batches.group_batch import run_batch
+from potok.runtime.batches.in_process_executor import InProcessExecutor
+from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.planning.planner import Planner
+from potok.runtime.planning.start_offsets import Begin, places_of
+from potok.runtime.planning.watermark import windowed_steps
+from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
+from potok.snapshots.table_view import TableView
+from potok.snapshots.tables import NoSuchTable, Tables
+from potok.spark.spark_executor import start_spark
 from potok.sql.errors import closest
 from potok.testing.app_statements import AppStatements, Query, app_of
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
-from potok.views.table_view import TableView
-from potok.views.tables import NoSuchTable, Tables
 
 
 class TestDriver:

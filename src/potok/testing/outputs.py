@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
+from potok.dead_letters.read import DeadLetter, read_dead_letters
 from potok.log.broker import Broker
 from potok.records.log_record import Headers, LogRecord
-from potok.views.dead_letters import DeadLetter, read_dead_letters
 
 __all__ = ["DeadLetter", "OutputRecord", "read_dead_letters", "read_outputs", "records_of"]
 

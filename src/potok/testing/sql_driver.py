@@ -10,6 +10,8 @@ from typing import Any
 from potok.duration import Duration
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
+from potok.snapshots.table_view import TableView
+from potok.snapshots.tables import Tables
 from potok.sql.catalog import Source
 from potok.sql.types import quoted
 from potok.statements.database import Database
@@ -19,8 +21,6 @@ from potok.testing.driver import TestDriver
 from potok.testing.outputs import DeadLetter, read_dead_letters
 from potok.testing.sql_rows import SqlRow, read_rows
 from potok.topology.graph import Topology
-from potok.views.table_view import TableView
-from potok.views.tables import Tables
 
 
 class SqlDriver(TestDriver):

@@ -13,7 +13,7 @@ from potok.log.broker import Broker
 from potok.records.formats.format import format_named
 from potok.records.log_record import Headers, LogRecord
 from potok.sql.catalog import Source
-from potok.sql.lowering.sources import key_serde
+from potok.sql.planner.sources import key_serde
 from potok.sql.types import quoted
 from potok.testing.outputs import records_of
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from potok.errors import Location, TopologyError
-from potok.expressions.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
 from potok.expressions.expr import Column, Expr
 from potok.expressions.function import Function
-from potok.expressions.trace import Traced, Untraceable, record_arguments, trace
+from potok.expressions.tracing.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
+from potok.expressions.tracing.trace import Traced, Untraceable, record_arguments, trace
 from potok.topology.nodes import AggregatePart, Aggregation
 
 NUMBERS = (pa.int64(), pa.float64())

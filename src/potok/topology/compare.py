@@ -14,8 +14,8 @@ from potok.expressions.computed import Computed
 from potok.expressions.expr import StructExpr
 from potok.expressions.function import Function
 from potok.topology.graph import Topology
-from potok.topology.infer import Inferred
-from potok.topology.infer_joins import join_layout
+from potok.topology.inference.infer import Inferred
+from potok.topology.inference.joins import join_layout
 from potok.topology.nodes import (
     Aggregate,
     Deliver,

@@ -9,7 +9,7 @@ from typing import Any
 from potok.duration import show_ms
 from potok.errors import TopologyError
 from potok.topology.graph import Topology
-from potok.topology.infer import Inferred, infer
+from potok.topology.inference.infer import Inferred, infer
 from potok.topology.nodes import (
     Aggregate,
     Deliver,

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from potok.expressions.expr import ALL, Expr, fields
 from potok.topology.graph import Topology
-from potok.topology.infer import Inferred
-from potok.topology.infer_joins import fields_of_side
+from potok.topology.inference.infer import Inferred
+from potok.topology.inference.joins import fields_of_side
 from potok.topology.nodes import (
     Aggregate,
     Annotate,

@@ -7,7 +7,7 @@ import re
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
 from potok.topology.nodes import Agents, AgentSends, Deliver, Foreach, Node, Sink, StreamSource, TableSource
-from potok.topology.waiting import waiting_topics
+from potok.topology.table_loading import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 

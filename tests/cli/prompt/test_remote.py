@@ -15,8 +15,8 @@ from potok.cli.prompt.http import NoServer, ServerRefused, StatementRefused
 from potok.cli.prompt.remote import Remote
 from potok.errors import SetupError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.serving.server import Server
-from potok.serving.tokens import Tokens
+from potok.server.access.tokens import Tokens
+from potok.server.server import Server
 from potok.settings import Settings
 from potok.sql.syntax.parse import parse_script
 from potok.sql.types import VARCHAR, decimal

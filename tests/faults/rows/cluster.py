@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from potok.views.tables import Tables
+from potok.snapshots.tables import Tables
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from potok.connectors.where import Where
+from potok.backends.state_url import Where
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import close_environment, open_environment

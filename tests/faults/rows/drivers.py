@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from potok import StreamsBuilder
-from potok.engine.lock import QueryTakenOver
+from potok.runtime.queries.lock import QueryTakenOver
 from tests.faults.numbers import Numbers, begun
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row

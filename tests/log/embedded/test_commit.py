@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from potok.log.embedded import segment
+from log.records import batch_of, read_all, values
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.embedded.segments import segment
 from potok.log.errors import MarkChanged, TopicNotFound
-
-from ..records import batch_of, read_all, values
 
 LARGE = 4000
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from potok.log.embedded import segment
+from log.records import batch_of, values
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.embedded.segments import segment
 from potok.log.errors import DiskFull
-
-from ..records import batch_of, values
 
 
 def test_an_append_to_a_full_disk_leaves_nothing_and_later_ones_work(
@@ -52,7 +51,7 @@ def test_staging_on_a_full_disk_says_so_and_leaves_no_file(
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("potok.log.embedded.staged.sync_data", full)
+    monkeypatch.setattr("potok.log.embedded.segments.staged.sync_data", full)
     with pytest.raises(DiskFull):
         broker.stage(tmp_path / "staging", "t", 0, batch_of([b"x" * 100] * 5000))
     assert list((tmp_path / "staging").iterdir()) == []
@@ -100,7 +99,7 @@ def test_old_records_stay_as_they_are_on_a_full_disk(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(segment.os, "writev", full)
-    monkeypatch.setattr("potok.log.embedded.archive.sync_data", full)
+    monkeypatch.setattr("potok.log.embedded.maintenance.archive.sync_data", full)
     with pytest.raises(DiskFull):
         broker.compact_topic("t", seal=True) if work == "compact" else broker.archive_topic("t", seal=True)
     monkeypatch.undo()

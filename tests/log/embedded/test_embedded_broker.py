@@ -5,14 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from log.records import batch_of, read_all, values
 from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA, AppendResult, TopicConfig
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import InvalidName, MarkChanged, RecordTooLarge, TopicExists, TopicNotFound
-from potok.log.partition import partition_of
+from potok.log.partitioner import partition_of
 from potok.records.log_record import LogRecord
-
-from ..records import batch_of, read_all, values
 
 
 def test_topics_are_created_listed_described_and_deleted(broker: EmbeddedBroker) -> None:

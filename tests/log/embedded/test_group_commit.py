@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from log.records import values
 from potok.errors import LogError
-from potok.log.embedded import segment
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.locks import partition_locks
+from potok.log.embedded.segments import segment
 from potok.log.errors import RecordTooLarge, TopicNotFound
 from potok.records.log_record import LogRecord
-
-from ..records import values
 
 
 def lock_of(broker: EmbeddedBroker, topic: str) -> Path:

@@ -7,10 +7,9 @@ from collections import Counter
 
 import pytest
 
+from log.beside import PUBLISHED, append_batches, publish_batches
+from log.records import batch_of, read_all, values
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-
-from ..beside import PUBLISHED, append_batches, publish_batches
-from ..records import batch_of, read_all, values
 
 pytestmark = pytest.mark.kill
 

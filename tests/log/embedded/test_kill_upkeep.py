@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from log.beside import append_rounds
+from log.records import read_all, read_range
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-
-from ..beside import append_rounds
-from ..records import read_all, read_range
 
 pytestmark = pytest.mark.kill
 

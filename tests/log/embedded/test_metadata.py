@@ -10,14 +10,13 @@ from typing import Any
 import lmdb
 import pytest
 
+from log.records import values
 from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.metadata import Metadata
 from potok.log.errors import BrokerClosed
 from potok.machine import MachineError
 from potok.records.log_record import LogRecord
-
-from ..records import values
 
 
 def test_the_map_grows_when_it_is_full(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.open import open_broker
 
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 
 @pytest.fixture

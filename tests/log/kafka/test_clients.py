@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from log.records import read_all
 from potok.errors import LogError
 from potok.log.kafka import clients
+from potok.log.kafka.development.ports import free_ports
 from potok.log.kafka.errors import KafkaRefused, KafkaUnreachable, OptionError, TimeBefore1970
 from potok.log.kafka.kafka_broker import KafkaBroker
-from potok.log.kafka.ports import free_ports
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
-
-from ..records import read_all
 
 
 def broker_at(url: str, home: Path) -> KafkaBroker:

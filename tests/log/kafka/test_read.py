@@ -6,19 +6,18 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from log.records import batch_of, read_all, read_range, values
 from potok.log.errors import OffsetOutOfRange, TopicNotFound
+from potok.log.kafka.admin.topics import KnownTopic
 from potok.log.kafka.clients import Clients
 from potok.log.kafka.errors import KafkaRefused
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.read import Readers
-from potok.log.kafka.topics import KnownTopic
 from potok.records.log_record import LogRecord
 
-from ..records import batch_of, read_all, read_range, values
-
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 
 def write(producer: Producer, topic: str, *written: bytes, commit: bool = True) -> None:
@@ -100,7 +99,7 @@ def test_partitions_that_are_added_are_found(log: KafkaBroker, kafka: ServerStat
     assert values(log, "t") == [b"old"]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_partitions([NewPartitions("t", 3)])["t"].result()
-    monkeypatch.setattr("potok.log.kafka.topics._FRESH_S", 0.0)
+    monkeypatch.setattr("potok.log.kafka.admin.topics._FRESH_S", 0.0)
     assert log.partitions("t") == 3
     assert log.end_offsets("t") == {0: 1, 1: 0, 2: 0}
     log.append("t", [LogRecord(b"k", b"new")], 2)
@@ -108,7 +107,7 @@ def test_partitions_that_are_added_are_found(log: KafkaBroker, kafka: ServerStat
 
 
 def test_a_topic_deleted_by_somebody_else_is_missed(log: KafkaBroker, kafka: ServerStatus, monkeypatch) -> None:
-    monkeypatch.setattr("potok.log.kafka.topics._FRESH_S", 0.0)
+    monkeypatch.setattr("potok.log.kafka.admin.topics._FRESH_S", 0.0)
     log.create_topic("t", 2)
     log.append("t", batch_of([b"a"] * 5), 0)
     assert len(values(log, "t")) == 5
@@ -123,7 +122,7 @@ def test_a_topic_deleted_by_somebody_else_is_missed(log: KafkaBroker, kafka: Ser
 def test_a_topic_created_again_by_somebody_else_is_read_from_its_new_beginning(
     log: KafkaBroker, kafka: ServerStatus, monkeypatch
 ) -> None:
-    monkeypatch.setattr("potok.log.kafka.topics._FRESH_S", 0.0)
+    monkeypatch.setattr("potok.log.kafka.admin.topics._FRESH_S", 0.0)
     log.create_topic("t", 2)
     log.append("t", batch_of([b"a"] * 5), 0)
     assert len(values(log, "t")) == 5

@@ -12,19 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from log.records import batch_of, values
 from potok.errors import PotokError
 from potok.log.broker import AppendResult
 from potok.log.kafka import append, transactions
+from potok.log.kafka.development.ports import free_ports
+from potok.log.kafka.development.server import KafkaServer
 from potok.log.kafka.kafka_broker import KafkaBroker
-from potok.log.kafka.outgoing import Outgoing, outgoing
-from potok.log.kafka.ports import free_ports
-from potok.log.kafka.server import KafkaServer
+from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.open import open_broker
 from potok.settings import Settings
 from tests.faults.proxy import HOST, PRODUCE, Proxy, Requests
 from tests.kafka import REASON
-
-from ..records import batch_of, values
 
 TOPIC = "refused-once"
 NEXT_REQUEST_S = 2.0

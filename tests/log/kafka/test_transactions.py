@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from log.records import batch_of, values
 from potok.log.broker import PublishedBatch
 from potok.log.errors import MarkChanged, TopicNotFound
 from potok.log.kafka import transactions
@@ -16,10 +17,8 @@ from potok.log.kafka.errors import PublishedOtherwise, QueryFenced
 from potok.log.kafka.fences import TOPIC
 from potok.log.kafka.kafka_broker import KafkaBroker
 
-from ..records import batch_of, values
-
 if TYPE_CHECKING:
-    from potok.log.kafka.server import ServerStatus
+    from potok.log.kafka.development.server import ServerStatus
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def test_an_open_transaction_of_another_query_does_not_hide_the_fence(
     stranger.begin_transaction()
     stranger.produce(TOPIC, b"{}", b"somebody", 0)
     stranger.flush(30)
-    monkeypatch.setattr("potok.log.kafka.offsets._VISIBLE_S", 0.0)
+    monkeypatch.setattr("potok.log.kafka.admin.offsets._VISIBLE_S", 0.0)
     publish(out, query, 2, b"b")
     forget(out, query, 1)
     fences = reopened(out)._kafka.fences

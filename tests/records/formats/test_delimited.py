@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from potok.errors import SchemaError
 from potok.records.formats.delimited import DelimitedFormat
 from potok.records.formats.format import Decoded
-from potok.records.schema import Schema
-
-from ..arrays import SCALARS, objects
+from potok.records.schemas.schema import Schema
+from records.arrays import SCALARS, objects
 
 DELIMITED = DelimitedFormat()
 ORDERS = Schema.of(

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.errors import PotokError
-from potok.records.ddl import parse_ddl
 from potok.records.formats.format import _FORMATS, Format, unguarded
 from potok.records.rows import column_of, rows_of
-from potok.records.schema import Schema
+from potok.records.schemas.ddl import parse_ddl
+from potok.records.schemas.schema import Schema
 from tests import hostile
 from tests.records import arrays, texts
 

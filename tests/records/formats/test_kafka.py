@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
-
-from ..arrays import SCALARS
-from ..round_trips import assert_round_trip
+from potok.records.schemas.schema import Schema
+from records.arrays import SCALARS
+from records.round_trips import assert_round_trip
 
 BYTES = {"int": struct.pack(">i", -7), "bigint": struct.pack(">q", 7), "double": struct.pack(">d", 1.5)}
 VALUES = {"int": -7, "bigint": 7, "double": 1.5, "string": "é", "binary": b"\xff"}

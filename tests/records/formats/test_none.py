@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 def test_everything_is_null_whatever_the_bytes() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 CASES = [
     ("int32", ">i", st.integers(-(2**31), 2**31 - 1)),

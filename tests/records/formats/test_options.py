@@ -6,7 +6,7 @@ import pytest
 
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 @pytest.mark.parametrize(

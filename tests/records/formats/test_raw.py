@@ -5,7 +5,7 @@ import pytest
 
 from potok.errors import SchemaError
 from potok.records.formats.raw import RawFormat
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 RAW = RawFormat()
 

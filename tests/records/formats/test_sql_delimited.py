@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from potok.errors import SchemaError
 from potok.records.formats.format import Decoded, format_named
 from potok.records.rows import column_of
-from potok.records.schema import Schema
-
-from ..arrays import SCALARS
-from ..round_trips import assert_round_trip
+from potok.records.schemas.schema import Schema
+from records.arrays import SCALARS
+from records.round_trips import assert_round_trip
 
 DECLARED = Schema.of(", ".join(f"C{index} {name}" for index, name in enumerate(SCALARS)))
 

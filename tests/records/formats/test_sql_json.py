@@ -10,10 +10,9 @@ from hypothesis import given, settings
 
 from potok.records.formats.format import Decoded, format_named
 from potok.records.rows import rows_of
-from potok.records.schema import Schema
-
-from ..arrays import columns
-from ..round_trips import assert_round_trip
+from potok.records.schemas.schema import Schema
+from records.arrays import columns
+from records.round_trips import assert_round_trip
 
 
 def decode(declared: str, *texts: str | None) -> Decoded:

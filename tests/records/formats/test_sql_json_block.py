@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from potok.records.fit import Fitted
+from potok.records.conversion.fit import Fitted
 from potok.records.formats import sql_json_decode
 from potok.records.formats.sql_json_block import FOLDING, readable_in_blocks
 from potok.records.formats.sql_json_decode import decode_rows, decode_typed
-from potok.records.schema import Schema
-
-from ..texts import NUMBERS, STRINGS, TRAPS, values
+from potok.records.schemas.schema import Schema
+from records.texts import NUMBERS, STRINGS, TRAPS, values
 
 SCHEMAS = [
     "A bigint, B double, C string, D boolean, E array<string>, F struct<X: bigint, Y: double>",

@@ -5,7 +5,7 @@ import pytest
 
 from potok.errors import SchemaError
 from potok.records.formats.text import TextFormat
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 TEXT = TextFormat()
 

@@ -5,7 +5,7 @@ import pytest
 
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 def test_the_only_field_lies_bare() -> None:

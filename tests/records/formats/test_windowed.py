@@ -11,7 +11,7 @@ import pytest
 from potok.errors import SchemaError
 from potok.records.formats.format import format_named
 from potok.records.formats.windowed import inner_option
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 KEY = pa.struct([("key", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
 ROWS = [{"key": "ann", "start": 10_000, "end": 20_000}, None, {"key": "", "start": -5, "end": 5}]

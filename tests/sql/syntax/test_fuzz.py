@@ -15,8 +15,7 @@ from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.text import show
 from potok.sql.syntax.words import CLAUSES, RESERVED, STATEMENTS, UNITS
 from sql.syntax.one_statement import parse_statement
-
-from .test_cases import cases
+from sql.syntax.test_cases import cases
 
 WRITTEN = [sql for sql, _ in cases("statements")] + [f"SELECT {sql} FROM t" for sql, _ in cases("expressions")]
 PIECES = sorted({piece for sql in WRITTEN for piece in re.findall(r"\w+|'[^']*'|\S", sql)})

@@ -10,8 +10,7 @@ from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import walk
 from sql.syntax.one_statement import parse_statement
-
-from .strategies import expressions, statements
+from sql.syntax.strategies import expressions, statements
 
 
 def kinds(node: ast.Node) -> list[type]:

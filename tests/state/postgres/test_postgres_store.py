@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from potok.connectors.where import Where
+from potok.backends.state_url import Where
 from potok.errors import StateError
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt

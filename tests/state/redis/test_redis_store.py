@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from potok.connectors.redis.connection import StateMayVanish, connect
-from potok.connectors.where import Where
+from potok.backends.redis.connection import StateMayVanish, connect
+from potok.backends.state_url import Where
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, Fence, StaleAttempt
 from potok.state.open import open_store

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from potok.serving.json_rows import RowWriter, dump
+from potok.server.ksql.json_rows import RowWriter, dump
 from potok.sql.types import is_number
 from potok.statements.results import ResultColumn, Row
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from potok.cli.output import console, counted, note, warn
 from potok.cli.prompt.cells import CellWriter, printable
 from potok.cli.prompt.grid import Grid
-from potok.serving.json_rows import RowWriter, dump
+from potok.server.ksql.json_rows import RowWriter, dump
 from potok.sql.types import type_name
 from potok.statements.results import Done, Push, ResultColumn, Row, Rows
 

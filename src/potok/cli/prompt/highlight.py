@@ -10,7 +10,7 @@ from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from potok.cli.prompt.pieces import pieces
+from potok.cli.prompt.tokens import pieces
 from potok.cli.prompt.vocabulary import KEYWORDS, TYPES
 
 STYLE = Style.from_dict(

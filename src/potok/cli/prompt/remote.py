@@ -16,7 +16,7 @@ from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.sql.errors import Place
 from potok.sql.syntax import ast
-from potok.statements.inspect_settings import set_property, show_variables
+from potok.statements.inspect.settings import set_property, show_variables
 from potok.statements.results import Done, Result, ResultColumn, Rows
 from potok.statements.session_variables import SessionVariables
 

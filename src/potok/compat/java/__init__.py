@@ -1,1 +1,1 @@
-"""Java date patterns, regular expressions and URIs, as ksqlDB statements use them."""
+"""Java's date patterns, regular expressions and number formats."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import regex
 
 from potok.compat.java.char_classes import SETS, VERTICAL, JavaRegexError, literal
-from potok.compat.java.regex_reading import Reading
+from potok.compat.java.regex_syntax import Reading
 from potok.compat.java.time_limit import time_left
 
 _ENDS: Final = r"\n\r\x85\u2028\u2029"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.expressions.expr import Call, Expr
-from potok.expressions.families import Family, family, python_name
 from potok.expressions.literals import unify
 from potok.expressions.operations.operation import Operation, Vectorised, always
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.python_types import Family, family, python_name
+from potok.expressions.tracing.refusal import NotTraceable
 from potok.expressions.truth import truthy
 from potok.expressions.vectorised.comparisons import off_calendar
 from potok.expressions.vectorised.vector import Data, Vector, cast, either, inherited

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.expressions.expr import Call
-from potok.expressions.families import Family
 from potok.expressions.operations.operation import Operation, Vectorised, always
+from potok.expressions.python_types import Family
 from potok.expressions.vectorised.comparisons import off_calendar
 from potok.expressions.vectorised.numbers import inexact
 from potok.expressions.vectorised.vector import Data, Vector, cast, either, required

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.expressions.expr import Call, Column, Expr
-from potok.expressions.families import EXACT_FLOAT, INT64_MAX, INT64_MIN, NUMBERS, Family, family, widest
 from potok.expressions.literals import literal, unify
 from potok.expressions.operations.operation import Operation, always
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.python_types import EXACT_FLOAT, INT64_MAX, INT64_MIN, NUMBERS, Family, family, widest
+from potok.expressions.tracing.refusal import NotTraceable
 from potok.expressions.vectorised.vector import Data, Vector, cast, either, nulls, required
 
 _SEARCHED: Final[frozenset[Family]] = frozenset({"bool", "int", "float", "string", "binary", "date"})

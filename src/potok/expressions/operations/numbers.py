@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.expressions.expr import Call, Expr
-from potok.expressions.families import INT64_MIN, NUMBERS, family
 from potok.expressions.operations.operation import Operation
+from potok.expressions.python_types import INT64_MIN, NUMBERS, family
 from potok.expressions.vectorised.numbers import bounds
 from potok.expressions.vectorised.vector import Vector, cast, either, required, where
 

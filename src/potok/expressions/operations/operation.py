@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.expressions.expr import Call, CallStyle, Expr
-from potok.expressions.families import Family, family, python_name
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.python_types import Family, family, python_name
+from potok.expressions.tracing.refusal import NotTraceable
 from potok.expressions.vectorised.vector import Vector
 
 Typed = Callable[[Sequence[Expr], tuple[object, ...]], pa.DataType]

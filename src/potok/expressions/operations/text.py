@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.expressions.expr import Call, Expr
-from potok.expressions.families import Family, family
 from potok.expressions.operations.operation import Operation, Typed, Vectorised, always
-from potok.expressions.refusal import NotTraceable
+from potok.expressions.python_types import Family, family
+from potok.expressions.tracing.refusal import NotTraceable
 from potok.expressions.vectorised.vector import Data, Mask, Vector, either, required, where
 
 WHITESPACE: Final = "".join(

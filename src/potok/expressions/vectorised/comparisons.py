@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.expressions.families import INSTANT, LOCAL, NUMBERS, family
+from potok.expressions.python_types import INSTANT, LOCAL, NUMBERS, family
 from potok.expressions.vectorised.numbers import inexact
 from potok.expressions.vectorised.vector import Data, Mask, Vector, cast, either, inherited, nulls, required, where
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.expressions.families import EXACT_FLOAT, INT64_MAX, INT64_MIN
+from potok.expressions.python_types import EXACT_FLOAT, INT64_MAX, INT64_MIN
 from potok.expressions.vectorised.vector import Data, Mask, Vector, cast, either, required, where
 
 NEAR_OVERFLOW: Final = 9.2e18

@@ -9,14 +9,16 @@ from pathlib import Path
 from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.broker import AppendResult
-from potok.log.embedded import catalog, marks, retention, sealed
+from potok.log.embedded import catalog, metadata_keys
 from potok.log.embedded.catalog import PartitionState, Topic
 from potok.log.embedded.locks import partition_locks
+from potok.log.embedded.maintenance import retention
 from potok.log.embedded.metadata import Metadata, Transaction
-from potok.log.embedded.partition_writer import PartitionWriter
-from potok.log.embedded.segment import partition_directory, sweep
-from potok.log.embedded.staged import StagedFrames, Unstaged
-from potok.log.embedded.sync import sync_all
+from potok.log.embedded.segments import sealed
+from potok.log.embedded.segments.partition_writer import PartitionWriter
+from potok.log.embedded.segments.segment import partition_directory, sweep
+from potok.log.embedded.segments.staged import StagedFrames, Unstaged
+from potok.log.embedded.segments.sync import sync_all
 from potok.log.errors import TopicNotFound
 from potok.log.failpoint import failpoint
 
@@ -108,7 +110,7 @@ def _states(
     txn: Transaction, topics: Mapping[Place, Topic], expect: Mapping[str, bytes | None]
 ) -> dict[Place, PartitionState]:
     """Raises where a topic was deleted meanwhile, also where it was created again."""
-    marks.check(txn, expect)
+    metadata_keys.check(txn, expect)
     found = {}
     for place, topic in topics.items():
         if catalog.get_topic(txn, *place).id != topic.id:
@@ -124,7 +126,7 @@ def _record(
     expect: Mapping[str, bytes | None],
 ) -> dict[Path, set[Path]]:
     """Returns, for the partitions where a segment was sealed, the segments that they have now."""
-    marks.check(txn, expect)
+    metadata_keys.check(txn, expect)
     rolled: dict[Path, set[Path]] = {}
     for place, writer in writers.items():
         writer.record(txn)
@@ -132,5 +134,5 @@ def _record(
             if writer.topic.config.archive is None:
                 retention.expire(txn, writer.topic, writer.partition, retention.protected(txn).get(place), now_ms())
             rolled[writer.directory] = sealed.known_paths(txn, writer.topic, writer.partition, writer.directory)
-    marks.put(txn, updates)
+    metadata_keys.put(txn, updates)
     return rolled

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from potok.log.broker import PartitionDescription, TopicDescription
-from potok.log.embedded import archived, catalog, sealed
+from potok.log.embedded import catalog
 from potok.log.embedded.catalog import Topic
+from potok.log.embedded.maintenance import archived
 from potok.log.embedded.metadata import Transaction
+from potok.log.embedded.segments import sealed
 
 
 def describe_topic(txn: Transaction, name: str) -> TopicDescription:

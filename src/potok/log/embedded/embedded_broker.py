@@ -20,30 +20,32 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
-from potok.log.embedded import archived, catalog, describe, groups, marks, retention, roster
+from potok.log.embedded import catalog, describe, group_metadata, groups
+from potok.log.embedded import metadata_keys as marks
 from potok.log.embedded.commit import Committer
-from potok.log.embedded.embedded_membership import EmbeddedMembership
-from potok.log.embedded.encode import columns_of, encode, encode_record, normalised
 from potok.log.embedded.group_commit import GroupCommit
+from potok.log.embedded.group_membership import EmbeddedMembership
+from potok.log.embedded.maintenance import archived, retention
+from potok.log.embedded.maintenance.maintenance import Upkeep
+from potok.log.embedded.maintenance.verify import CheckedPart, verify_topic
 from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
-from potok.log.embedded.read import read_range
-from potok.log.embedded.seek import offset_at
-from potok.log.embedded.segment import partition_directory, sync_directory
-from potok.log.embedded.staged import StagedFrames, in_memory, stage_frames
-from potok.log.embedded.upkeep import Upkeep
-from potok.log.embedded.verify import CheckedPart, verify_topic
+from potok.log.embedded.segments.encode import columns_of, encode, encode_record, normalised
+from potok.log.embedded.segments.read import read_range
+from potok.log.embedded.segments.seek import offset_at
+from potok.log.embedded.segments.segment import partition_directory, sync_directory
+from potok.log.embedded.segments.staged import StagedFrames, in_memory, stage_frames
 from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound
-from potok.log.fit import keyless, oversized
-from potok.log.membership import (
+from potok.log.groups.membership import (
     DEFAULT_LEASE_MS,
     DEFAULT_MAX_PAUSE_MS,
     GroupDescription,
     Membership,
     PartitionListener,
 )
-from potok.log.partition import partition_of, split
-from potok.log.upkeep import DAY_MS, DELETE, ArchivedFile, Compaction, InvalidTopicConfig, policy_of
-from potok.private import private_directory
+from potok.log.maintenance import DAY_MS, DELETE, ArchivedFile, Compaction, InvalidTopicConfig, policy_of
+from potok.log.partitioner import partition_of, split
+from potok.log.record_limits import keyless, oversized
+from potok.permissions import private_directory
 from potok.records.log_record import LogRecord
 
 DEFAULT_MAX_RECORD_BYTES = 64 << 20
@@ -279,7 +281,7 @@ class EmbeddedBroker(Broker):
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         def update(txn: Transaction) -> None:
-            roster.check_nobody(txn, group, now_ms())
+            group_metadata.check_nobody(txn, group, now_ms())
             groups.commit(txn, group, topic, offsets)
 
         self._metadata.write(update)
@@ -296,10 +298,10 @@ class EmbeddedBroker(Broker):
         return EmbeddedMembership(self._metadata, group, topics, listener, lease_ms, max_pause_ms)
 
     def groups(self) -> list[str]:
-        return self._metadata.read(lambda txn: roster.names(txn, now_ms()))
+        return self._metadata.read(lambda txn: group_metadata.names(txn, now_ms()))
 
     def describe_group(self, group: str) -> GroupDescription:
-        return self._metadata.read(lambda txn: roster.describe(txn, group, now_ms()))
+        return self._metadata.read(lambda txn: group_metadata.describe(txn, group, now_ms()))
 
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
         self._metadata.write(lambda txn: retention.set_protected(txn, owner, offsets))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from potok.errors import LogError
 from potok.log.broker import AppendResult
-from potok.log.embedded.staged import Unstaged
+from potok.log.embedded.segments.staged import Unstaged
 
 Write = Callable[[Sequence[Unstaged]], list[AppendResult]]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from potok.private import FILE_MODE
+from potok.permissions import FILE_MODE
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import lmdb
 from potok.errors import LogError
 from potok.log.errors import BrokerClosed, DiskFull, MetadataDamaged
 from potok.machine import naming_machine
-from potok.private import FILE_MODE, private_directory
+from potok.permissions import FILE_MODE, private_directory
 from potok.storage.checked_file import CheckedFile
 from potok.storage.page_format import DATA_FILE, PageDamage
 

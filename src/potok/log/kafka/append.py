@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from potok.log.broker import AppendResult
 from potok.log.kafka.clients import Clients
 from potok.log.kafka.errors import KafkaUnreachable
-from potok.log.kafka.outgoing import Outgoing, outgoing
+from potok.log.kafka.producer_records import Outgoing, outgoing
 
 Part = tuple[str, int, pa.RecordBatch]
 """A topic, a partition, and rows that `normalised` gave."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 import uuid
 
+from potok.log.kafka.admin.group_offsets import GroupOffsets, GroupProgress
+from potok.log.kafka.admin.limits import Limits
+from potok.log.kafka.admin.offsets import Positions
+from potok.log.kafka.admin.topics import Topics
 from potok.log.kafka.append import Appender
 from potok.log.kafka.clients import Clients
 from potok.log.kafka.fences import Fences
-from potok.log.kafka.group_offsets import GroupOffsets, GroupProgress
-from potok.log.kafka.limits import Limits
-from potok.log.kafka.offsets import Positions
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.read import Readers
-from potok.log.kafka.topics import Topics
 from potok.log.kafka.transactions import Transactor
 
 

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from confluent_kafka import IsolationLevel, TopicPartition
 
 from potok.log.broker import PublishedBatch, TopicConfig
+from potok.log.kafka.admin.offsets import LATEST, Positions
+from potok.log.kafka.admin.topics import Topics
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaUnreachable, PublishedOtherwise
-from potok.log.kafka.offsets import LATEST, Positions
 from potok.log.kafka.read import Readers
-from potok.log.kafka.topics import Topics
-from potok.log.upkeep import COMPACT
+from potok.log.maintenance import COMPACT
 
 _logger = logging.getLogger(__name__)
 

@@ -13,8 +13,6 @@ from typing import cast
 import pyarrow as pa
 
 from potok.clock import now_ms
-from potok.connectors.books import MetadataStore
-from potok.connectors.open import open_books
 from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
     AppendResult,
@@ -26,29 +24,31 @@ from potok.log.broker import (
     TopicDescription,
 )
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.embedded.encode import columns_of, normalised
+from potok.log.embedded.segments.encode import columns_of, normalised
 from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
 from potok.log.failpoint import failpoint
-from potok.log.kafka.clients import PATIENCE_S
-from potok.log.kafka.connections import Connections
-from potok.log.kafka.count import count_records
-from potok.log.kafka.errors import OptionError
-from potok.log.kafka.group import KafkaMembership, describe_group, list_groups
-from potok.log.kafka.java_options import connector_options
-from potok.log.kafka.options import KafkaOptions
-from potok.log.kafka.outgoing import check
-from potok.log.kafka.remove import beginning, delete_before, protected, set_protected
-from potok.log.kafka.staged_rows import StagedRows, stage_rows
-from potok.log.membership import (
+from potok.log.groups.membership import (
     DEFAULT_LEASE_MS,
     DEFAULT_MAX_PAUSE_MS,
     GroupDescription,
     Membership,
     PartitionListener,
 )
-from potok.log.partition import split
+from potok.log.kafka.admin.count import count_records
+from potok.log.kafka.admin.remove import beginning, delete_before, protected, set_protected
+from potok.log.kafka.clients import PATIENCE_S
+from potok.log.kafka.connections import Connections
+from potok.log.kafka.errors import OptionError
+from potok.log.kafka.group_membership import KafkaMembership, describe_group, list_groups
+from potok.log.kafka.java_options import connector_options
+from potok.log.kafka.options import KafkaOptions
+from potok.log.kafka.producer_records import check
+from potok.log.kafka.staged_rows import StagedRows, stage_rows
+from potok.log.maintenance import DAY_MS, DELETE
+from potok.log.partitioner import split
 from potok.log.ranges import within
-from potok.log.upkeep import DAY_MS, DELETE
+from potok.metadata.metadata_store import MetadataStore
+from potok.metadata.open import open_books
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
 

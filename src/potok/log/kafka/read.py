@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA
 from potok.log.errors import OffsetOutOfRange, TopicNotFound
+from potok.log.kafka.admin.offsets import Positions
+from potok.log.kafka.admin.topics import KnownTopic
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaUnreachable
-from potok.log.kafka.offsets import Positions
-from potok.log.kafka.topics import KnownTopic
 
 BATCH_RECORDS = 65_536
 BATCH_BYTES = 64 << 20

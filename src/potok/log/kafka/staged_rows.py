@@ -12,7 +12,7 @@ import pyarrow as pa
 from potok.log.broker import Staged
 from potok.log.embedded.metadata import NO_ROOM
 from potok.log.errors import DiskFull
-from potok.private import private_directory, write_private
+from potok.permissions import private_directory, write_private
 
 INLINE_BYTES = 256 << 10
 

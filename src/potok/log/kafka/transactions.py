@@ -10,12 +10,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from potok.clock import now_ms
 from potok.log.broker import PublishedBatch
 from potok.log.failpoint import failpoint
+from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.append import Delivery, send
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import QueryFenced
 from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
-from potok.log.kafka.offsets import Positions
-from potok.log.kafka.outgoing import Outgoing, outgoing
+from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
 from potok.retry import Retry
 

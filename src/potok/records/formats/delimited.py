@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import SchemaError
-from potok.records.convert import MisfitError, Reading
-from potok.records.fit import fit
-from potok.records.formats.cells import cell_reader, cell_texts
+from potok.records.conversion.convert import MisfitError, Reading
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
+from potok.records.formats.scalar_text import cell_reader, cell_texts
 from potok.records.formats.text import decode_utf8
 from potok.records.rows import column_of
-from potok.records.schema import Field, Schema
+from potok.records.schemas.schema import Field, Schema
 
 _CELL = re.compile(r'"((?:[^"]|"")*)"|([^",]*)')
 _NEEDS_QUOTES = r'[",\r\n]|^$'

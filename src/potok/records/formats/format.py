@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 Column: TypeAlias = pa.Array | list[Any]
 """A typed column, or a list of plain Python objects where no type was declared."""
@@ -56,7 +56,7 @@ class Format(Protocol):
 
 
 _FORMATS = {
-    "json": ("json", "JsonFormat"),
+    "json": ("json.json_format", "JsonFormat"),
     "delimited": ("delimited", "DelimitedFormat"),
     "text": ("text", "TextFormat"),
     "int32": ("numbers", "INT32"),
@@ -68,9 +68,9 @@ _FORMATS = {
     "kafka": ("kafka", "KafkaFormat"),
     "sql_json": ("sql_json", "SqlJsonFormat"),
     "sql_delimited": ("sql_delimited", "SqlDelimitedFormat"),
-    "avro": ("avro", "AvroFormat"),
-    "protobuf": ("protobuf", "ProtobufFormat"),
-    "protobuf_nosr": ("protobuf", "ProtobufFormat"),
+    "avro": ("avro.avro_format", "AvroFormat"),
+    "protobuf": ("protobuf.protobuf_format", "ProtobufFormat"),
+    "protobuf_nosr": ("protobuf.protobuf_format", "ProtobufFormat"),
     "windowed": ("windowed", "WindowedFormat"),
     "session": ("windowed", "SessionFormat"),
 }

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import PotokError
-from potok.records.convert import spelled
+from potok.records.conversion.convert import spelled
 from potok.records.formats.format import Column, Decoded, Encoded, Format, binary_column
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _NOT_OF_THE_ROW = (PotokError, OSError, MemoryError)
 """Errors of a declaration, or of the machine."""

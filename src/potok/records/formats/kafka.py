@@ -10,7 +10,7 @@ import pyarrow as pa
 from potok.errors import SchemaError
 from potok.records.formats.format import Column, Decoded, Encoded, Format, format_named
 from potok.records.formats.unwrapped import UnwrappedFormat
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _FORMATS = {
     pa.int32(): "int32",

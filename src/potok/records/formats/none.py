@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.records.formats.format import Column, Decoded, Encoded
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import SchemaError
-from potok.records.convert import Reading
-from potok.records.fit import fit
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.convert import Reading
-from potok.records.fit import fit
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _BYTES = Schema.scalar(pa.binary())
 

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.compat.java.doubles import double_texts
 from potok.errors import SchemaError
-from potok.records.convert import MisfitError, describe
-from potok.records.fit import fit
+from potok.records.conversion.convert import MisfitError, describe
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.formats.json_encode import base64_of
+from potok.records.formats.json.encode import base64_of
 from potok.records.formats.sql_json_encode import sql_scalars
 from potok.records.formats.text import decode_utf8
-from potok.records.java_doubles import double_texts
 from potok.records.rows import column_of
-from potok.records.schema import Field, Schema
+from potok.records.schemas.schema import Field, Schema
 from potok.records.sql_rules import SQL
 
 _NAMED = {"TAB": "\t", "SPACE": " "}

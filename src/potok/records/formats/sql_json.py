@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
-from potok.records.formats.json_encode import encode_typed
+from potok.records.formats.json.encode import encode_typed
 from potok.records.formats.sql_json_decode import decode_typed
 from potok.records.formats.sql_json_encode import sql_scalars
 from potok.records.rows import column_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

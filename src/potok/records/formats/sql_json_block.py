@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.formats.json_block import (
+from potok.records.formats.json.block import (
     Block,
     Mask,
     bytes_of,
@@ -29,7 +29,7 @@ from potok.records.formats.json_block import (
     parse_documents,
     spread,
 )
-from potok.records.schema import Schema, holds_decimal
+from potok.records.schemas.schema import Schema, holds_decimal
 from potok.records.sql_rules import folds
 
 _SAMPLES = 3

@@ -8,12 +8,12 @@ import msgspec
 import orjson
 import pyarrow as pa
 
-from potok.records.collector import collector_paused
-from potok.records.convert import ExactNumber, loads_exact
-from potok.records.fit import Fitted, fit
-from potok.records.formats.json_decode import decode_in_blocks, with_rows
+from potok.records.conversion.convert import ExactNumber, loads_exact
+from potok.records.conversion.fit import Fitted, fit
+from potok.records.formats.json.decode import decode_in_blocks, with_rows
 from potok.records.formats.sql_json_block import read_block, readable_in_blocks
-from potok.records.schema import Schema, holds_decimal
+from potok.records.garbage_collection import collector_paused
+from potok.records.schemas.schema import Schema, holds_decimal
 from potok.records.sql_rules import SQL
 
 _SPELLED: Final = msgspec.json.Decoder(float_hook=ExactNumber)

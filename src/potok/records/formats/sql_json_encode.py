@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.formats.json_encode import base64_of, decimals, doubles, quoted
+from potok.records.formats.json.encode import base64_of, decimals, doubles, quoted
 
 
 def sql_scalars(column: pa.Array) -> pa.Array:

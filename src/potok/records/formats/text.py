@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.convert import MisfitError, Reading, describe
-from potok.records.fit import fit
-from potok.records.formats.cells import cell_reader, cell_texts
+from potok.records.conversion.convert import MisfitError, Reading, describe
+from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
+from potok.records.formats.scalar_text import cell_reader, cell_texts
 from potok.records.rows import column_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _SCALARS = (str, bool, int, float)
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import SchemaError
-from potok.records.fit import without_rows
+from potok.records.conversion.fit import without_rows
 from potok.records.formats.format import Column, Decoded, Encoded, Format, binary_column
 from potok.records.rows import column_of
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

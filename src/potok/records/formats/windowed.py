@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.convert import spelled
+from potok.records.conversion.convert import spelled
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 
 _BYTES = 8
 _LIMIT = 2**63

@@ -14,7 +14,7 @@ from potok.sql.catalog import Source, WindowShape
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
-from potok.sql.functions.aggregates_collections import collect_list, collect_set
+from potok.sql.functions.aggregates.collections import collect_list, collect_set
 from potok.sql.functions.function import AggregateCall, AggregateFunction, AggregateOverload
 from potok.sql.functions.registry import function_named
 from potok.sql.properties import COLLECT_LIST_LIMIT, COLLECT_SET_LIMIT, NO_PROPERTIES, Properties

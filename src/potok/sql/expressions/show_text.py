@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.java_doubles import double_text
+from potok.compat.java.doubles import double_text
 from potok.sql.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIME, TIMESTAMP, VARCHAR
 
 

@@ -8,19 +8,19 @@ from typing import Final
 from potok.sql.functions.function import SqlFunction
 
 FAMILIES: Final = (
-    "math",
-    "text",
-    "regex",
-    "url",
-    "bytes",
-    "date_time",
-    "json",
-    "geo",
+    "numbers.math",
+    "text.text",
+    "text.regex",
+    "text.url",
+    "text.bytes",
+    "dates.date_time",
+    "json.json",
+    "numbers.geo",
     "null",
-    "array",
-    "map",
-    "lambdas",
-    "aggregates",
+    "collections.array",
+    "collections.map",
+    "collections.lambdas",
+    "aggregates.aggregates",
     "tables",
 )
 """Modules of this package; each has a tuple `FUNCTIONS`."""

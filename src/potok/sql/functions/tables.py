@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from potok.sql.budget import PER_ITEM, PER_OBJECT, reserve
+from potok.sql.functions.collections.lists import flat, list_column
 from potok.sql.functions.function import Context, Overload, TableFunction
 from potok.sql.functions.generics import arrays
-from potok.sql.functions.lists import flat, list_column
 
 MOST_CUBE_COLUMNS: Final = 20
 """As in ksqlDB: 20 columns are a million rows."""

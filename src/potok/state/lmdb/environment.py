@@ -15,7 +15,7 @@ import lmdb
 
 from potok.errors import StateError
 from potok.machine import naming_machine
-from potok.private import FILE_MODE, private_directory
+from potok.permissions import FILE_MODE, private_directory
 from potok.state.cell import REPAIR
 from potok.storage.checked_file import CheckedFile
 from potok.storage.checksum_journal import JOURNAL_FILE

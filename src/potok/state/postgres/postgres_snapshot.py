@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL
 
-from potok.connectors.postgres.connections import Connection, connections_to
-from potok.connectors.postgres.tables import table_exists
-from potok.connectors.where import StoreUnreachable, Where
+from potok.backends.postgres.connections import Connection, connections_to
+from potok.backends.postgres.tables import table_exists
+from potok.backends.state_url import StoreUnreachable, Where
 from potok.state.fence import Attempt
 from potok.state.postgres.postgres_store import BEYOND
 from potok.state.postgres.schema import cells_of, cells_text

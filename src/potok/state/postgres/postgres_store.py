@@ -11,9 +11,9 @@ from typing import Any
 
 from psycopg.sql import SQL, Composed
 
-from potok.connectors.postgres.arrays import Blobs
-from potok.connectors.postgres.connections import Connection, connections_to
-from potok.connectors.where import Where
+from potok.backends.postgres.arrays import Blobs
+from potok.backends.postgres.connections import Connection, connections_to
+from potok.backends.state_url import Where
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.postgres.schema import cells_of, cells_text, make_state_tables
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes

@@ -6,9 +6,9 @@ from hashlib import blake2b
 
 from psycopg.sql import SQL, Identifier
 
-from potok.connectors.postgres.connections import Connection, Connections, connections_to
-from potok.connectors.postgres.tables import make_tables
-from potok.connectors.where import Where
+from potok.backends.postgres.connections import Connection, Connections, connections_to
+from potok.backends.postgres.tables import make_tables
+from potok.backends.state_url import Where
 
 _FENCES = """
 CREATE TABLE IF NOT EXISTS potok.fences (

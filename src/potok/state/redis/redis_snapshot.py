@@ -2,7 +2,7 @@
 
 Redis has no snapshots. But a cell remembers one batch back, so whoever read everything between two looks at the ledger
 that found the same committed batch has seen that batch and nothing else: what the running batch wrote meanwhile counts
-with its old value. If a batch was committed in between, he starts over (`views/cut.py`). So a read must be shorter than
+with its old value. If a batch was committed in between, he starts over (`snapshots/snapshot.py`). So a read must be shorter than
 a batch takes.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from potok.connectors.redis.connection import connect, reached
-from potok.connectors.where import Where
+from potok.backends.redis.connection import connect, reached
+from potok.backends.state_url import Where
 from potok.state.fence import Attempt
 from potok.state.redis.redis_store import RedisStore, ShardKeys
 from potok.state.store import Row, ShardSnapshot, stored_key

@@ -18,8 +18,8 @@ from glob import escape as glob_escape
 from itertools import chain, islice
 from typing import Any
 
-from potok.connectors.redis.connection import connect, reached
-from potok.connectors.where import Where
+from potok.backends.redis.connection import connect, reached
+from potok.backends.state_url import Where
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.redis.scripts import PAGE, PUT
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes

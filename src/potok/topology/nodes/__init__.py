@@ -3,6 +3,7 @@
 from potok.topology.nodes.agents import Agents, AgentSends, AgentTable
 from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
+from potok.topology.nodes.external_sinks import Deliver
 from potok.topology.nodes.joins import (
     HistoryFilter,
     HistoryLookup,
@@ -16,7 +17,6 @@ from potok.topology.nodes.joins import (
 )
 from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
-from potok.topology.nodes.outlets import Deliver
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.expressions.function import Function
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.windows import Window
 

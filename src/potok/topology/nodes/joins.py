@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from potok.duration import show_ms
 from potok.expressions.function import Function
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.sources import TableSource
 

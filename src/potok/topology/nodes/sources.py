@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from potok.expressions.function import Function
-from potok.records.schema import Schema
-from potok.topology.nodes.lifetime import FOREVER, Lifetime
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.retention import FOREVER, Lifetime
 from potok.topology.nodes.stateless import About
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from potok.expressions.function import Function
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.expressions.function import Function
-from potok.records.schema import Schema
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.aggregates import Aggregation
 from potok.topology.nodes.node import Node
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.expressions.function import Function
-from potok.records.schema import Schema
-from potok.topology.nodes.lifetime import FOREVER, Lifetime
+from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.retention import FOREVER, Lifetime
 
 
 @dataclass(frozen=True, slots=True, eq=False)

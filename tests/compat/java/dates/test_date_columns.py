@@ -15,8 +15,8 @@ from potok.compat.java.dates.formatting import show
 from potok.compat.java.dates.patterns import pattern_of
 from potok.compat.java.dates.reading_columns import read_all
 from potok.compat.java.dates.zones import UTC, zone_named
-from potok.sql.functions.date_formats import _instant
-from potok.sql.functions.date_parsing import milliseconds_of, milliseconds_of_all
+from potok.sql.functions.dates.formats import _instant
+from potok.sql.functions.dates.parsing import milliseconds_of, milliseconds_of_all
 from potok.sql.functions.function import Context, ScalarFunction
 from potok.sql.functions.registry import function_named
 from potok.sql.types import TIMESTAMP, VARCHAR

@@ -9,7 +9,7 @@ import pytest
 from potok.compat.java.dates.formatting import Moment, show
 from potok.compat.java.dates.patterns import pattern_of
 from potok.compat.java.dates.zones import zone_named
-from potok.sql.functions.date_parsing import _day, _time, milliseconds_of
+from potok.sql.functions.dates.parsing import _day, _time, milliseconds_of
 
 FACTS = [line.split("\t") for line in (Path(__file__).parent / "java.tsv").read_text("utf-8").splitlines()]
 """What is done, pattern, value or text, zone, and what comes of it: `!` is a refusal."""

@@ -1,0 +1,1 @@
+"""Connections to the servers that can hold state and metadata."""

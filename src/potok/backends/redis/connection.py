@@ -1,0 +1,103 @@
+"""Connections to Redis: one client for each process and server, and errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+from redis.backoff import EqualJitterBackoff, NoBackoff
+from redis.exceptions import BusyLoadingError, NoPermissionError, RedisError
+from redis.retry import Retry
+
+from potok.backends.state_url import StoreUnreachable, Where
+from potok.errors import StateError
+from potok.redact import safe_cause
+from potok.retry import FIRST_S, MOST_S
+
+TRIES = 4
+CONNECT_S = 2.0
+PATIENCE_S = 60.0
+"""How long a command may take: a large write of one shard, while others write theirs."""
+
+_open: dict[tuple[int, str], Any] = {}
+_away: set[str] = set()
+"""Servers that did not answer when they were called last."""
+_guard = threading.Lock()
+
+
+class StateMayVanish(StateError):
+    """A server that throws keys away when its memory is full."""
+
+    def __init__(self, place: str, policy: str) -> None:
+        super().__init__(
+            f"the Redis at {place} deletes keys when its memory is full (maxmemory-policy {policy})",
+            hint="state must stay: set maxmemory-policy noeviction there",
+        )
+
+
+class Tries(Retry):
+    """Retry a command a few times, with the pauses of `potok.retry`. A server that was away when it was called last is
+    tried once: whoever calls tries again, and may have others waiting meanwhile who do not need this server."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(EqualJitterBackoff(MOST_S, FIRST_S), TRIES)
+        self._url, self._once = url, Retry(NoBackoff(), 0)
+
+    def update_supported_errors(self, specified_errors: Iterable[type[Exception]]) -> None:
+        errors = list(specified_errors)
+        super().update_supported_errors(errors)
+        self._once.update_supported_errors(errors)
+
+    def call_with_retry(self, do: Callable[[], Any], fail: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        if self._url in _away:
+            return self._once.call_with_retry(do, fail, *args, **options)
+        return super().call_with_retry(do, fail, *args, **options)
+
+
+def connect(where: Where) -> Any:
+    """The client of this process for a server; a fork gets one of its own."""
+    with _guard:
+        key = (os.getpid(), where.url)
+        if key not in _open:
+            _open[key] = _client(where)
+        return _open[key]
+
+
+def _client(where: Where) -> Any:
+    with reached(where):
+        client: Any = redis.Redis.from_url(
+            where.with_password().url,
+            socket_connect_timeout=CONNECT_S,
+            socket_timeout=PATIENCE_S,
+            socket_keepalive=True,
+            health_check_interval=30,
+            # All that is sent here may be sent twice, so what went wrong on the way is tried again.
+            retry=Tries(where.url),
+            retry_on_error=[redis.ConnectionError, redis.TimeoutError, BusyLoadingError],
+        )
+        try:
+            memory = client.info("memory")
+        except NoPermissionError:
+            return client
+        policy = str(memory.get("maxmemory_policy", ""))
+        if policy.startswith("allkeys"):
+            raise StateMayVanish(str(where), policy)
+        return client
+
+
+@contextmanager
+def reached(where: Where) -> Iterator[None]:
+    """What goes wrong inside becomes an error of ours."""
+    try:
+        yield
+        _away.discard(where.url)
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        _away.add(where.url)
+        raise StoreUnreachable(str(where), str(error)) from safe_cause(error)
+    except (RedisError, ValueError) as error:
+        message = f"the Redis at {where} refused: {error}"
+        raise StateError(message, hint="see the log of that server") from safe_cause(error)

@@ -1,0 +1,154 @@
+"""`potok consume`: print the records of a topic, those that are there and those that come."""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import print_json, show_bytes_of_record
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.records.log_record import LogRecord
+
+app = command_app()
+
+_POLL_SECONDS = 0.1
+
+
+@app.command()
+def consume(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(help="The topic to read.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with the records that come.")] = False,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="All records, from the first.")] = False,
+    last: Annotated[int, typer.Option(min=0, help="Start with this many that are there already.")] = 10,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many records.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Share the records with others of this group, and go on where it was.")
+    ] = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Print the records of a topic: the last few, as `tail` does, or all of them.
+
+    A line holds partition:offset, time (UTC), key and value, with tabs between. With --json it is an object with
+    key, value, timestamp (milliseconds), partition, offset and headers; bytes that are not text become
+    {"base64": "..."}.
+
+    With --group this program becomes a member of a consumer group: the partitions are shared with its other members,
+    and what was printed is committed. A group that is new starts with the next record, or with --from-beginning.
+    """
+
+    def show(record: LogRecord) -> None:
+        if as_json:
+            print_json(as_object(record))
+        else:
+            sys.stdout.write(as_line(record) + "\n")
+        if follow:
+            sys.stdout.flush()
+
+    if group is not None and partition is not None:
+        raise typer.BadParameter("a group decides itself who reads which partition", param_hint="--partition")
+    with opened_log(context, broker) as log:
+        if group is not None:
+            from potok.cli.log.consume_group import consume_as_member
+
+            consume_as_member(log, topic, group, show, most, from_beginning=from_beginning, follow=follow)
+            return
+        chosen = None if partition is None else {partition}
+        records = read(log, topic, chosen, last=None if from_beginning else last, follow=follow)
+        for record in islice(records, most):
+            show(record)
+    sys.stdout.flush()
+
+
+def read(log: Log, topic: str, partitions: set[int] | None, *, last: int | None, follow: bool) -> Iterator[LogRecord]:
+    """Records in the order in which the log took them in, across partitions."""
+    position = _of(log.earliest_offsets(topic), partitions)
+    end = _of(log.end_offsets(topic), partitions)
+    if last is None:
+        yield from _between(log, topic, position, end)
+    else:
+        tails = [_tail(log, topic, number, position.get(number, 0), end[number], last) for number in sorted(end)]
+        there = list(_merged(tails))
+        yield from there[len(there) - last :] if last < len(there) else there
+    while follow:
+        position, end = end, _of(log.end_offsets(topic), partitions)
+        if position == end:
+            time.sleep(_POLL_SECONDS)
+        yield from _between(log, topic, position, end)
+
+
+def as_object(record: LogRecord) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "timestamp": record.timestamp_ms,
+        "partition": record.partition,
+        "offset": record.offset,
+    }
+    if record.headers:
+        shown["headers"] = {name: _text(value) for name, value in record.headers}
+    return shown
+
+
+def as_line(record: LogRecord) -> str:
+    at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    parts = ["null" if part is None else show_bytes_of_record(part) for part in (record.key, record.value)]
+    return "\t".join((f"{record.partition}:{record.offset}", at, *parts))
+
+
+def _between(log: Log, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[LogRecord]:
+    return _merged([_run(log, topic, number, start.get(number, 0), end[number]) for number in sorted(end)])
+
+
+def _merged(runs: Sequence[Iterable[LogRecord]]) -> Iterator[LogRecord]:
+    return heapq.merge(*runs, key=lambda record: record.ingested_ms)
+
+
+def _tail(log: Log, topic: str, partition: int, start: int, end: int, last: int) -> list[LogRecord]:
+    """The last records of a partition, or a few more: compaction leaves gaps, so they may lie far from its end."""
+    found: list[LogRecord] = []
+    reach = last
+    while start < end and len(found) < last:
+        begin = max(start, end - reach)
+        found = [*_run(log, topic, partition, begin, end), *found]
+        end, reach = begin, reach * 4
+    return found
+
+
+def _run(log: Log, topic: str, partition: int, start: int, end: int) -> Iterator[LogRecord]:
+    from potok.records.log_record import LogRecord
+
+    if start >= end:
+        return
+    for batch in log.read(topic, partition, start, end):
+        for row in batch.to_pylist():
+            headers = tuple((header["name"], header["value"]) for header in row["headers"] or ())
+            yield LogRecord(
+                row["key"], row["value"], row["timestamp"], headers, topic, partition, row["offset"], row["ingested"]
+            )
+
+
+def _of(offsets: dict[int, int], partitions: set[int] | None) -> dict[int, int]:
+    return {number: offset for number, offset in offsets.items() if partitions is None or number in partitions}
+
+
+def _text(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

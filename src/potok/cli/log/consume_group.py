@@ -1,0 +1,63 @@
+"""`potok consume --group`: printing records as a member of a consumer group."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from potok.cli.output import note
+from potok.log.clients.consumer import Consumer
+from potok.log.errors import PartitionsMoved
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.log.groups.membership import Place
+    from potok.records.log_record import LogRecord
+
+_PORTION = 500
+_WAIT_SECONDS = 0.5
+
+
+def consume_as_member(
+    log: Log,
+    topic: str,
+    group: str,
+    show: Callable[[LogRecord], None],
+    most: int | None,
+    *,
+    from_beginning: bool,
+    follow: bool,
+) -> None:
+    """Show records, and commit those that were; a record is never committed before it has left this program."""
+    shown: dict[Place, int] = {}
+
+    def begin(places: list[Place]) -> None:
+        shown.update({place: offset for place, offset in consumer.positions().items() if place in places})
+
+    consumer = Consumer(log, topic, group=group, from_beginning=from_beginning, until_end=not follow, on_assign=begin)
+    with consumer:
+        left = sys.maxsize if most is None else most
+        try:
+            while left > 0 and not consumer.at_end():
+                records = consumer.poll(_WAIT_SECONDS, min(left, _PORTION))
+                left -= len(records)
+                for record in records:
+                    show(record)
+                    shown[record.topic, record.partition] = record.offset + 1
+                if records:
+                    _commit(consumer)
+        except KeyboardInterrupt:
+            # It may have come anywhere, also after records were taken and before they were shown.
+            for place, offset in consumer.positions().items():
+                consumer.seek(*place, shown.get(place, offset))
+            _commit(consumer)
+            raise
+
+
+def _commit(consumer: Consumer) -> None:
+    sys.stdout.flush()
+    try:
+        consumer.commit()
+    except PartitionsMoved as error:
+        note(f"{error.message}; some records will be shown again, here or elsewhere")

@@ -1,0 +1,217 @@
+"""`potok groups`: consumer groups and queues, how far they have come, and setting them elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import note, print_json, print_table
+from potok.cli.state.offsets import place_of
+from potok.clock import now_ms
+from potok.errors import PotokError
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.log.groups.membership import GroupDescription
+    from potok.log.queues.queue_store import QueueMarks
+
+app = command_app(no_args_is_help=True, help="List consumer groups and queues, show their lag, and reset them.")
+
+Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+
+
+class NoSuchGroup(PotokError):
+    """A group that nobody has heard of."""
+
+    def __init__(self, group: str, hint: str = "potok groups list shows those that there are") -> None:
+        super().__init__(f'there is no group "{group}"', hint=hint)
+
+
+class NotInTheLog(PotokError):
+    """An offset that a partition does not hold."""
+
+    def __init__(self, topic: str, partition: int, offset: int, first: int, end: int) -> None:
+        super().__init__(
+            f'topic "{topic}" partition {partition} has no offset {offset}',
+            hint=f"it goes from {first} to {end} (the next record); pick one with --partition, or name an instant",
+        )
+
+
+@app.command("list")
+def list_groups(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
+    """Show every group: who reads what, and how many records are waiting."""
+    from potok.log.queues.queue_store import queues
+
+    with opened_log(context, broker) as log:
+        rows = [_summary(log, log.describe_group(name)) for name in log.groups()]
+        rows += [_queue_summary(log, name, topics) for name, topics in queues(log).items()]
+    if as_json:
+        for row in rows:
+            print_json(row)
+    elif rows:
+        headings = ("group", "kind", "topics", "members", "lag")
+        shown = ((r["group"], r["kind"], ", ".join(r["topics"]), _or_dash(r["members"]), r["lag"]) for r in rows)
+        print_table(headings, shown)
+    else:
+        note("no groups; one begins with its first member: potok consume orders --group billing")
+
+
+@app.command()
+def show(context: typer.Context, group: Name, broker: Broker = None, as_json: Json = False) -> None:
+    """Show the members of a group, its partitions, and how many records are waiting in each."""
+    from potok.log.queues.queue_store import queues
+
+    with opened_log(context, broker) as log:
+        described = log.describe_group(group)
+        partitions = _standing(log, described)
+        records = {topic: _queue_standing(log, group, topic) for topic in queues(log).get(group, [])}
+        known = bool(described.members or described.committed)
+    if not known and not records:
+        raise NoSuchGroup(group)
+    if as_json:
+        members = [
+            {"member": one.member, "client": one.client, "partitions": [f"{t}:{p}" for t, p in one.places]}
+            for one in described.members
+        ]
+        print_json({"group": group, "members": members, "partitions": partitions, "queues": records})
+        return
+    if known:
+        _print_members(described, partitions)
+    for topic, rows in records.items():
+        print_table((f'queue over "{topic}": partition', "ready", "out", "waiting"), [tuple(r.values()) for r in rows])
+
+
+@app.command()
+def reset(
+    context: typer.Context,
+    group: Name,
+    to: Annotated[str, typer.Option(help="earliest, latest, an offset, or an instant: yesterday, 2h ago, 2026-05-01.")],
+    topic: Annotated[
+        str | None, typer.Option(help="Only this topic; also one that the group has not read yet.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Set a group without living members, or a queue without records out, to other offsets."""
+    with opened_log(context, broker) as log:
+        moves = _moves(log, group, to, topic, partition)
+        if not dry_run:
+            _move(log, group, moves)
+    done = {"done": not dry_run}
+    if as_json:
+        for move in moves:
+            print_json({"group": group, **move, **done})
+        return
+    rows = [(m["topic"], m["partition"], _or_dash(m["before"]), m["after"]) for m in moves]
+    print_table(("topic", "partition", "before", "after"), rows)
+    note(
+        f'nothing was changed: leave out --dry-run to set group "{group}" there'
+        if dry_run
+        else f'group "{group}" is set'
+    )
+
+
+def _summary(log: Log, group: GroupDescription) -> dict[str, Any]:
+    lag = sum(row["lag"] or 0 for row in _standing(log, group))
+    return {
+        "group": group.group,
+        "kind": "consumers",
+        "topics": group.topics,
+        "members": len(group.members),
+        "lag": lag,
+    }
+
+
+def _queue_summary(log: Log, group: str, topics: list[str]) -> dict[str, Any]:
+    rows = [row for topic in topics for row in _queue_standing(log, group, topic)]
+    lag = sum(row["ready"] + row["out"] + row["waiting"] for row in rows)
+    return {"group": group, "kind": "queue", "topics": topics, "members": None, "lag": lag}
+
+
+def _standing(log: Log, group: GroupDescription) -> list[dict[str, Any]]:
+    """One row for each partition of its topics; a lag is known where something was committed."""
+    rows: list[dict[str, Any]] = []
+    for topic in filter(log.has_topic, group.topics):
+        committed = group.committed.get(topic, {})
+        for partition, end in sorted(log.end_offsets(topic).items()):
+            owner, offset = group.owner((topic, partition)), committed.get(partition)
+            rows.append(
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "committed": offset,
+                    "end": end,
+                    "lag": None if offset is None else max(0, end - offset),
+                    "member": None if owner is None else owner.client,
+                }
+            )
+    return rows
+
+
+def _queue_standing(log: Log, group: str, topic: str) -> list[dict[str, Any]]:
+    ends, now = log.end_offsets(topic), now_ms()
+    found = (
+        (part, state.counts(now, ends[part])) for part, state in sorted(_marks(log, group, topic).states().items())
+    )
+    return [{"partition": part, "ready": c.ready, "out": c.out, "waiting": c.waiting} for part, c in found]
+
+
+def _print_members(group: GroupDescription, partitions: list[dict[str, Any]]) -> None:
+    fields = ("topic", "partition", "committed", "end", "lag", "member")
+    print_table(fields, ([_or_dash(row[field]) for field in fields] for row in partitions))
+    lag = sum(row["lag"] or 0 for row in partitions)
+    count = len(group.members)
+    living = "no living member" if count == 0 else "1 living member" if count == 1 else f"{count} living members"
+    note(f'group "{group.group}": {living}, {lag:,} record{"" if lag == 1 else "s"} waiting')
+
+
+def _moves(log: Log, group: str, to: str, topic: str | None, partition: int | None) -> list[dict[str, Any]]:
+    from potok.log.errors import TopicNotFound
+    from potok.log.queues.queue_store import queues
+
+    before = dict(log.describe_group(group).committed)
+    for name in queues(log).get(group, []):
+        before[name] = {part: state.low for part, state in _marks(log, group, name).states().items()}
+    if topic is None and not before:
+        raise NoSuchGroup(group, "name a topic to begin with: --topic orders")
+    moves: list[dict[str, Any]] = []
+    for name in sorted(before) if topic is None else [topic]:
+        firsts, ends = log.earliest_offsets(name), log.end_offsets(name)
+        if partition is not None and partition not in ends:
+            raise TopicNotFound(name, partition, len(ends))
+        for part in sorted(ends) if partition is None else [partition]:
+            after = place_of(log, name, part, to)
+            if not firsts[part] <= after <= ends[part]:
+                raise NotInTheLog(name, part, after, firsts[part], ends[part])
+            moves.append({"topic": name, "partition": part, "before": before.get(name, {}).get(part), "after": after})
+    return moves
+
+
+def _move(log: Log, group: str, moves: list[dict[str, Any]]) -> None:
+    from potok.log.errors import GroupHasMembers
+    from potok.log.queues.queue_store import queues
+
+    described = log.describe_group(group)
+    if described.members:
+        raise GroupHasMembers(group, len(described.members))
+    queued = queues(log).get(group, [])
+    for topic in sorted({move["topic"] for move in moves}):
+        offsets = {move["partition"]: move["after"] for move in moves if move["topic"] == topic}
+        if topic in queued:
+            _marks(log, group, topic).restart(offsets, now_ms())
+        if topic not in queued or topic in described.committed:
+            log.commit(group, topic, offsets)
+
+
+def _marks(log: Log, group: str, topic: str) -> QueueMarks:
+    from potok.log.queues.queue_store import QueueMarks
+
+    return QueueMarks(log, topic, group, "", from_beginning=True)
+
+
+def _or_dash(value: Any) -> Any:
+    return "-" if value is None else value

@@ -1,0 +1,121 @@
+"""`potok kafka`: a real Kafka of one node for development, started and ended by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from potok.cli.options import Json, command_app, settings_of
+from potok.cli.output import console, note, print_json
+
+if TYPE_CHECKING:
+    from potok.log.kafka.development.server import KafkaServer, ServerStatus
+
+app = command_app(no_args_is_help=True, help="Start and stop a Kafka of one node on this machine, for development.")
+
+Directory = Annotated[Path, typer.Option(help="Where it keeps its records, its settings and its log.")]
+DEFAULT_DIRECTORY = Path("data/kafka")
+
+
+@app.command()
+def up(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; 0 picks a free port.")] = 9092,
+    directory: Directory = DEFAULT_DIRECTORY,
+    as_json: Json = False,
+) -> None:
+    """Start Kafka, and wait until it answers. One that runs in the directory already is left as it is, and one that is
+    still starting is waited for.
+
+    The first time, its jars are fetched from Maven Central (46 MB). It listens on this machine only, and goes on
+    running until `potok kafka down`.
+    """
+    server = _server(context, directory)
+    with _progress() as progress:
+        status = server.start(port, progress=progress)
+    if as_json:
+        print_json(_summary(status, server))
+        return
+    if port not in (0, status.port):
+        note(f"it runs already, on port {status.port}; to move it, first: potok kafka down")
+    note(f"Kafka {status.version} is up at {status.url} (process {status.pid}, log {_shown(server.files.log)})")
+    note(f"use it: export POTOK_BROKER={status.url}")
+
+
+@app.command()
+def down(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_json: Json = False) -> None:
+    """Stop the Kafka that `potok kafka up` started; its records stay."""
+    server = _server(context, directory)
+    was_up = server.stop()
+    if as_json:
+        print_json(_summary(server.status(), server) | {"was_up": was_up})
+    else:
+        note(f"Kafka in {_shown(directory)} {'is stopped' if was_up else 'was not running'}")
+
+
+@app.command()
+def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_json: Json = False) -> None:
+    """Say whether it runs, and where. Ends with 1 if it does not, or does not answer yet."""
+    server = _server(context, directory)
+    found = server.status()
+    ready = server.answers()
+    if as_json:
+        print_json(_summary(found, server, ready=ready))
+    elif found.is_up and not ready:
+        place = f"process {found.pid}, log {_shown(server.files.log)}"
+        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down ends it")
+    elif found.is_up:
+        typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
+    else:
+        typer.echo(f"no Kafka runs in {_shown(directory)}; start it: potok kafka up")
+    if not ready:
+        raise typer.Exit(1)
+
+
+def _server(context: typer.Context, directory: Path) -> KafkaServer:
+    from potok.log.kafka.development.server import KafkaServer
+
+    return KafkaServer(directory, settings_of(context).cache_path)
+
+
+def _summary(found: ServerStatus, server: KafkaServer, *, ready: bool = True) -> dict[str, object]:
+    return {
+        "state": ("up" if ready else "starting") if found.is_up else "down",
+        "url": found.url,
+        "bootstrap": found.bootstrap,
+        "port": found.port,
+        "pid": found.pid,
+        "version": found.version,
+        "directory": str(found.directory),
+        "log": str(server.files.log),
+    }
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """One line that changes on a terminal; elsewhere the first and, of many alike, every tenth."""
+    if sys.stderr.isatty():
+        with console(stderr=True).status("") as shown:
+            yield shown.update
+        return
+    seen: dict[str, int] = {}
+
+    def tell(line: str) -> None:
+        kind = line.partition(":")[0]
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] % 10 == 1:
+            note(line)
+
+    yield tell
+
+
+def _shown(path: Path) -> str:
+    """Relative where it lies below the working directory."""
+    with contextlib.suppress(ValueError):
+        return str(path.resolve().relative_to(Path.cwd()))
+    return str(path)

@@ -1,0 +1,169 @@
+"""A topic for people and for scripts: its size, how it is kept, and what was done to its old records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from potok.cli.output import note, print_table, show_bytes
+from potok.duration import show_ms
+
+if TYPE_CHECKING:
+    from potok.log.broker import PartitionDescription, TopicConfig, TopicDescription
+    from potok.log.maintenance import ArchivedFile, Compaction
+
+
+def print_list(topics: Sequence[TopicDescription]) -> None:
+    rows = [
+        (t.name, len(t.partitions), records_of(t), show_bytes(size_of(t)), instant(t.created_at_ms)) for t in topics
+    ]
+    print_table(("topic", "partitions", "records", "size", "created (UTC)"), rows)
+
+
+def records_of(described: TopicDescription | PartitionDescription) -> int | str:
+    """Render the number of records. On Kafka it is an upper bound if counting takes too long, because offsets include
+    transaction markers and aborted or compacted records."""
+    return described.records if described.exact else f"at most {described.records:,}"
+
+
+def print_description(topic: TopicDescription) -> None:
+    config = topic.config
+    dirty = f"{topic.dirty_ratio:.0%}" if config.compacted else "-"
+    row = (topic.name, records_of(topic), show_bytes(size_of(topic)), kept(config), config.cleanup_policy, dirty)
+    print_table(
+        ("topic", "records", "size", "kept", "cleanup", "dirty", "created (UTC)"),
+        [(*row, instant(topic.created_at_ms))],
+    )
+    archived = any(part.earliest_offset is not None for part in topic.partitions)
+    headings = ["partition", "first offset", "next offset", "records", "size", "segments"]
+    print_table(
+        [*headings, "archived from"] if archived else headings,
+        [
+            (p.partition, p.start_offset, p.end_offset, records_of(p), show_bytes(p.bytes), _or_dash(p.segments))
+            + (("-" if p.earliest_offset is None else p.earliest_offset,) if archived else ())
+            for p in topic.partitions
+        ],
+    )
+    if config.archive is not None:
+        note(f"old segments go to {config.archive}")
+
+
+def kept(config: TopicConfig) -> str:
+    """How long records stay, in words."""
+    if not config.expires:
+        return "for ever"
+    limits = [show_ms(config.retention_ms)] if config.retention_ms is not None else []
+    limits += [show_bytes(config.retention_bytes)] if config.retention_bytes is not None else []
+    return ", ".join(limits)
+
+
+def summary(topic: TopicDescription) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "partitions": len(topic.partitions),
+        "records": topic.records,
+        "exact": topic.exact,
+        "bytes": _or_none(size_of(topic)),
+        "created_at_ms": _or_none(topic.created_at_ms),
+    }
+
+
+def description(topic: TopicDescription) -> dict[str, Any]:
+    config = topic.config
+    return summary(topic) | {
+        "dirty_ratio": round(topic.dirty_ratio, 4),
+        "config": {
+            "segment_bytes": config.segment_bytes,
+            "retention_ms": config.retention_ms,
+            "retention_bytes": config.retention_bytes,
+            "cleanup_policy": config.cleanup_policy,
+            "delete_retention_ms": config.delete_retention_ms,
+            "min_compaction_lag_ms": config.min_compaction_lag_ms,
+            "archive": config.archive,
+        },
+        "partition_offsets": [
+            {
+                "partition": p.partition,
+                "start_offset": p.start_offset,
+                "end_offset": p.end_offset,
+                "archived_from": p.earliest_offset,
+                "records": p.records,
+                "exact": p.exact,
+                "bytes": _or_none(p.bytes),
+            }
+            for p in topic.partitions
+        ],
+    }
+
+
+def compaction(topic: str, done: Compaction) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "partition": done.partition,
+        "records_before": done.records_before,
+        "records_after": done.records_after,
+        "bytes_before": done.bytes_before,
+        "bytes_after": done.bytes_after,
+    }
+
+
+def print_compaction(topic: TopicDescription, done: Sequence[Compaction], *, sealed: bool) -> None:
+    print_table(
+        ("partition", "records before", "after", "size before", "after"),
+        [
+            (c.partition, c.records_before, c.records_after, show_bytes(c.bytes_before), show_bytes(c.bytes_after))
+            for c in done
+        ],
+    )
+    left = topic.records - sum(c.records_after for c in done)
+    if left and not sealed:
+        note(f"{left:,} records were left alone: those being written (--seal), or that a query may read again")
+    elif left:
+        note(f"{left:,} records were left alone: a query may read them again, or they are younger than the lag")
+
+
+def archived_file(topic: str, file: ArchivedFile) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "partition": file.partition,
+        "base_offset": file.base_offset,
+        "end_offset": file.end_offset,
+        "records": file.records,
+        "bytes": file.size,
+        "path": file.path,
+    }
+
+
+def print_archived(topic: str, files: Sequence[ArchivedFile], *, sealed: bool) -> None:
+    if not files:
+        still = "" if sealed else "; the segment being written takes part with --seal"
+        note(f'nothing of "{topic}" is old enough to be archived{still}')
+        return
+    records, size = sum(file.records for file in files), sum(file.size for file in files)
+    count = "1 segment" if len(files) == 1 else f"{len(files):,} segments"
+    note(f'archived {count} of "{topic}": {records:,} records, {show_bytes(size)}')
+    print_table(
+        ("partition", "first offset", "next offset", "records", "size", "file"),
+        [(f.partition, f.base_offset, f.end_offset, f.records, show_bytes(f.size), f.path) for f in files],
+    )
+
+
+def size_of(topic: TopicDescription) -> int:
+    """Negative where the log does not tell."""
+    sizes = [part.bytes for part in topic.partitions]
+    return sum(sizes) if min(sizes, default=0) >= 0 else -1
+
+
+def _or_dash(number: int) -> int | str:
+    return number if number >= 0 else "-"
+
+
+def _or_none(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+def instant(ms: int) -> str:
+    if ms < 0:
+        return "-"
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,1 @@
+"""Commands that run, explain and compare programs."""

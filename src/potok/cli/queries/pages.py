@@ -1,0 +1,125 @@
+"""The pages of a program in Faust's style, hosted by the server: what `worker` and `potok run` share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from potok.cli.output import note
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+    from potok.runtime.queries.query import Query
+    from potok.server.server import Server
+    from potok.settings import Settings
+
+DEFAULT_HOST = "127.0.0.1"
+
+_logger = logging.getLogger("potok.faust")
+
+
+class Beside:
+    """What an app does beside its query, for `potok run`: pages, statements, tasks and timers. Of another program,
+    nothing."""
+
+    def __init__(self, program: object) -> None:
+        from potok.faust.app import App
+
+        self.app = program if isinstance(program, App) else None
+        self._stack = ExitStack()
+
+    @property
+    def broker(self) -> str | None:
+        """Where the program says that its log is."""
+        return None if self.app is None else self.app.broker
+
+    @property
+    def state(self) -> str | None:
+        return None if self.app is None else self.app.state
+
+    @property
+    def kafka(self) -> Mapping[str, str]:
+        """What the program says that Kafka's client is to be told."""
+        return {} if self.app is None else self.app.kafka
+
+    @property
+    def begin(self) -> Literal["earliest", "latest"]:
+        """Where the query begins if it never ran."""
+        return "earliest" if self.app is None else self.app.begin
+
+    def serve(self, settings: Settings, port: int | None, *, without: bool) -> None:
+        """Serve pages, if there are some, or if a port is named."""
+        app = self.app
+        if app is None:
+            return
+        app.broker, app.state = settings.broker, settings.state or None
+        if not without and (port is not None or app.web_routes() or app.web.files):
+            server = self._stack.enter_context(hosted(app, port=port))
+            if server is not None:
+                note(f"pages of {app.id}: {server.url}")
+
+    def start(self, query: Query, *, until_end: bool) -> Query:
+        """Begin with what needs the query to run."""
+        if self.app is not None:
+            from potok.faust.worker.running import warn_of_unseen
+            from potok.faust.worker.services import Services
+
+            warn_of_unseen(self.app)
+            self._stack.enter_context(self.app.statements.at_work(until_end=until_end))
+            self._stack.enter_context(Services(self.app, self.app.timed))
+        return query
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
+
+
+@contextmanager
+def hosted(
+    app: App,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    tokens: Path | None = None,
+    origins: Collection[str] = (),
+) -> Iterator[Server | None]:
+    """Serve the pages and tables of an app; the server takes connections before Spark has started.
+
+    None if the app has no pages and nobody asked for a port, and the usual one is taken.
+    """
+    from potok.faust.pages.pages import DEFAULT_PORT
+    from potok.server.access.tokens import Tokens
+    from potok.server.server import CannotListen, Server
+
+    options = app.options
+    place = host or options.get("web_bind") or options.get("web_host") or DEFAULT_HOST
+    asked = options.get("web_port") if port is None else port
+    database = app.statements.database
+    try:
+        server = Server(
+            database,
+            place,
+            DEFAULT_PORT if asked is None else int(asked),
+            tokens=Tokens.load(tokens),
+            origins=origins,
+            pages=app.web_routes(),
+            files=app.web.files,
+        )
+    except CannotListen as error:
+        if asked is not None or app.web_routes() or app.web.files:
+            error.hint = "pick another one with --web-port, or 0 for any that is free"
+            raise
+        _logger.warning("tables are not served: %s", error.message)
+        yield None
+        return
+    app.web.served_at = server.url
+    try:
+        with app.own_loop, server:
+            yield server
+    finally:
+        app.statements.close()

@@ -1,0 +1,247 @@
+"""How a running query is shown: a live panel on a terminal, lines in a file, JSON for a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from potok.cli.output import counted, note, print_json, show_bytes
+from potok.cli.queries.diff import print_changes
+from potok.cli.queries.terminal import CapturedOutput, silent_keys, terminal_stream
+
+if TYPE_CHECKING:
+    from potok.topology.compare import Change
+
+REFRESHES_PER_SECOND = 4
+LINE_EVERY_MS = 5_000
+OBJECT_EVERY_MS = 1_000
+
+Snapshot = Mapping[str, Any]
+"""The numbers of a query as of now, as `potok.server.console.query_feed` gives them; those of a batch come with the first."""
+
+_COLOURS = {"running": "green", "stopping": "yellow", "waiting": "yellow", "stopped": "dim", "failed": "red"}
+_ENDED = ("stopped", "failed")
+_LEFT_OUT = ("error", "recent_dead_letters", "steps", "panels")
+"""What a snapshot holds for the page only."""
+
+
+class Display(Protocol):
+    """What `potok run` says while the query starts, runs and ends."""
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None: ...
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Own the terminal while the query starts and runs."""
+        ...
+
+    @contextmanager
+    def starting(self) -> Iterator[None]: ...
+
+    @contextmanager
+    def running(self) -> Iterator[None]: ...
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Called several times a second."""
+        ...
+
+    def end(self, summary: Mapping[str, Any]) -> None: ...
+
+
+class Lines:
+    """A line every few seconds, if anything happened."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[int, int] = (0, -1)
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None:
+        if changes:
+            note(f'query "{query}" has changed since it ran last:')
+            print_changes(changes)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        note("starting Spark")
+        yield
+        note("running; Ctrl-C stops at the end of a batch")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        yield
+
+    def update(self, snapshot: Snapshot) -> None:
+        if _is_due(snapshot, self._shown, LINE_EVERY_MS):
+            self._shown = (snapshot["at"], snapshot["batch"])
+            print(as_line(snapshot), flush=True)
+
+    def end(self, summary: Mapping[str, Any]) -> None:
+        note(summary_text(summary))
+
+
+class Objects(Lines):
+    """One JSON object a line; `event` is changed, progress or ended."""
+
+    def changes(self, query: str, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._print("changed", {"query": query, "step": change.step, "what": change.what, "fits": change.fits})
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        yield
+
+    def update(self, snapshot: Snapshot) -> None:
+        if _is_due(snapshot, self._shown, OBJECT_EVERY_MS):
+            self._shown = (snapshot["at"], snapshot["batch"])
+            self._print("progress", {name: snapshot[name] for name in snapshot if name not in _LEFT_OUT})
+
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self._print("ended", summary)
+
+    def _print(self, event: str, values: Mapping[str, Any]) -> None:
+        print_json({"event": event, **values})
+        print(end="", flush=True)
+
+
+class Screen(Lines):
+    """A live panel below the output of the program."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        super().__init__()
+        self._console = console or Console(highlight=False)
+        self._live: Live | None = None
+        self._captured: CapturedOutput | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with terminal_stream() as terminal, silent_keys():
+            # Rich takes the size from the standard streams; with stdin redirected, none of them is the terminal.
+            size = None if sys.stdin and sys.stdin.isatty() else os.get_terminal_size(terminal.fileno())
+            width, height = (None, None) if size is None else size
+            self._console = Console(file=terminal, highlight=False, width=width, height=height)
+            with CapturedOutput(self._print_above) as self._captured:
+                yield
+
+    def _print_above(self, line: str) -> None:
+        self._console.print(Text.from_ansi(line), soft_wrap=True)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        with self._console.status("starting Spark"):
+            yield
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        # `shown` passes on all output in order, so Live must not redirect sys.stdout.
+        live = Live(
+            console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        with live as self._live:
+            try:
+                yield
+            finally:
+                if self._captured is not None:
+                    self._captured.drain()
+
+    def update(self, snapshot: Snapshot) -> None:
+        if self._live is not None:
+            self._live.update(panel(snapshot))
+
+
+def panel(snapshot: Snapshot) -> Panel:
+    state = str(snapshot["state"])
+    colour = _COLOURS.get(state, "cyan")
+    uptime = show_time(snapshot["uptime_ms"]) if "uptime_ms" in snapshot else ""
+    foot = "stopping at the end of the batch" if state == "stopping" else "" if state in _ENDED else "Ctrl-C stops"
+    body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
+    told = f"{state}, idle" if snapshot.get("idle") else state
+    if state == "waiting":
+        foot = f"waiting to retry: {snapshot['error']}"
+    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{told}[/] {uptime}".strip()
+    return Panel(
+        body, title=title, title_align="left", subtitle=escape(foot) or None, subtitle_align="left", border_style=colour
+    )
+
+
+def _before_the_first_batch(state: str) -> str:
+    if state in _ENDED:
+        return "[dim]no batch ran[/]"
+    return f"[dim]{'waiting for records' if state == 'running' else 'waiting for the first batch'}[/]"
+
+
+def _grid(snapshot: Snapshot) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(justify="right")
+    grid.add_column()
+    grid.add_row("in", show_rate(snapshot["rate_in"]), f"{snapshot['total_in']:,} in all")
+    grid.add_row("out", show_rate(snapshot["rate_out"]), f"{snapshot['total_out']:,} in all")
+    grid.add_row("lag", f"{snapshot['lag']:,}", "records not yet read")
+    grid.add_row("batch", f"{snapshot['batch_ms']:,} ms", f"number {snapshot['batch']:,}")
+    grid.add_row("state", show_bytes(snapshot["state_bytes"]), escape(_keys(snapshot)))
+    count = snapshot["dead_letters"]
+    grid.add_row("dead letters", f"[yellow]{count:,}[/]" if count else "0", escape(_reasons(snapshot)))
+    return grid
+
+
+def _keys(snapshot: Snapshot) -> str:
+    tables = ", ".join(f"{table} {keys:,}" for table, keys in sorted(snapshot["tables"].items()))
+    return f"{snapshot['state_keys']:,} keys{f' ({tables})' if tables else ''}"
+
+
+def _reasons(snapshot: Snapshot) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(snapshot["dead_letters_by_reason"].items()))
+
+
+def as_line(snapshot: Snapshot) -> str:
+    letters = counted(snapshot["dead_letters"], "dead letter")
+    return (
+        f"batch {snapshot['batch']}: in {snapshot['total_in']:,} ({show_rate(snapshot['rate_in'])}), "
+        f"out {snapshot['total_out']:,} ({show_rate(snapshot['rate_out'])}), "
+        f"lag {snapshot['lag']:,}, {snapshot['batch_ms']:,} ms, state {show_bytes(snapshot['state_bytes'])}, "
+        + (f"{letters} ({_reasons(snapshot)})" if snapshot["dead_letters"] else letters)
+    )
+
+
+def summary_text(summary: Mapping[str, Any]) -> str:
+    letters = summary["dead_letters_by_reason"]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(letters.items()))
+    return (
+        f'query "{summary["query"]}" {summary["state"]} after {show_time(summary["uptime_ms"])}: '
+        f"{counted(summary['records_in'], 'record')} in, {summary['records_out']:,} out, "
+        f"{counted(summary['batches'], 'batch', 'batches')}, {counted(sum(letters.values()), 'dead letter')}"
+        + (f" ({reasons})" if reasons else "")
+    )
+
+
+def show_rate(rate: float) -> str:
+    """Few records a second are not none: 0.4 is "0.4/s"."""
+    if 0 < rate < 0.1:
+        return "<0.1/s"
+    return f"{rate:,.1f}/s" if 0 < rate < 9.95 else f"{rate:,.0f}/s"
+
+
+def show_time(ms: int) -> str:
+    """3723000 is "1:02:03"."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
+def _is_due(snapshot: Snapshot, shown: tuple[int, int], every_ms: int) -> bool:
+    return bool(snapshot.get("batch")) and snapshot["batch"] != shown[1] and snapshot["at"] - shown[0] >= every_ms

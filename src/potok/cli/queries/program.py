@@ -1,0 +1,215 @@
+"""The topology of a user's program, from `FILE[:name]`: the file is loaded, but not run as a script."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cloudpickle
+import typer
+
+from potok.cli.missing_package import missing_package
+from potok.errors import Location, PotokError
+from potok.sql.errors import closest
+
+if TYPE_CHECKING:
+    from potok.topology.graph import Topology
+
+Program = Annotated[
+    str,
+    typer.Argument(metavar="FILE[:NAME]", help="A Python file or module, and the builder in it if there are several."),
+]
+
+LOADED_AS = "__potok_program__"
+"""What `__name__` is in a program. It cannot be imported, so a worker can only get its functions by value."""
+
+_OWN_PACKAGE = Path(__file__).parents[2]
+
+
+class NoSuchProgram(PotokError):
+    """Neither a file nor a module."""
+
+    def __init__(self, place: str, hint: str = "") -> None:
+        super().__init__(f'cannot find the program "{place}"', hint=hint or "name a Python file, for example shop.py")
+
+
+class BrokenProgram(PotokError):
+    """The program raised while it was loaded."""
+
+    def __init__(self, place: str, error: BaseException, at: Location | None) -> None:
+        line = linecache.getline(at.file, at.line).strip() if at else ""
+        super().__init__(
+            f'"{place}" cannot be loaded: {type(error).__name__}: {getattr(error, "msg", None) or error}',
+            hint=f"the line is: {line}" if line else "",
+            at=at,
+        )
+
+
+class NoTopology(PotokError):
+    """A program in which no topology, or not the one that was asked for, can be found."""
+
+
+def load_topology(program: str) -> Topology:
+    """The topology that `FILE[:name]` names.
+
+    `FILE` is a path or the dotted name of a module. Without a name the program must hold one builder or topology; a
+    name may also be that of a function without arguments that makes one.
+    """
+    return load_program(program)[1]
+
+
+def load_program(program: str) -> tuple[Any, Topology]:
+    """What `FILE[:name]` names, and its topology."""
+    place, name = split(program)
+    module = _load_file(place) if is_path(place) else _load_module(place)
+    with _blamed_on_the_program(place, Path(module.__file__ or ".").parent):
+        found = _named(module, place, name) if name else _only(module, place)
+        return found, _built(found, program)
+
+
+def load_functions(places: Iterable[str]) -> None:
+    """Load files or modules for the sake of the functions of SQL that they define."""
+    for place in places:
+        if is_path(place):
+            _load_file(place)
+        else:
+            _load_module(place)
+
+
+def split(program: str) -> tuple[str, str]:
+    """`shop.py:builder` is ("shop.py", "builder")."""
+    place, colon, name = program.rpartition(":")
+    return (place, name) if colon and name.replace(".", "").isidentifier() else (program, "")
+
+
+def is_path(place: str) -> bool:
+    return place.endswith(".py") or "/" in place or Path(place).exists()
+
+
+def _load_file(place: str) -> ModuleType:
+    path = Path(place).expanduser().resolve()
+    if not path.is_file():
+        raise NoSuchProgram(place, "it is a directory; name a file in it" if path.is_dir() else _similar(path))
+    module = ModuleType(LOADED_AS)
+    module.__file__ = str(path)
+    sys.modules[LOADED_AS] = module
+    with _blamed_on_the_program(place, path.parent), _importing_from(path.parent):
+        # Compiled here and not imported: a cached file may be as old as the last second, and none need be left behind.
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def _similar(path: Path) -> str:
+    names = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return closest(path.name, names)
+
+
+def _load_module(place: str) -> ModuleType:
+    with _blamed_on_the_program(place, Path.cwd()), _importing_from(Path.cwd()):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{place}.".startswith(f"{error.name}."):
+                raise NoSuchProgram(place) from error
+            raise
+
+
+@contextmanager
+def _importing_from(directory: Path) -> Iterator[None]:
+    """Modules beside the program can be imported, and travel to Spark's workers by value, as the program itself."""
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    yield
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and (name == LOADED_AS or _is_users(Path(file), directory)):
+            cloudpickle.register_pickle_by_value(module)
+
+
+def _is_users(file: Path, directory: Path) -> bool:
+    """Whether a file belongs to the program: installed packages do not, even if they lie in a `.venv` beside it."""
+    installed = (_OWN_PACKAGE, Path(sys.prefix), Path(sys.base_prefix))
+    return file.is_relative_to(directory) and not any(file.is_relative_to(place) for place in installed)
+
+
+@contextmanager
+def _blamed_on_the_program(place: str, directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except PotokError:
+        raise
+    except (Exception, SystemExit) as error:
+        missing = missing_package(error) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            raise missing from error
+        raise BrokenProgram(place, error, _place_of(error, directory)) from error
+
+
+def _place_of(error: BaseException, directory: Path) -> Location | None:
+    """The innermost line of the user's that led to the error."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Location(error.filename, error.lineno)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame for frame in frames if _is_users(Path(frame.filename), directory) and frame.lineno]
+    return Location(lines[-1].filename, lines[-1].lineno or 0) if lines else None
+
+
+def _topologies(module: ModuleType) -> dict[str, Any]:
+    """What can be run, by name. A topology beside its own builder is the same thing twice."""
+    from potok.dsl.builder import StreamsBuilder
+    from potok.faust.app import App
+    from potok.topology.graph import Topology
+
+    kinds = App | StreamsBuilder | Topology
+    found = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
+    builders = {value.name for value in found.values() if isinstance(value, App | StreamsBuilder)}
+    unique: dict[int, str] = {}
+    for name, value in found.items():
+        if isinstance(value, App | StreamsBuilder) or value.name not in builders:
+            unique.setdefault(id(value), name)
+    return {name: found[name] for name in unique.values()}
+
+
+def _only(module: ModuleType, place: str) -> Any:
+    found = _topologies(module)
+    if not found:
+        raise NoTopology(
+            f'there is no StreamsBuilder in "{place}"',
+            hint=f"make one at the top of the file, or name a function that returns one: {place}:build",
+        )
+    if len(found) > 1:
+        raise NoTopology(
+            f'there are several topologies in "{place}"',
+            hint=f"say which: {' or '.join(f'{place}:{name}' for name in found)}",
+        )
+    return next(iter(found.values()))
+
+
+def _named(module: ModuleType, place: str, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = ", ".join(f"{place}:{known}" for known in _topologies(module))
+            raise NoTopology(f'there is no "{name}" in "{place}"', hint=f"there is {known}" if known else "")
+        found = getattr(found, part)
+    return found() if callable(found) and not hasattr(found, "build") else found
+
+
+def _built(found: Any, program: str) -> Topology:
+    from potok.topology.graph import Topology
+
+    build = getattr(found, "build", None)
+    topology = found if build is None or isinstance(found, type) else build()
+    if not isinstance(topology, Topology):
+        raise NoTopology(
+            f'"{program}" is a {type(found).__name__}, not a topology',
+            hint="name a StreamsBuilder, or a function that makes one",
+        )
+    return topology

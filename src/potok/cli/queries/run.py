@@ -1,0 +1,87 @@
+"""`potok run`: run a program's topology until it is stopped, and show how it is doing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, broker_given, command_app, opened_log, settings_of
+from potok.cli.output import note
+from potok.cli.queries.program import Program, load_program
+from potok.cli.queries.running import display_of, run_shown
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+
+app = command_app()
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    program: Program,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Stop when all records that are there now have been processed.")
+    ] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="How many ways the state of a new query is cut (POTOK_SHARDS).")
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where a new query keeps its state: a directory or a server (POTOK_STATE)."),
+    ] = None,
+    shadow: Annotated[
+        bool,
+        typer.Option(
+            "--shadow",
+            help="Build the tables of a changed program beside those that are served; see `potok promote`.",
+        ),
+    ] = False,
+    web_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Where the pages of an app are served: 6066, or 0 for any that is free."),
+    ] = None,
+    without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch. The pages of an app are served.
+
+    A query goes on where it stopped. What the program changes since then is shown first; `potok diff` shows it without
+    running anything. With --json, each line is an object whose `event` is changed, progress or ended.
+    """
+    found, topology = load_program(program)
+    from potok.cli.queries.pages import Beside
+    from potok.runtime.operations.shadow import shadow_of, start_shadow
+    from potok.runtime.queries.prepare import changes_of
+    from potok.spark.run import start
+    from potok.spark.spark_executor import start_spark
+
+    display, beside = display_of(as_json=as_json), Beside(found)
+    broker, state = broker_given(context, broker) or beside.broker, state or beside.state
+    settings = settings_of(context, broker, shards=shards, state=state, kafka=beside.kafka)
+    with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log:
+        if shadow:
+            name = shadow_of(topology).name
+            run_shown(
+                log, name, display, lambda: start_shadow(topology, log, settings, start_spark, until_end=until_end)
+            )
+            return
+        display.changes(topology.name, changes_of(topology, log))
+        _mention_shards(log, topology.name, shards)
+        with beside:
+            beside.serve(settings, web_port, without=without_web)
+            given: dict[str, Any] = {"broker": settings.broker, "shards": shards, "state": state, "kafka": beside.kafka}
+            begin = partial(start, topology, until_end=until_end, begin=beside.begin, **given)
+            run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))
+
+
+def _mention_shards(log: Log, query: str, wanted: int | None) -> None:
+    from potok.snapshots.ledger_view import read_entry
+
+    entry = read_entry(log, query)
+    if entry is not None and wanted not in (None, entry.shards):
+        cut = f'the state of query "{query}" is cut {entry.shards} ways since it was created'
+        note(f"{cut}; --shards is not used, potok state reshard PROGRAM --shards {wanted} is for that")

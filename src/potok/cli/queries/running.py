@@ -1,0 +1,140 @@
+"""What all commands share that run a query in front of the user: signals, the display, and a summary at the end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from potok.errors import PotokError
+
+if TYPE_CHECKING:
+    from potok.cli.queries.panel import Display
+    from potok.log.broker import Broker as Log
+    from potok.runtime.queries.query import Query
+    from potok.server.console.query_feed import QueryFeed
+    from potok.snapshots.progress import Progress
+
+LOOK_SECONDS = 0.25
+
+
+def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query]) -> None:
+    """Start a query and show how it is doing until it ends, or until Ctrl-C or SIGTERM end it."""
+    from potok.server.console.query_feed import QueryFeed
+
+    with Interruption() as interruption:
+        before = read_standing(log, name)
+        started = False
+        try:
+            with display.shown():
+                with display.starting():
+                    query = start()
+                started = True
+                interruption.wait_for_the_batch()
+                with display.running():
+                    _watch(query, QueryFeed(log, name), display, interruption)
+        finally:
+            if started:
+                display.end(summary(before, read_standing(log, name)))
+
+
+class Interruption:
+    """Ctrl-C and SIGTERM: they end the program at once while it starts; then the first one asks the query to stop, and
+    the second one does not wait for it."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._waits = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def wait_for_the_batch(self) -> None:
+        self._waits = True
+        for number in self._before:
+            signal.signal(number, self._handle)  # Spark has taken Ctrl-C for itself while it started
+
+    def _handle(self, _: int, __: FrameType | None) -> None:
+        if not self._waits or self.asked.is_set():
+            raise KeyboardInterrupt
+        self.asked.set()
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interruption) -> None:
+    """Until the query ends; raises what made it fail."""
+    stopping, snapshot = False, feed.snapshot()
+    try:
+        while not query.wait(LOOK_SECONDS):
+            if interruption.asked.is_set() and not stopping:
+                stopping = True
+                threading.Thread(target=query.stop, daemon=True).start()
+            waits = query.waiting_for
+            if waits is not None:
+                # A server that does not answer the query would not answer the feed either.
+                snapshot = {**snapshot, "state": "waiting", "error": waits.message}
+            else:
+                snapshot = _look(feed, snapshot)
+            display.update({**snapshot, "state": "stopping"} if stopping else snapshot)
+    finally:
+        display.update(_look(feed, snapshot))
+
+
+def _look(feed: QueryFeed, before: dict[str, Any]) -> dict[str, Any]:
+    """Return a new snapshot, or the previous one while the log is unreachable."""
+    try:
+        return feed.snapshot()
+    except PotokError as error:
+        if not error.passing:
+            raise
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a query has done since it was created."""
+
+    batches: int
+    progress: Progress | None
+
+
+def read_standing(log: Log, query: str) -> Standing:
+    from potok.snapshots.ledger_view import read_entry
+    from potok.snapshots.progress import read_progress
+
+    entry = read_entry(log, query)
+    return Standing(entry.batch if entry else 0, read_progress(log, query))
+
+
+def summary(before: Standing, after: Standing) -> dict[str, Any]:
+    """What happened between two looks at a query, of which the second found it started."""
+    old, new = before.progress, after.progress
+    assert new is not None
+    letters: Mapping[str, int] = old.dead_letters_by_reason if old else {}
+    by_reason = {reason: count - letters.get(reason, 0) for reason, count in new.dead_letters_by_reason.items()}
+    return {
+        "query": new.query,
+        "state": new.state,
+        "uptime_ms": new.committed_at_ms - new.started_at_ms,
+        "batches": after.batches - before.batches,
+        "records_in": new.total_in - (old.total_in if old else 0),
+        "records_out": new.total_out - (old.total_out if old else 0),
+        "dead_letters_by_reason": {reason: count for reason, count in by_reason.items() if count},
+    }
+
+
+def display_of(*, as_json: bool) -> Display:
+    from potok.cli.queries.panel import Lines, Objects, Screen
+
+    if as_json:
+        return Objects()
+    return Screen() if sys.stdout.isatty() else Lines()

@@ -1,0 +1,1 @@
+"""Commands on tables, state, offsets and dead letters."""

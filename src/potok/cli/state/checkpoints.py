@@ -1,0 +1,178 @@
+"""`potok checkpoints`: where queries would resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import counted, note, print_json, print_table, show_bytes
+from potok.cli.state.tables import chosen_query, show_instant
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.snapshots.checkpoints import Checkpoint
+
+app = command_app(no_args_is_help=True, help="Show where queries would resume.")
+
+
+@app.command("list")
+def list_checkpoints(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
+    """Show the last committed batch of every query."""
+    from potok.snapshots.checkpoints import read_checkpoint
+    from potok.snapshots.tables import known_queries
+
+    with opened_log(context, broker) as log:
+        found = [read_checkpoint(log, name) for name in known_queries(log)]
+        shown = [summary(log, checkpoint) for checkpoint in found]
+    if as_json:
+        for row in shown:
+            print_json(row)
+    elif not shown:
+        note("no query has run here yet: potok run shop.py")
+    else:
+        columns = ("query", "state", "start", "batch", "committed (UTC)", "pending", "lag", "state size")
+        print_table(columns, map(_row, shown))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")] = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the ledger of a query says: batch, offsets, clocks, shards, and what was begun and not committed."""
+    from potok.snapshots.checkpoints import read_checkpoint
+
+    with opened_log(context, broker) as log:
+        checkpoint = read_checkpoint(log, chosen_query(log, query, option=""))
+        first, offsets = summary(log, checkpoint), _offsets(log, checkpoint)
+    whole = first | {"offsets": offsets, "clocks": _clocks(checkpoint), "tables": _tables(checkpoint)}
+    whole |= {"shard_bytes": list(checkpoint.shards)}
+    whole |= {"void": [{"start": void.epoch, "after_batch": void.committed} for void in checkpoint.voids]}
+    if as_json:
+        print_json(whole)
+        return
+    print_table(("query", "state", "start", "batch", "committed (UTC)", "pending", "lag", "state size"), [_row(first)])
+    if offsets:
+        columns = ("topic", "partition", "offset", "end", "lag", "stream time (UTC)")
+        print_table(columns, ([row[name] for name in _OFFSETS] for row in offsets))
+    if whole["clocks"]:
+        print_table(("step", "clock (UTC)", "next (UTC)"), map(_clock_row, whole["clocks"]))
+    if whole["tables"]:
+        print_table(("table", "keys"), (tuple(row.values()) for row in whole["tables"]))
+    _print_notes(checkpoint)
+
+
+_OFFSETS = ("topic", "partition", "offset", "end_offset", "lag", "stream_time")
+
+
+def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as plain data."""
+    entry, progress, pending = checkpoint.entry, checkpoint.progress, checkpoint.pending
+    ends = log.end_offsets_of(sorted(entry.offsets.topics))
+    return {
+        "query": checkpoint.query,
+        "state": _state(log, checkpoint),
+        "start": entry.epoch,
+        "batch": entry.batch,
+        "committed_at_ms": progress.committed_at_ms if progress else None,
+        "ended_in_order": entry.clean,
+        "tick": entry.offsets.tick,
+        "lag": entry.offsets.pending(ends),
+        "shards": entry.shards,
+        "state_in": checkpoint.state,
+        "state_bytes": sum(checkpoint.shards),
+        "pending": None if pending is None else {"batch": pending.number, "records": pending.records},
+    }
+
+
+def _state(log: Log, checkpoint: Checkpoint) -> str:
+    """What a query wrote down of itself, unless it died since: nobody was left to write that down. Where the ledger is
+    on a server, the process may be on any machine, and its word is all there is."""
+    from potok.runtime.queries.directory import query_directory
+    from potok.runtime.queries.lock import is_held
+
+    state = checkpoint.progress.state if checkpoint.progress else "unknown"
+    if state not in ("starting", "running") or log.home_url:
+        return state
+    return state if is_held(query_directory(log, checkpoint.query)) else "died"
+
+
+def _row(row: dict[str, Any]) -> tuple[object, ...]:
+    pending = row["pending"]
+    return (
+        row["query"],
+        row["state"],
+        row["start"],
+        row["batch"],
+        show_instant(row["committed_at_ms"]) if row["committed_at_ms"] else "",
+        "" if pending is None else f"batch {pending['batch']}, {counted(pending['records'], 'record')}",
+        row["lag"],
+        show_bytes(row["state_bytes"]),
+    )
+
+
+def _offsets(log: Log, checkpoint: Checkpoint) -> list[dict[str, Any]]:
+    entry, rows = checkpoint.entry, []
+    for topic, parts in sorted(entry.offsets.topics.items()):
+        ends = log.end_offsets(topic)
+        for part, offset in sorted(parts.items()):
+            time = entry.stream_times.get(topic, {}).get(part)
+            rows.append(
+                {
+                    "topic": topic,
+                    "partition": part,
+                    "offset": offset,
+                    "end_offset": ends[part],
+                    "lag": max(0, ends[part] - offset),
+                    "stream_time": "" if time is None else show_instant(time),
+                    "stream_time_ms": time,
+                    "idle": (topic, part) in entry.offsets.idle,
+                }
+            )
+    return rows
+
+
+def _clocks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
+    """What each step closed by in the last batch, and when it has something to do next."""
+    entry = checkpoint.entry
+    steps = sorted({*entry.clocks, *entry.next_ends, *entry.next_alarms})
+    return [
+        {
+            "step": step,
+            "clock_ms": entry.clocks.get(step),
+            "next_end_ms": entry.next_ends.get(step),
+            "next_alarm_ms": entry.next_alarms.get(step),
+        }
+        for step in steps
+    ]
+
+
+def _clock_row(row: dict[str, Any]) -> tuple[str, str, str]:
+    due = row["next_end_ms"] if row["next_end_ms"] is not None else row["next_alarm_ms"]
+    shown = ["" if at is None else _instant(at) for at in (row["clock_ms"], due)]
+    return row["step"], shown[0], shown[1]
+
+
+def _instant(at_ms: int) -> str:
+    """A clock that has not begun stands before all time."""
+    from potok.operators.windows.expiry import NEVER
+
+    return "not begun" if at_ms <= NEVER else show_instant(at_ms)
+
+
+def _tables(checkpoint: Checkpoint) -> list[dict[str, Any]]:
+    return [{"table": table, "keys": count} for table, count in sorted(checkpoint.keys.items())]
+
+
+def _print_notes(checkpoint: Checkpoint) -> None:
+    entry = checkpoint.entry
+    sizes = ", ".join(map(show_bytes, checkpoint.shards))
+    note(f"state: {counted(entry.shards, 'shard')} ({sizes}) in {checkpoint.state}")
+    for void in checkpoint.voids:
+        note(f"start {void.epoch} died: what it wrote after batch {void.committed} counts for nothing")
+    if checkpoint.pending is not None:
+        note(f"batch {checkpoint.pending.number} was begun and not committed; the next start runs it again")

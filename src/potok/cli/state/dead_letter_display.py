@@ -1,0 +1,155 @@
+"""Dead letters for people and for scripts: a row of a list, one with all that is known of it, what was done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from potok.cli.log.consume import as_object as record_as_object
+from potok.cli.output import console, counted, note, print_table, show_bytes_of_record
+from potok.cli.state.tables import show_instant
+
+if TYPE_CHECKING:
+    from potok.dead_letters.dead_letters import Purge
+    from potok.dead_letters.read import DeadLetter, Fate
+    from potok.dead_letters.replay import Replay
+
+_SHOWN_CHARS = 60
+
+_COLUMNS = ("query", "letter", "set aside (UTC)", "state", "replays", "step", "reason", "error", "record", "value")
+_NARROW = ("letter", "step", "reason", "error", "record")
+_WIDE = 160
+
+_ALTERED = {
+    "seen": "as the step saw them: the record was no longer in the log",
+    "cut": "cut: the letter would have been too large for the log",
+}
+
+
+def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
+    """The original record as `potok consume --json` shows it, and what became of it."""
+    from potok.records.log_record import LogRecord
+
+    headers = tuple((name, value or b"") for name, value in letter.headers)
+    position = (letter.topic, letter.partition, letter.offset)
+    record = LogRecord(letter.key, letter.value, letter.timestamp_ms, headers, *position)
+    return {
+        "query": query,
+        "letter": show_place(letter),
+        "state": fate.value,
+        "set_aside_at_ms": letter.set_aside_at_ms,
+        "reason": letter.reason,
+        "step": letter.step,
+        "error": letter.error,
+        "replays": letter.replays,
+        "altered": letter.altered,
+        "topic": letter.topic,
+        **record_as_object(record),
+    }
+
+
+def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
+    """A narrow terminal gets what tells the letters apart; `show` has the rest."""
+    rows = [dict(zip(_COLUMNS, _row(letter), strict=True)) for letter in found]
+    wanted = list(_COLUMNS)
+    if console().width < _WIDE:
+        apart = {name for name in ("query", "state") if len({row[name] for row in rows}) > 1}
+        wanted = [name for name in _COLUMNS if name in apart or name in _NARROW]
+    print_table(wanted, ([row[name] for name in wanted] for row in rows))
+
+
+def print_letter(query: str, letter: DeadLetter, fate: Fate) -> None:
+    lines = {
+        "query": query,
+        "letter": show_place(letter),
+        "state": fate.value,
+        "set aside": f"{show_instant(letter.set_aside_at_ms)} UTC",
+        "reason": letter.reason,
+        "step": letter.step,
+        "error": _safe(letter.error),
+        "record": _origin(letter),
+        "replayed": counted(letter.replays, "time") if letter.replays else "never",
+        "time": f"{show_instant(letter.timestamp_ms)} UTC ({letter.timestamp_ms})",
+        "key": _whole(letter.key),
+        "value": _whole(letter.value),
+    }
+    if letter.altered:
+        lines["bytes"] = _ALTERED.get(letter.altered, letter.altered)
+    for name, text in lines.items():
+        console().print(f"{name + ':':<11} {text}", markup=False)
+    for name, value in letter.headers:
+        console().print(f"header:     {_safe(name)} = {_whole(value)}", markup=False)
+
+
+def replay_as_object(query: str, replay: Replay, *, done: bool) -> dict[str, Any]:
+    places = sorted(replay.appended.items())
+    return {
+        "query": query,
+        "done": done,
+        "letters": replay.letters,
+        "records": replay.records,
+        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in places],
+        "left": dict(replay.left),
+    }
+
+
+def print_replay(query: str, replay: Replay, *, done: bool) -> None:
+    if replay.records:
+        rows = ((topic, part, count) for (topic, part), count in sorted(replay.appended.items()))
+        print_table(("topic", "partition", "records"), rows)
+    for why, count in sorted(replay.left.items()):
+        note(f"{counted(count, 'dead letter')} cannot be replayed: {why}")
+    what = f'{counted(replay.records, "record")} of {counted(replay.letters, "dead letter")} of query "{query}"'
+    if not replay.records:
+        note(f'nothing to replay for query "{query}"')
+    elif done:
+        note(f"appended {what}; who else reads these topics gets them once more, too")
+    else:
+        note(f"would append {what}; leave out --dry-run to do so")
+
+
+def print_purge(query: str, purge: Purge, *, done: bool) -> None:
+    letters = f'{counted(purge.letters, "dead letter")} of query "{query}"'
+    if not done:
+        note(f"would purge {letters}; leave out --dry-run to do so")
+        return
+    removed = f"{counted(purge.removed, 'letter')} removed from the log" if purge.removed else "nothing to remove yet"
+    note(f"purged {letters}; {removed}")
+
+
+def show_place(letter: DeadLetter) -> str:
+    partition, offset = letter.place
+    return f"{partition}:{offset}"
+
+
+def _row(found: tuple[str, DeadLetter, Fate]) -> tuple[str | int, ...]:
+    query, letter, fate = found
+    return (
+        query,
+        show_place(letter),
+        show_instant(letter.set_aside_at_ms),
+        fate.value,
+        letter.replays,
+        letter.step,
+        letter.reason,
+        _shortened(_safe(letter.error)),
+        _origin(letter),
+        _shortened("null" if letter.value is None else show_bytes_of_record(letter.value[: _SHOWN_CHARS * 4])),
+    )
+
+
+def _origin(letter: DeadLetter) -> str:
+    return f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "made inside the query"
+
+
+def _safe(text: str) -> str:
+    """An error may quote the record that caused it."""
+    return show_bytes_of_record(text.encode())
+
+
+def _whole(data: bytes | None) -> str:
+    return "null" if data is None else f"{show_bytes_of_record(data)} ({counted(len(data), 'byte')})"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"

@@ -1,0 +1,236 @@
+"""`potok dead-letters`: the records that a query set aside, and why; replaying and purging them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from potok.cli.log.timestamps import parse_instant
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import counted, note, print_json
+from potok.cli.state import dead_letter_display as display
+from potok.cli.state.tables import QueryOption, chosen_query
+from potok.errors import QueryError
+
+if TYPE_CHECKING:
+    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.read import DeadLetter
+    from potok.dead_letters.selection import AnyPlace, Wanted
+    from potok.log.broker import Broker as Log
+
+app = command_app(no_args_is_help=True, help="Show, replay and purge the records that a query set aside.")
+
+Letters = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PARTITION:]OFFSET", help="Only these, as `list` shows them.", show_default=False),
+]
+Reason = Annotated[
+    str | None, typer.Option(help="Only these: decode, timestamp, error, late, no key, encode, refused.")
+]
+Step = Annotated[str | None, typer.Option(help="Only those that this step set aside.")]
+Topic = Annotated[str | None, typer.Option(help="Only those whose records came from this topic.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only those set aside since then: yesterday, 2h ago, 2026-05-01.")
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those set aside before then.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+class NoSuchLetter(QueryError):
+    """An offset at which no dead letter lies."""
+
+
+class NoSuchReason(QueryError):
+    """Nothing is ever set aside for such a reason: an empty list would look like good news."""
+
+
+@app.command("list")
+def list_letters(
+    context: typer.Context,
+    query: QueryOption = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="The latest so many of each query.")] = 20,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """List the latest dead letters that are open, the newest last."""
+    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.selection import EVERYTHING
+
+    wanted = _wanted(None, reason, step, topic, since, until)
+    found = []
+    with opened_log(context, broker) as log:
+        boxes = [LetterBox(log, name) for name in _queries(log, query)]
+        for box in boxes:
+            letters = box.latest(limit, wanted, replayed=everything)
+            found += [(box.query, *pair) for pair in zip(letters, box.fates(letters), strict=True)]
+        counts = [] if as_json else [_counts(log, box) for box in boxes]
+    if as_json:
+        for each in found:
+            print_json(display.as_object(*each))
+        return
+    if found:
+        display.print_letters(found)
+    for line in filter(None, counts):
+        note(line)
+    if not found:
+        note("no dead letters" + (" of this kind" if wanted != EVERYTHING else ""))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    letter: Annotated[str, typer.Argument(metavar="[PARTITION:]OFFSET", help="As `list` shows it.")],
+    query: QueryOption = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Show one dead letter with all that is known of it, and the original bytes."""
+    from potok.dead_letters.dead_letters import LetterBox
+
+    with opened_log(context, broker) as log:
+        box = LetterBox(log, chosen_query(log, query))
+        found = _found(box, letter)
+        fate = box.fates([found])[0]
+    if as_json:
+        print_json(display.as_object(box.query, found, fate))
+    else:
+        display.print_letter(box.query, found, fate)
+
+
+@app.command()
+def replay(
+    context: typer.Context,
+    letters: Letters = None,
+    query: QueryOption = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    dry_run: DryRun = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Append the records of open dead letters to the topics they came from, once more.
+
+    All open ones, if nothing narrows them down. Each record goes to its own partition, in the order of the original
+    positions, with the header potok.replayed, which counts; its letters are done with. If it fails again, that is a
+    new dead letter.
+    """
+    from potok.dead_letters.dead_letters import LetterBox
+
+    wanted = _wanted(letters, reason, step, topic, since, until)
+    with opened_log(context, broker) as log:
+        box = LetterBox(log, chosen_query(log, query))
+        _check(box, letters)
+        done = box.replay(wanted, dry_run=dry_run)
+    if as_json:
+        print_json(display.replay_as_object(box.query, done, done=not dry_run))
+    else:
+        display.print_replay(box.query, done, done=not dry_run)
+
+
+@app.command()
+def purge(
+    context: typer.Context,
+    letters: Letters = None,
+    query: QueryOption = None,
+    reason: Reason = None,
+    step: Step = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Hide dead letters for good, and remove them from the log as far as it can.
+
+    All open ones, if nothing narrows them down.
+    """
+    from potok.dead_letters.dead_letters import LetterBox
+
+    wanted = _wanted(letters, reason, step, topic, since, until)
+    with opened_log(context, broker) as log:
+        box = LetterBox(log, chosen_query(log, query))
+        _check(box, letters)
+        done = box.purge(wanted, replayed=everything, dry_run=True)
+        if not dry_run:
+            question = f'purge {counted(done.letters, "dead letter")} of query "{box.query}"?'
+            if done.letters and not yes and not typer.confirm(question, err=True):
+                raise typer.Exit(1)
+            done = box.purge(wanted, replayed=everything)
+    if as_json:
+        counts = {"letters": done.letters, "removed": done.removed}
+        print_json({"query": box.query, "done": not dry_run, **counts})
+    else:
+        display.print_purge(box.query, done, done=not dry_run)
+
+
+def _wanted(
+    letters: list[str] | None,
+    reason: str | None,
+    step: str | None,
+    topic: str | None,
+    since: str | None,
+    until: str | None,
+) -> Wanted:
+    from potok.dead_letters.selection import Wanted
+    from potok.operators.core.dead_letters import Reason
+
+    if reason is not None and reason not in list(Reason):
+        raise NoSuchReason(f'"{reason}" is no reason for a dead letter', hint=f"there are: {', '.join(Reason)}")
+    since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
+    return Wanted(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
+
+
+def _queries(log: Log, given: str | None) -> list[str]:
+    from potok.snapshots.tables import known_queries
+
+    return [chosen_query(log, given)] if given else known_queries(log)
+
+
+def _counts(log: Log, box: LetterBox) -> str:
+    """How many there are of each reason: a flood of one must not hide the others."""
+    from potok.snapshots.progress import read_progress
+
+    progress = read_progress(log, box.query)
+    if progress is None or not progress.dead_letters:
+        return ""
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(progress.dead_letters_by_reason.items()))
+    return f'query "{box.query}": {box.count():,} open; it has set aside {progress.dead_letters:,} in all: {reasons}'
+
+
+def _check(box: LetterBox, letters: list[str] | None) -> None:
+    """Somebody who names letters means letters that are there."""
+    for letter in letters or ():
+        _found(box, letter)
+
+
+def _found(box: LetterBox, letter: str) -> DeadLetter:
+    from potok.dead_letters.selection import Wanted
+
+    found = list(box.letters(Wanted(places=frozenset({_place(letter)})), replayed=True))
+    if not found:
+        hint = "potok dead-letters list shows them"
+        raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
+    if len(found) > 1:
+        places = " or ".join(map(display.show_place, found))
+        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"say which: {places}")
+    return found[0]
+
+
+def _place(letter: str) -> AnyPlace:
+    partition, colon, offset = letter.rpartition(":")
+    if not offset.isdigit() or (colon and not partition.isdigit()):
+        raise typer.BadParameter(f'"{letter}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")
+    return (int(partition) if colon else None), int(offset)

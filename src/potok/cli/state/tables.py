@@ -1,0 +1,265 @@
+"""`potok tables`: list, get, scan. They read what the query committed, whether it runs or not; Spark is not needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
+from potok.cli.state.freshness import tell_freshness
+from potok.cli.state.rows import first_rows, rows_of_key
+from potok.clock import parse_epoch_ms
+from potok.duration import show_ms
+from potok.errors import QueryError
+from potok.sql.errors import closest
+
+if TYPE_CHECKING:
+    from potok.log.broker import Broker as Log
+    from potok.snapshots.tables import Tables
+
+app = command_app(no_args_is_help=True, help="List and read the tables of queries.")
+
+QueryOption = Annotated[
+    str | None, typer.Option("--query", metavar="NAME", help="The query; may be left out if there is only one.")
+]
+
+
+NOT_YET = "potok run shop.py starts one; a program that was started just now takes a few seconds"
+
+
+class WhichQuery(QueryError):
+    """Several queries, and nothing that says which."""
+
+    def __init__(self, found: list[str], option: str) -> None:
+        how = f"say which one with {option}" if option else "say which one"
+        super().__init__("several queries have run here", hint=f"{how}: {', '.join(found)}")
+
+
+class NobodyKeeps(QueryError):
+    """A table that no query has."""
+
+    def __init__(self, table: str, known: list[str]) -> None:
+        super().__init__(f'no query has a table "{table}"', hint=closest(table, known) or "potok tables list")
+
+
+class NoSuchRow(QueryError):
+    """A key that is not in the table."""
+
+    def __init__(self, table: str, key: str, at: str | None) -> None:
+        when = f" in the window at {at}" if at else ""
+        super().__init__(
+            f'table "{table}" has no row for "{key}"{when}', hint=f"potok tables scan {table} shows its rows"
+        )
+
+
+@app.command("list")
+def list_tables(
+    context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False
+) -> None:
+    """Show every table: whose it is, how many keys it has, and of what type they are."""
+    from potok.snapshots.tables import known_queries
+
+    with opened_log(context, broker) as log:
+        queries = [chosen_query(log, query)] if query else known_queries(log)
+        found = [row for name in queries for row in _tables_of(log, name)]
+        for name in queries:
+            tell_freshness(log, name)
+    if as_json:
+        for row in found:
+            print_json(row)
+    elif not found:
+        note("no tables; a topology makes them, for example with .count(name=...): potok run shop.py")
+    else:
+        rows = [(r["query"], r["table"], r["keys"], _window(r["window_ms"]), r["key_type"]) for r in found]
+        print_table(("query", "table", "keys", "windowed", "key type"), rows)
+
+
+@app.command()
+def get(
+    context: typer.Context,
+    words: Annotated[list[str], typer.Argument(metavar="[QUERY] TABLE KEY", help="QUERY only if there are several.")],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The window that holds this time: ISO 8601 (UTC) or milliseconds."),
+    ] = None,
+    query: QueryOption = None,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Print the value of a key; of a windowed table, the values of all its windows."""
+    if len(words) not in (2, 3) or (query and len(words) == 3):
+        raise typer.BadParameter("write [QUERY] TABLE KEY", param_hint="words")
+    *first, table, key = words
+    at_ms = None if at is None else _milliseconds(at)
+    with opened_log(context, broker) as log:
+        tables, table = _opened(log, table, first[0] if first else query)
+        windowed = tables[table].windowed
+        if at_ms is not None and not windowed:
+            raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
+        rows = rows_of_key(tables, table, key, at_ms)
+        tell_freshness(log, tables.query)
+    if not rows:
+        raise NoSuchRow(table, key, at)
+    if as_json:
+        for row_key, value in rows:
+            print_json(as_object(row_key, value))
+    elif windowed:
+        _print_rows(rows, windowed=True)
+    else:
+        console().print(_text(rows[0][1]), markup=False)
+
+
+@app.command()
+def scan(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table to read.")],
+    query: QueryOption = None,
+    low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Begin with this key.")] = None,
+    high: Annotated[str | None, typer.Option("--to", metavar="KEY", help="End before this key.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    broker: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """Print the rows of a table in the order of their keys, all as of one batch."""
+    with opened_log(context, broker) as log:
+        tables, table = _opened(log, table, query)
+        windowed = tables[table].windowed
+        rows = first_rows(tables, table, limit + 1, low, high)
+        tell_freshness(log, tables.query)
+    if as_json:
+        for key, value in rows[:limit]:
+            print_json(as_object(key, value))
+        return
+    if not rows:
+        note("no rows")
+        return
+    _print_rows(rows[:limit], windowed=windowed)
+    if len(rows) > limit:
+        note(f"there are more; --limit {limit * 10} shows more, --from and --to choose")
+
+
+def chosen_query(log: Log, given: str | None, table: str = "", *, option: str = "--query") -> str:
+    """Return the given query, the only query, or the only one with `table`.
+
+    `option` is the option that names a query, "" where it is an argument.
+    """
+    from potok.snapshots.tables import NoSuchQuery, known_queries
+
+    known = known_queries(log)
+    if given is None and len(known) > 1 and table:
+        known = _keeping(log, known, table)
+    if given is None and len(known) > 1:
+        raise WhichQuery(known, option)
+    name = any_case(given, known) or given if given else (known[0] if known else "")
+    if name not in known:
+        raise NoSuchQuery(name, known) if name else QueryError("no query has run here yet", hint=NOT_YET)
+    return name
+
+
+def _keeping(log: Log, queries: list[str], table: str) -> list[str]:
+    """Return the queries that have a table of this name or, if none does, of this name in another case."""
+    from potok.snapshots.tables import Tables
+
+    kept = {query: list(Tables(log, query)) for query in queries}
+    found = [query for query, names in kept.items() if table in names]
+    found = found or [query for query, names in kept.items() if any_case(table, names)]
+    if not found:
+        raise NobodyKeeps(table, sorted({name for names in kept.values() for name in names}))
+    return found
+
+
+def any_case(name: str, known: Iterable[str]) -> str:
+    """Match a name exactly, in upper case as SQL stores it, or as the only one in any case; "" if nothing matches."""
+    names = list(known)
+    alike = [found for found in names if found.casefold() == name.casefold()]
+    return next((found for found in (name, name.upper()) if found in names), alike[0] if len(alike) == 1 else "")
+
+
+def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
+    """Return the tables of a query, and the exact name of the requested one."""
+    from potok.snapshots.tables import Tables
+
+    tables = Tables(log, chosen_query(log, query, table))
+    return tables, any_case(table, tables) or table
+
+
+def as_object(key: Any, value: Any) -> dict[str, Any]:
+    """A row as plain data; a windowed key as `key`, `start` and `end` in milliseconds."""
+    from potok.snapshots.table_view import WindowedKey
+
+    if isinstance(key, WindowedKey):
+        return {"key": _plain(key.key), "start": key.start_ms, "end": key.end_ms, "value": _plain(value)}
+    return {"key": _plain(key), "value": _plain(value)}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; the text of what JSON has no form for, such as a set of huge numbers."""
+    from potok.records.formats.json.objects import dumps
+
+    try:
+        return value if isinstance(value, int) else json.loads(dumps(value))
+    except TypeError:
+        return repr(value)
+
+
+def show_instant(ms: int) -> str:
+    """A record may carry any number as its time, also one that is no instant."""
+    try:
+        shown = datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):
+        return str(ms)
+    return shown.removesuffix(".000")
+
+
+def _tables_of(log: Log, query: str) -> Iterator[dict[str, Any]]:
+    from potok.snapshots.progress import read_progress
+    from potok.snapshots.tables import Tables
+
+    tables = Tables(log, query)
+    progress = read_progress(log, query)
+    counted = progress.state_keys if progress else {}
+    for name, layout in sorted(tables.layouts().items()):
+        # A query that was started and had no batch yet has counted nothing.
+        keys = counted[name] if name in counted else len(tables[name])
+        yield {
+            "query": query,
+            "table": name,
+            "keys": keys,
+            "window_ms": layout.window_ms if layout.window else None,
+            "key_type": layout.key,
+        }
+
+
+def _print_rows(rows: list[tuple[Any, Any]], *, windowed: bool) -> None:
+    if windowed:
+        headings: tuple[str, ...] = ("key", "start (UTC)", "end (UTC)", "value")
+        cells = [(_text(k.key), show_instant(k.start_ms), show_instant(k.end_ms), _text(value)) for k, value in rows]
+        print_table(headings, cells)
+    else:
+        print_table(("key", "value"), [(_text(key), _text(value)) for key, value in rows])
+
+
+def _text(value: Any) -> str:
+    """On one line, as JSON unless it is a text itself."""
+    if isinstance(value, bytes):
+        return show_bytes_of_record(value)
+    plain = _plain(value)
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    return show_bytes_of_record(text.encode())
+
+
+def _window(window_ms: int | None) -> str:
+    return "no" if window_ms is None else show_ms(window_ms) if window_ms else "sessions"
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        return parse_epoch_ms(text)
+    except ValueError as error:
+        message = f'"{text}" is not a time; write 2026-01-31T12:00 or milliseconds since 1970'
+        raise typer.BadParameter(message, param_hint="--at") from error

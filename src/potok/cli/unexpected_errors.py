@@ -1,0 +1,41 @@
+"""What a command raises that is no error of ours, in words of ours."""
+
+from __future__ import annotations
+
+import errno
+
+from potok.errors import PotokError, QueryError, SetupError
+from potok.machine import MachineError, is_of_machine
+from potok.runtime.batches.failure_cause import INTERNAL, is_internal, place_of
+
+
+class InternalError(QueryError):
+    """An error that nobody meant to raise."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"{INTERNAL} ({place_of(error)}): {type(error).__name__}: {error}"[:500],
+            hint="nothing of yours explains it: report this message, with the command that you typed",
+        )
+
+
+class NotText(SetupError):
+    """A word of the command line that is not UTF-8."""
+
+    def __init__(self, error: UnicodeEncodeError) -> None:
+        super().__init__(
+            f"{error.object!r} is not text: it has bytes that are not UTF-8"[:500], hint="type it in UTF-8 (locale -a)"
+        )
+
+
+def unexpected(error: Exception) -> PotokError | None:
+    """An error of the machine, of the terminal or of our own; None for one of the user's program."""
+    if not is_internal(error):
+        return None
+    if isinstance(error, OSError | MemoryError) and is_of_machine(error):
+        return MachineError("the command was at work", error)
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
+        return MachineError("the command was at work", OSError(errno.ELOOP, str(error)))
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return NotText(error)
+    return InternalError(error)

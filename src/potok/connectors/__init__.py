@@ -1,1 +1,0 @@
-"""Connections to other systems: one folder for each, and what they have in common."""

@@ -1,1 +1,0 @@
-"""Runs a topology on Spark. The only room that imports pyspark."""

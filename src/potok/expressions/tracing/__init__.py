@@ -1,0 +1,1 @@
+"""Turn lambdas into expressions."""

@@ -1,0 +1,157 @@
+"""Stand-ins for the arguments of a lambda: what is done to them becomes an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from potok.expressions import build
+from potok.expressions.expr import Expr, StructExpr, walk
+from potok.expressions.literals import is_constant
+from potok.expressions.operations.registry import METHODS, OPERATIONS
+from potok.expressions.python_types import family, python_name, python_type
+from potok.expressions.tracing.opaque import Opaque
+from potok.expressions.tracing.recorder import Recorder
+from potok.expressions.tracing.refusal import NotTraceable, UnknownField
+
+
+def _forward(op: str) -> Callable[[Proxy, object], Proxy]:
+    return lambda self, other: _made(self, build.binary, op, self, other)
+
+
+def _backward(op: str) -> Callable[[Proxy, object], Proxy]:
+    return lambda self, other: _made(self, build.binary, op, other, self)
+
+
+def _compare(op: str) -> Callable[[Proxy, object], Proxy]:
+    return lambda self, other: _made(self, build.compare, op, self, other)
+
+
+def _unary(op: str) -> Callable[[Proxy], Proxy]:
+    return lambda self: _made(self, build.unary, op, self)
+
+
+class Proxy(Opaque):
+    """A value that is not there yet."""
+
+    # Dunder names, because every other name may be a field.
+    __slots__ = ("__potok_expr__", "__potok_recorder__")
+    __potok_expr__: Expr
+    __potok_recorder__: Recorder
+
+    def __init__(self, expr: Expr, recorder: Recorder) -> None:
+        object.__setattr__(self, "__potok_expr__", expr)
+        object.__setattr__(self, "__potok_recorder__", recorder)
+
+    def __repr__(self) -> str:
+        return f"<traced {self.__potok_expr__}>"
+
+    def __getitem__(self, key: object) -> Proxy:
+        operand = self.__potok_expr__
+        return Proxy(self.__potok_recorder__.made(build.item(operand, key), operand), self.__potok_recorder__)
+
+    def __getattr__(self, name: str) -> Any:
+        operand, recorder = self.__potok_expr__, self.__potok_recorder__
+        kind = family(operand.type)
+        if kind == "struct":
+            return _struct_attribute(self, name)
+        if name in METHODS:
+            return Method(self, name)
+        operation = OPERATIONS.get(("attribute", name))
+        if operation is not None and kind in operation.receivers:
+            return Proxy(recorder.made(operation.call([operand]), operand), recorder)
+        if kind in ("map", "other") or hasattr(python_type(operand.type), name):
+            raise NotTraceable(f"the attribute {name} of {python_name(operand.type)} is not traced")
+        return self[name]
+
+    __add__, __radd__ = _forward("+"), _backward("+")
+    __sub__, __rsub__ = _forward("-"), _backward("-")
+    __mul__, __rmul__ = _forward("*"), _backward("*")
+    __truediv__, __rtruediv__ = _forward("/"), _backward("/")
+    __floordiv__, __rfloordiv__ = _forward("//"), _backward("//")
+    __mod__, __rmod__ = _forward("%"), _backward("%")
+    __pow__, __rpow__ = _forward("**"), _backward("**")
+    __and__, __rand__ = _forward("&"), _backward("&")
+    __or__, __ror__ = _forward("|"), _backward("|")
+    __xor__, __rxor__ = _forward("^"), _backward("^")
+    __neg__, __pos__, __invert__ = _unary("-"), _unary("+"), _unary("~")
+    __lt__, __le__ = _compare("<"), _compare("<=")
+    __gt__, __ge__ = _compare(">"), _compare(">=")
+    __eq__, __ne__ = _compare("=="), _compare("!=")
+    __hash__ = Opaque.__hash__
+
+
+class Method(Opaque):
+    """A method that is about to be called."""
+
+    __slots__ = ("__potok_name__", "__potok_owner__")
+    __potok_owner__: Proxy
+    __potok_name__: str
+
+    def __init__(self, owner: Proxy, name: str) -> None:
+        object.__setattr__(self, "__potok_owner__", owner)
+        object.__setattr__(self, "__potok_name__", name)
+
+    def __call__(self, *args: object, **named: object) -> Proxy:
+        owner, name = self.__potok_owner__, self.__potok_name__
+        operand, recorder = owner.__potok_expr__, owner.__potok_recorder__
+        if family(operand.type) == "struct":
+            return _struct_get(owner, *args, **named)
+        operation = OPERATIONS["method", name]
+        if not all(is_constant(option) for option in (*args, *named.values())):
+            raise NotTraceable(f"{name}() is traced only with constant arguments")
+        if list(named) != list(operation.parameters[len(args) : len(args) + len(named)]):
+            raise NotTraceable(f"{name}() with these named arguments is not traced")
+        call = operation.call([operand], (*args, *named.values()))
+        return Proxy(recorder.made(call, operand), recorder)
+
+
+def traced_call(name: str, recorder: Recorder, args: tuple[object, ...], options: tuple[object, ...] = ()) -> Proxy:
+    """A call of a Potok function, of which at least one argument is a stand-in."""
+    exprs = [lift(arg, recorder) for arg in args]
+    call = OPERATIONS["function", name].call(exprs, options)
+    return Proxy(recorder.made(call, *exprs), recorder)
+
+
+def lift(value: object, recorder: Recorder) -> Expr:
+    """The expression of a stand-in, of a constant, or of a dict or list of them."""
+    return recorder.lift(value, _expr_of)
+
+
+def result_of(returned: object, recorder: Recorder) -> Expr:
+    """The expression of what a traced function returned."""
+    return recorder.result(returned, _expr_of)
+
+
+def _expr_of(value: object) -> Expr | None:
+    return value.__potok_expr__ if type(value) is Proxy else None
+
+
+def _made(owner: Proxy, constructor: Callable[..., Expr], op: str, *operands: object) -> Proxy:
+    recorder = owner.__potok_recorder__
+    exprs = [lift(operand, recorder) for operand in operands]
+    return Proxy(recorder.made(constructor(op, *exprs), *exprs), recorder)
+
+
+def _struct_attribute(owner: Proxy, name: str) -> Any:
+    """A field, unless a dict has an attribute of that name: a lambda that runs on real values gets that one."""
+    expr = owner.__potok_expr__
+    if name == "keys":
+        return lambda: [field.name for field in expr.type]
+    if name == "get":
+        return Method(owner, name)
+    if hasattr(dict, name):
+        raise NotTraceable(f'.{name} is a method of every dict; the field is ["{name}"]')
+    if any(isinstance(node, StructExpr) for node in walk(expr)):
+        raise NotTraceable(f'a dict has no attribute {name}; write ["{name}"]')
+    return owner[name]
+
+
+def _struct_get(owner: Proxy, *args: object, **named: object) -> Proxy:
+    """A row of a typed stream has every field, so the default never shows."""
+    if named or len(args) not in (1, 2) or not all(is_constant(arg) for arg in args):
+        raise NotTraceable("get() is traced only with constant arguments")
+    try:
+        return owner[args[0]]
+    except UnknownField as error:
+        raise NotTraceable(f'get() of "{error.name}", which is no field') from error

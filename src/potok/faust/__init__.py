@@ -1,0 +1,81 @@
+"""Programs in Faust's style: `import potok.faust as faust`."""
+
+from importlib import import_module
+from typing import Any
+
+from potok.faust import models, serializers, types, web
+from potok.faust.agent import Agent
+from potok.faust.app import App
+from potok.faust.channel import Channel
+from potok.faust.event import Event, current_event
+from potok.faust.faust_paths import FaustPath as FaustPath  # with all the modules that are of this kind
+from potok.faust.records.codecs import Codec
+from potok.faust.records.fields import FieldDescriptor
+from potok.faust.records.record import Record, ValidationError
+from potok.faust.records.schema import Schema
+from potok.faust.replies import uuid
+from potok.faust.settings.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
+from potok.faust.stream import Stream
+from potok.faust.tables.tables import GlobalTable, SetGlobalTable, SetTable, Table
+from potok.faust.tables.windows import HoppingWindow, TumblingWindow, Window
+from potok.faust.topic import Topic
+from potok.faust.types import ChannelT, EventT, ServiceT, StreamT, TopicT
+from potok.faust.unsupported import REFUSED, CannotImport
+from potok.faust.web import Blueprint, Request, Response, View, Web
+from potok.faust.worker import interrupted as interrupted  # first: it is for who does not wait for all the others
+from potok.faust.worker.service import Service
+
+__all__ = [
+    "Agent",
+    "App",
+    "Blueprint",
+    "Channel",
+    "ChannelT",
+    "Codec",
+    "Event",
+    "EventT",
+    "FieldDescriptor",
+    "GSSAPICredentials",
+    "GlobalTable",
+    "HoppingWindow",
+    "Record",
+    "Request",
+    "Response",
+    "SASLCredentials",
+    "SSLCredentials",
+    "Schema",
+    "Service",
+    "ServiceT",
+    "SetGlobalTable",
+    "SetTable",
+    "Stream",
+    "StreamT",
+    "Table",
+    "Topic",
+    "TopicT",
+    "TumblingWindow",
+    "ValidationError",
+    "View",
+    "Web",
+    "Window",
+    "current_event",
+    "models",
+    "serializers",
+    "types",
+    "uuid",
+    "web",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `faust` that means nothing here says what to do instead."""
+    if name == "cli":
+        # Loads click, which few programs need.
+        return import_module("potok.faust.cli")
+    if name in REFUSED["faust"]:
+        raise CannotImport(name, REFUSED["faust"][name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,203 @@
+"""Agents: coroutines that take the records of a topic."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+from potok.duration import to_seconds
+from potok.errors import Location, TopologyError
+from potok.faust.build.discover import has_ampersand, mentions
+from potok.faust.channel import Channel
+from potok.faust.replies import ask, reply
+from potok.faust.sending import Sent
+from potok.faust.stream import Stream
+from potok.faust.testing import AgentTest
+from potok.faust.topic import Topic
+from potok.faust.unsupported import refuse
+from potok.operators.agents.drive import Inlet
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+    from potok.faust.tables.tables import Table
+
+AgentFunction = Callable[[Any], Any]
+
+
+class NoAgent(TopologyError):
+    """A function that cannot be an agent."""
+
+    def __init__(self, name: str, at: Location | None) -> None:
+        super().__init__(
+            f'"{name}" is no agent: it must be an async function of one stream',
+            hint="write async def process(orders): async for order in orders: ...",
+            at=at,
+        )
+
+
+class Agent:
+    """A function that takes the records of a topic, one after the other.
+
+    `key` spreads it over the shards by a field or a function of the value; `sends` and `tables` name what the build
+    cannot see in its code.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        function: AgentFunction,
+        topic: Topic | Channel,
+        *,
+        name: str = "",
+        sink: Sequence[Any] = (),
+        on_error: Callable[..., Any] | None = None,
+        key: Any = None,
+        sends: Sequence[Topic | str] = (),
+        tables: Sequence[Table] = (),
+        timeout_s: float | None = 30.0,
+        concurrency: int = 1,
+        help: str = "",
+        at: Location | None = None,
+    ) -> None:
+        self.app, self.fun, self.topic, self.at = app, function, topic, at
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.sinks, self.on_error, self.key = list(sink), on_error, key
+        self.sends, self.tables, self.timeout_s = list(sends), list(tables), timeout_s
+        self.concurrency = concurrency
+        self.help = help or (getattr(function, "func", function).__doc__ or "").strip().partition("\n")[0]
+        if concurrency < 1:
+            said = f'agent "{self.name}" takes {concurrency} records at once'
+            raise TopologyError(said, hint="concurrency=10", at=at)
+        if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+            raise NoAgent(self.name, at)
+
+    def __repr__(self) -> str:
+        return f'<Agent "{self.name}">'
+
+    def __call__(self, stream: Any) -> Any:
+        return self.fun(stream)
+
+    @property
+    def channel(self) -> Topic | Channel:
+        return self.topic
+
+    def add_sink(self, sink: Any) -> None:
+        """Give what the agent yields to a topic, another agent or a function too."""
+        self.sinks.append(sink)
+
+    def moves(self) -> list[tuple[str, Any]]:
+        """What the agent asks of its stream before the first record: to be grouped, to come through a topic, to come
+        with another one, or to be sent on.
+
+        The code before its loop is run for that, if it mentions one of these.
+        """
+        if not (mentions(self.fun, "group_by", "through", "combine", "echo") or has_ampersand(self.fun)):
+            return []
+        stream = Stream(Inlet())
+        coroutine = begin(self.app.id, self.fun, (), stream)
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            pass
+        finally:
+            coroutine.close()
+        return stream.moves
+
+    async def ask(self, value: Any = None, *, key: Any = None, timeout: float | None = None) -> Any:
+        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents. It is
+        waited for as long as `reply_expires` of the app says, or 30 s."""
+        assert isinstance(self.topic, Topic)
+        seconds = to_seconds(timeout or self.app.options.get("reply_expires") or 30.0)
+        return await ask(self.app, self.name, self.topic, value, key, seconds)
+
+    async def ask_nowait(
+        self, value: Any = None, *, key: Any = None, timeout: float | None = None
+    ) -> asyncio.Task[Any]:
+        """The same for who waits later: `await reply`."""
+        return asyncio.ensure_future(self.ask(value, key=key, timeout=timeout))
+
+    async def map(self, values: Any, key: Any = None, *, timeout: float | None = None) -> AsyncIterator[Any]:
+        """Ask for one value after the other."""
+        async for value in _each(values):
+            yield await self.ask(value, key=key, timeout=timeout)
+
+    async def kvmap(self, items: Any, *, timeout: float | None = None) -> AsyncIterator[Any]:
+        """The same with pairs of key and value."""
+        async for key, value in _each(items):
+            yield await self.ask(value, key=key, timeout=timeout)
+
+    async def join(self, values: Any, key: Any = None, *, timeout: float | None = None) -> list[Any]:
+        """Ask for several values at once, and wait for all that it yields, in their order."""
+        return await self.kvjoin([(key, value) async for value in _each(values)], timeout=timeout)
+
+    async def kvjoin(self, items: Any, *, timeout: float | None = None) -> list[Any]:
+        """The same with pairs of key and value."""
+        asked = [self.ask(value, key=key, timeout=timeout) async for key, value in _each(items)]
+        return list(await asyncio.gather(*asked))
+
+    def test_context(self, channel: Any = None, supervisor_strategy: Any = None, on_error: Any = None) -> AgentTest:
+        """The agent by itself, for a test: `async with agent.test_context() as t: await t.put(order)`."""
+        return AgentTest(self, on_error)
+
+    def get_topic_names(self) -> list[str]:
+        return list(self.topic.names)
+
+    def info(self) -> dict[str, Any]:
+        return {"app": self.app, "fun": self.fun, "name": self.name, "channel": self.topic}
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Agent", name)
+
+    @property
+    def yields(self) -> bool:
+        return inspect.isasyncgenfunction(self.fun)
+
+    async def cast(self, value: Any = None, *, key: Any = None, **options: Any) -> None:
+        """Send a value to the agent, and do not wait for what becomes of it."""
+        await self.topic.send(key=key, value=value, **options)
+
+    async def send(self, *, key: Any = None, value: Any = None, **options: Any) -> Sent:
+        """The same, for who wants to know where the record went."""
+        return await self.topic.send(key=key, value=value, **options)
+
+
+async def _each(items: Any) -> AsyncIterator[Any]:
+    if hasattr(items, "__aiter__"):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+class Begin:
+    """Begins an agent over an inlet; it travels to where agents run."""
+
+    def __init__(self, app: str, function: AgentFunction, sinks: Sequence[Any]) -> None:
+        self._app, self._function, self._sinks = app, function, tuple(sinks)
+
+    def __call__(self, inlet: Inlet) -> Coroutine[Any, Any, Any]:
+        return begin(self._app, self._function, self._sinks, Stream(inlet))
+
+
+def begin(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
+    """The coroutine of an agent; what it yields goes to its sinks."""
+    made = function(stream)
+    if isinstance(made, AsyncIterator):
+        return _deliver(app, made, sinks)
+    return made  # type: ignore[no-any-return]
+
+
+async def _deliver(app: str, results: AsyncIterator[Any], sinks: Sequence[Any]) -> None:
+    async for result in results:
+        reply(app, result)
+        for sink in sinks:
+            if isinstance(sink, Topic | Channel | Agent):
+                await sink.send(value=result)
+            else:
+                told = sink(result)
+                if isawaitable(told):
+                    await told

@@ -1,0 +1,1 @@
+"""Compile an app into a topology."""

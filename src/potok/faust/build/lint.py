@@ -1,0 +1,111 @@
+"""Variables that agents change and nobody else sees: a worker process of Spark has a module of its own.
+
+In Faust agents, timers and pages are one process, and a global is seen by all of them. Here a change of it is lost in
+silence, so the worker says which ones there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import sysconfig
+import textwrap
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from potok.faust.agent import Agent
+
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_HOLDS = (list, dict, set, deque, bytearray)
+_CHANGES = frozenset(
+    (
+        *("add", "discard", "remove", "update", "clear", "pop", "popitem", "setdefault"),
+        *("append", "appendleft", "extend", "extendleft", "insert", "popleft", "sort", "reverse"),
+        *("difference_update", "intersection_update", "symmetric_difference_update", "subtract"),
+    )
+)
+
+
+def unseen_changes(agent: Agent) -> list[str]:
+    """What to say of the variables that an agent, or what it calls, changes outside of itself."""
+    own = [agent.fun, *(sink for sink in agent.sinks if callable(sink)), agent.on_error]
+    names = dict.fromkeys(name for function in _functions(own) for name in _changed(function))
+    return [
+        f'agent "{agent.name}" changes the variable "{name}", which lives in a worker process for a while, '
+        "and is not seen by timers, tasks and pages: state belongs in tables"
+        for name in names
+    ]
+
+
+def _functions(own: list[Any]) -> Iterator[FunctionType]:
+    """Functions of the program, and those that they mention, each once."""
+    seen: set[FunctionType] = set()
+    ahead = list(own)
+    while ahead:
+        item = ahead.pop(0)
+        if isinstance(item, partial):
+            item = item.func
+        found = inspect.unwrap(item.__func__ if isinstance(item, MethodType) else item) if callable(item) else None
+        if not isinstance(found, FunctionType) or found in seen or _of_library(found):
+            continue
+        seen.add(found)
+        yield found
+        ahead += [value for value in _outside(found).values() if isinstance(value, FunctionType)]
+
+
+def _outside(function: FunctionType) -> dict[str, Any]:
+    """What a function names that is not its own: variables of its module, and of functions around it."""
+    try:
+        around = inspect.getclosurevars(function)
+    except ValueError:
+        # A variable around it that has no value yet.
+        return {}
+    return {**around.globals, **around.nonlocals}
+
+
+def _changed(function: FunctionType) -> Iterator[str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        # Typed at a prompt, or a part of a longer line: nothing can be told.
+        return
+    outside = {name for name, value in _outside(function).items() if isinstance(value, _HOLDS)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield from (name for name in node.names if name in _bound(tree))
+        elif (name := _changed_in_place(node)) in outside:
+            yield name
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+
+
+def _changed_in_place(node: ast.AST) -> str:
+    """The variable in whose value a step of a program puts something, or takes something out."""
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return _root(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        return _root(node.func.value)
+    return ""
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _of_library(named: Any) -> bool:
+    """Whether something belongs to a library, and not to the program of the user."""
+    name = named.__name__ if isinstance(named, ModuleType) else getattr(named, "__module__", None) or ""
+    package = name.partition(".")[0]
+    if package in sys.stdlib_module_names or package == __name__.partition(".")[0]:
+        return package != "__main__"
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return file is not None and file.startswith(_LIBRARIES)

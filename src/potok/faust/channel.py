@@ -1,0 +1,59 @@
+"""Channels: what agents hand to each other in memory, within the record at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from potok.errors import QueryError
+from potok.faust.sending import Callback, Sent, and_tell
+from potok.faust.unsupported import refuse
+from potok.operators.agents import context
+from potok.operators.agents.values import copied
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+
+
+class OnlyAgentsPut(QueryError):
+    """A channel that was used from outside."""
+
+    def __init__(self, channel: str) -> None:
+        super().__init__(
+            f'channel "{channel}" is in the memory of agents, and lasts for one record: '
+            "timers, tasks and pages cannot put something there",
+            hint="make it a topic: app.topic(...) instead of app.channel(...)",
+        )
+
+
+class Channel:
+    """Takes values from agents to an agent, in memory. What is put is dealt with before the next record is taken, and
+    stands or falls with that record.
+
+    >>> alerts = app.channel()
+    >>> await alerts.put(order)
+    """
+
+    def __init__(self, app: App, name: str) -> None:
+        self.app, self.name, self.names = app, name, (name,)
+        self._sent = Sent(name)
+
+    def __repr__(self) -> str:
+        return f'<Channel "{self.name}">'
+
+    def put(self, value: Any) -> Awaitable[Sent]:
+        running = context.current()
+        if running is None:
+            raise OnlyAgentsPut(self.name)
+        running.posted.append((self.name, copied(value)))
+        return self._sent
+
+    def send(self, *, value: Any = None, callback: Callback | None = None, **_: Any) -> Awaitable[Sent]:
+        """The same, as topics have it."""
+        return self.put(value) if callback is None else and_tell(self.put(value), callback)
+
+    def send_soon(self, **options: Any) -> Awaitable[Sent]:
+        return self.send(**options)
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Channel", name)

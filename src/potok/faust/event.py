@@ -1,0 +1,118 @@
+"""The record at hand, as an agent may look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from potok.errors import QueryError
+from potok.operators.agents import context
+from potok.topology.processor import Position
+
+AS_IT_IS: Any = object()
+"""What a record has already."""
+
+
+class NoEvent(QueryError):
+    """Asked for the record at hand where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no record at hand here", hint="ask for current_event() inside an agent")
+
+
+class TP(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Where a record was read, and when it happened; the time is in seconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: float
+    key: Any
+    value: Any
+    headers: dict[str, bytes]
+
+    @property
+    def tp(self) -> TP:
+        return TP(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A record: its key, its value and all the rest."""
+
+    key: Any
+    value: Any
+    headers: dict[str, bytes]
+    message: Message
+    app: Any = None
+
+    def of(self, value: Any) -> Event:
+        """The same record with what has become of its value."""
+        return replace(self, value=value)
+
+    async def forward(
+        self,
+        channel: Any,
+        key: Any = AS_IT_IS,
+        value: Any = AS_IT_IS,
+        partition: int | None = None,
+        timestamp: Any = None,
+        headers: Any = AS_IT_IS,
+        **options: Any,
+    ) -> Any:
+        """Send the record on, to a topic, a channel, an agent or a topic by name, with another key, value or headers
+        if they are given."""
+        return await _sending(channel)(
+            key=self.key if key is AS_IT_IS else key,
+            value=self.value if value is AS_IT_IS else value,
+            partition=partition,
+            timestamp=timestamp,
+            headers=self.headers if headers is AS_IT_IS else headers,
+            **options,
+        )
+
+    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> Any:
+        """The same without the headers."""
+        return await self.forward(channel, key, value, **{"headers": None, **options})
+
+    def ack(self) -> bool:
+        """Records are done with when their batch commits."""
+        return True
+
+    acked = False
+
+    async def __aenter__(self) -> Event:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+def _sending(channel: Any) -> Any:
+    if not isinstance(channel, str):
+        return channel.send
+    from potok.faust.topic import by_name  # a topic is read as events, and an event is sent to topics
+
+    return by_name(channel).send
+
+
+def current_event() -> Event:
+    """The record that the agent is looking at."""
+    running = context.current()
+    if running is None or running.chunk is None:
+        raise NoEvent
+    headers = dict(running.headers)
+    topic, partition, offset = running.position or Position("", 0, 0)
+    message = Message(topic, partition, offset, running.timestamp / 1000, running.key, running.value, headers)
+    return Event(running.key, running.value, headers, message)

@@ -1,0 +1,1 @@
+"""Record classes, their fields and codecs."""

@@ -1,0 +1,202 @@
+"""Codecs by name, as Faust has them: how the values of a topic are written, one after the other with `|`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, ClassVar
+
+import orjson
+
+from potok.errors import PotokError, SchemaError
+from potok.faust.records.values import JSON, Encode, Revive, value_encoder
+from potok.operators.agents.context import Unfit
+from potok.operators.core.call import describe_error
+from potok.records.formats.format import format_named
+
+_PICKLE = "bytes of a topic would run as a program; use json, avro or protobuf, or a codec of your own"
+
+
+class NoCodec(SchemaError):
+    """A name that stands for no codec."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f'there is no codec "{name}"', hint=hint)
+
+
+class Codec:
+    """Writes values as bytes, and reads them: `_dumps` and `_loads` are what a codec of your own has.
+
+    >>> class Upper(Codec):
+    ...     def _dumps(self, value): return value.upper().encode()
+    ...     def _loads(self, data): return data.decode().lower()
+    >>> register("upper", Upper())
+    >>> app.topic("names", value_serializer="upper")
+    """
+
+    children: ClassVar[tuple[Codec, ...]] = ()
+
+    def _dumps(self, value: Any) -> bytes:
+        raise NotImplementedError
+
+    def _loads(self, data: bytes) -> Any:
+        raise NotImplementedError
+
+    @property
+    def nodes(self) -> tuple[Codec, ...]:
+        return (self,)
+
+    def dumps(self, value: Any) -> bytes:
+        for node in self.nodes:
+            value = node._dumps(value)
+        return value  # type: ignore[no-any-return]
+
+    def loads(self, data: bytes) -> Any:
+        value: Any = data
+        for node in reversed(self.nodes):
+            value = node._loads(value)
+        return value
+
+    def __or__(self, other: Codec) -> Codec:
+        return Chain((*self.nodes, *other.nodes))
+
+    def __repr__(self) -> str:
+        return " | ".join(type(node).__name__ for node in self.nodes)
+
+
+class Chain(Codec):
+    """One codec after the other."""
+
+    def __init__(self, nodes: tuple[Codec, ...]) -> None:
+        self._nodes = nodes
+
+    @property
+    def nodes(self) -> tuple[Codec, ...]:
+        return self._nodes
+
+
+class Json(Codec):
+    """JSON."""
+
+    def _dumps(self, value: Any) -> bytes:
+        return value_encoder(JSON, None)(value) or b"null"
+
+    def _loads(self, data: bytes) -> Any:
+        return orjson.loads(data)
+
+
+class Raw(Codec):
+    """Bytes as they are."""
+
+    def _dumps(self, value: Any) -> bytes:
+        return value if isinstance(value, bytes) else str(value).encode()
+
+    def _loads(self, data: bytes) -> Any:
+        return data
+
+
+class Binary(Codec):
+    """Bytes as text, in base 64."""
+
+    def _dumps(self, value: Any) -> bytes:
+        return base64.b64encode(value if isinstance(value, bytes) else str(value).encode())
+
+    def _loads(self, data: bytes) -> Any:
+        return base64.b64decode(data)
+
+
+_known: dict[str, Codec] = {"json": Json(), "raw": Raw(), "binary": Binary()}
+_OURS = frozenset({"json", "raw"})
+"""Those that are formats too, and faster as such."""
+
+
+def register(name: str, codec: Codec) -> None:
+    """Let topics and record classes find a codec by a name."""
+    _known[name] = codec
+
+
+def get_codec(given: str | Codec) -> Codec:
+    """A codec by its name, or several with `|` between them."""
+    if isinstance(given, Codec):
+        return given
+    parts = [_named(name.strip()) for name in given.split("|")]
+    return parts[0] if len(parts) == 1 else Chain(tuple(node for part in parts for node in part.nodes))
+
+
+def _named(name: str) -> Codec:
+    if "pickle" in name:
+        raise NoCodec(name, _PICKLE)
+    if name not in _known:
+        raise NoCodec(
+            name, f'register("{name}", codec) with potok.faust.records.codecs; there are: {", ".join(_known)}'
+        )
+    return _known[name]
+
+
+def dumps(codec: str | Codec, value: Any) -> bytes:
+    return get_codec(codec).dumps(value)
+
+
+def loads(codec: str | Codec, data: bytes) -> Any:
+    return get_codec(codec).loads(data)
+
+
+def own_codec(given: Any) -> Codec | None:
+    """The codec that a topic names, if it is none of the formats of Potok."""
+    if isinstance(given, Codec):
+        return given
+    if not given or given in _OURS:
+        return None
+    if given in _known or "|" in given or "pickle" in given:
+        return get_codec(given)
+    try:
+        format_named(given)
+    except SchemaError:
+        return get_codec(given)
+    return None
+
+
+def encoder_of(serializer: str | Codec, value_type: Any) -> Encode:
+    """What makes the bytes of a value."""
+    codec = own_codec(serializer)
+    if codec is None:
+        return value_encoder(str(serializer), value_type)
+    plain = Json()
+    first = codec.nodes[0]
+
+    def encode(value: Any) -> bytes | None:
+        if value is None:
+            return None
+        # A codec of a program's own gets plain data, as it does from Faust.
+        data = value if isinstance(value, bytes) or isinstance(first, Json) else plain.loads(plain.dumps(value))
+        return codec.dumps(data)
+
+    return encode
+
+
+class ReviveBy:
+    """Makes of the bytes of a topic what agents see, by a codec."""
+
+    def __init__(self, codec: Codec, value_type: Any) -> None:
+        self._codec, self._revive = codec, Revive(value_type)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ReviveBy and other._codec is self._codec and other._revive == self._revive
+
+    def __hash__(self) -> int:
+        return hash(self._revive)
+
+    def several(self, column: Any, count: int) -> list[list[Any]]:
+        read = [self._read(item) for item in (column if isinstance(column, list) else column.to_pylist())]
+        good = [item for item in read if type(item) is not Unfit]
+        made = [iter(each) for each in self._revive.several(good, count)]
+        return [[item if type(item) is Unfit else next(each) for item in read] for each in made]
+
+    def _read(self, data: Any) -> Any:
+        if data is None:
+            return None
+        try:
+            return self._codec.loads(data)
+        except PotokError as error:
+            return Unfit(error.message)
+        except Exception as error:  # noqa: BLE001 - a codec of a program's own may raise anything
+            return Unfit(describe_error(error))

@@ -1,0 +1,81 @@
+"""What becomes of a send: where the record went, who is told of it, and sends from outside of agents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+from potok.faust.event import TP
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a record went: what `await topic.send(...)` gives. Faust gives a future of that, so it can be awaited once
+    more, which gives it again. What an agent sends has its place when the batch commits: nobody knows it before."""
+
+    topic: str
+    partition: int | None = None
+    offset: int | None = None
+    timestamp: int | None = None
+
+    @property
+    def topic_partition(self) -> TP | None:
+        return None if self.partition is None else TP(self.topic, self.partition)
+
+    tp = topic_partition
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> Sent:
+        return self
+
+    def __await__(self) -> Generator[Any, Any, Sent]:
+        return self
+        yield  # makes it a generator, the fastest thing to await that gives something
+
+
+Callback = Callable[[Sent], Any]
+
+
+def send_outside(app: App, topic: str, *record: Any) -> Awaitable[Sent]:
+    """Append a record: it is durable once this has been awaited, or, where no event loop runs, when it returns."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return app.produce(topic, *record)
+    # Whoever shares the loop, as pages and tasks do, need not wait for a disk too.
+    return loop.run_in_executor(_sender(), app.produce, topic, *record)
+
+
+def and_tell(sending: Awaitable[Sent], callback: Callback) -> Awaitable[Sent]:
+    """The same send; a function is called with where the record went, whether or not somebody awaits it."""
+    if not isinstance(sending, Sent):
+        return asyncio.ensure_future(_told(sending, callback))
+    answer = callback(sending)
+    return _answered(answer, sending) if isawaitable(answer) else sending
+
+
+async def _told(sending: Awaitable[Sent], callback: Callback) -> Sent:
+    sent = await sending
+    answer = callback(sent)
+    return await _answered(answer, sent) if isawaitable(answer) else sent
+
+
+async def _answered(answer: Awaitable[Any], sent: Sent) -> Sent:
+    await answer
+    return sent
+
+
+@cache
+def _sender() -> ThreadPoolExecutor:
+    """One thread, so that what was sent first is appended first."""
+    return ThreadPoolExecutor(1, "potok-send")

@@ -1,0 +1,10 @@
+"""`faust.serializers`, for those who name codecs by their module: `faust.serializers.codecs.register`."""
+
+from potok.faust.records import codecs
+from potok.faust.records.schema import Schema
+
+__all__ = ["Schema", "codecs"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Settings of an app, and the options of Faust."""

@@ -1,0 +1,191 @@
+"""Statements of an app: they read its topics and tables, and what they make lies beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from potok.errors import QueryError
+from potok.faust.catalog import catalog_of, sql_name
+from potok.log.broker import Broker
+from potok.operators.agents import context
+from potok.settings import Settings
+from potok.snapshots.progress import read_progress
+from potok.sql.catalog import Catalog
+from potok.sql.errors import Refused
+from potok.sql.properties import OFFSET_RESET
+from potok.sql.syntax import ast
+from potok.sql.types import quoted
+from potok.statements.catalog.catalog_state import Books
+from potok.statements.catalog.command_log import Command
+from potok.statements.database import Database, QueryInfo
+from potok.statements.prepared import parsed_script
+from potok.statements.results import Done, Push, Rows
+from potok.statements.session import CHANGES, SqlSession
+from potok.topology.nodes import AgentTable
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+
+DEFINES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.InsertSelect
+"""Statements that stand in a program; others that change a catalogue do not."""
+
+CATCH_UP_S = 600.0
+_STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
+
+
+class NotInsideAgents(QueryError):
+    """A statement that an agent sends."""
+
+    def __init__(self) -> None:
+        super().__init__("an agent sends no statements", hint="read the table itself: order_counts[user_id]")
+
+
+class AppDatabase(Database):
+    """The topics and tables of an app, and what its statements make of them. Its catalogue is the program: nothing of
+    it is written down, and nobody changes it from outside."""
+
+    keeps_commands = False
+
+    def __init__(self, app: App, broker: Broker, settings: Settings) -> None:
+        self._app = app
+        self._seen: tuple[int, ...] = ()
+        super().__init__(broker, settings)
+
+    @property
+    def shared_name(self) -> str:
+        return f"{self._app.id}.sql"
+
+    def refresh(self) -> None:
+        """Take in what the program has defined meanwhile."""
+        with self._changing:
+            self._catch_up()
+
+    def start(self) -> None:
+        """Run the statements; raises why one cannot begin."""
+        self.refresh()
+        super().start()
+        for info in super().queries():
+            if info.state == "ERROR":
+                raise QueryError(
+                    f'the statement of query "{info.query_id}" cannot run: {info.error}', hint=f"it is: {info.text}"
+                )
+
+    def apply(self, parsed: ast.Parsed, properties: Any) -> Done:
+        hint = 'write app.sql("CREATE ...") there, and start it again'
+        raise Refused("what an app defines stands in its program", hint=hint, place=parsed.at)
+
+    def queries(self) -> list[QueryInfo]:
+        """The agents as one query, and those of the statements."""
+        progress = read_progress(self.broker, self._app.id)
+        state = _STATES.get("" if progress is None else progress.state, "STOPPED")
+        own = QueryInfo(self._app.id, repr(self._app), "APP", "", state, progress.error if progress else "", (), ())
+        return [own, *super().queries()]
+
+    def _catch_up(self) -> None:
+        app = self._app
+        seen = (len(app.topics), len(app.tables), len(app.agents), len(app.statements.defined))
+        if seen == self._seen or self._runner is not None:
+            return
+        books = Books(catalog_of(app, _key_types(app)), {})
+        for number, parsed in enumerate(app.statements.defined):
+            _check_topics(parsed.statement, books.catalog)
+            command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.begin})
+            books = books.after(parsed, command, self.broker)
+            self._make_topics(parsed.statement, books)
+        self._turn_to(books, len(app.statements.defined))
+        self._seen = seen
+
+    def _id_of(self, statement: ast.Statement, number: int) -> str:
+        """State is found by it, so it does not depend on what else the program defines, where it can be helped."""
+        if isinstance(statement, ast.CreateAs | ast.CreateSource):
+            return f"{self._app.id}.{sql_name(statement.name).lower()}"
+        properties = statement.properties if isinstance(statement, ast.InsertSelect) else ()
+        given = next((given.value for given in properties if given.name == "QUERY_ID"), None)
+        name = given if isinstance(given, str) else f"insert-{number}"
+        return f"{self._app.id}.{name.lower()}" if isinstance(statement, ast.InsertSelect) else ""
+
+
+def _key_types(app: App) -> dict[str, pa.DataType | None]:
+    tables = app.build().of_type(AgentTable) if app.agents else ()
+    return {table.name: table.upstream.crew.tables[table.index].key_type for table in tables}
+
+
+def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
+    """A query that keeps running takes the changes of a table from a topic."""
+    if not isinstance(statement, ast.CreateAs | ast.InsertSelect):
+        return
+    for relation in (statement.query.relation, *(join.relation for join in statement.query.joins)):
+        source = catalog.sources.get(relation.name)
+        if source is not None and source.kept is not None and not source.topic:
+            hint = f'write them to a topic: app.Table("{source.kept.table}", ..., changelog_topic=True)'
+            raise Refused(
+                f"the changes of table {quoted(source.name)} are not written down", hint=hint, place=relation.at
+            )
+
+
+class Statements:
+    """The statements of an app: those that define something run with its agents, others are carried out at once."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.defined: list[ast.Parsed] = []
+        self._database: AppDatabase | None = None
+
+    @property
+    def database(self) -> AppDatabase:
+        if self._database is None:
+            self._database = AppDatabase(self._app, self._app.log(), self._app.settings())
+        return self._database
+
+    def run(self, text: str) -> list[dict[str, Any]]:
+        """The rows of the last statement that has some."""
+        if context.current() is not None:
+            raise NotInsideAgents
+        rows: list[dict[str, Any]] = []
+        for parsed in parsed_script(text if text.rstrip().endswith(";") else f"{text};"):
+            if isinstance(parsed.statement, CHANGES):
+                self._define(parsed)
+            else:
+                rows = self._rows(parsed)
+        return rows
+
+    def _define(self, parsed: ast.Parsed) -> None:
+        if not isinstance(parsed.statement, DEFINES):
+            hint = "change the statement that defined it, and start the program again"
+            raise Refused("a program defines, and takes nothing back", hint=hint, place=parsed.at)
+        if self._database is not None and self._database.shared is not None:
+            hint = "define it before app.main(), so that it runs with the agents"
+            raise Refused("the app runs already", hint=hint, place=parsed.at)
+        self.defined.append(parsed)
+
+    def _rows(self, parsed: ast.Parsed) -> list[dict[str, Any]]:
+        result = SqlSession(self.database).run(parsed, {})
+        if isinstance(result, Push):
+            result.close()
+            hint = "leave EMIT CHANGES out, or write CREATE STREAM ... AS SELECT and an agent that takes it"
+            raise Refused("a query that keeps running gives no rows that end", hint=hint, place=parsed.at)
+        return result.as_dicts() if isinstance(result, Rows) else []
+
+    @contextmanager
+    def at_work(self, *, until_end: bool = False) -> Iterator[None]:
+        """Run what was defined, beside the agents."""
+        if not self.defined:
+            yield
+            return
+        database = self.database
+        database.start()
+        try:
+            yield
+            if until_end and database.shared is not None:
+                database.shared.wait_caught_up(CATCH_UP_S)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()

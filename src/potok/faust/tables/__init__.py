@@ -1,0 +1,1 @@
+"""Tables of an app, with and without windows."""

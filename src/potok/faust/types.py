@@ -1,0 +1,38 @@
+"""Names for annotations, where Faust has abstract classes: `async def count(orders: StreamT[Order])`."""
+
+from potok.faust.agent import Agent as AgentT
+from potok.faust.app import App as AppT
+from potok.faust.channel import Channel as ChannelT
+from potok.faust.event import TP, Message
+from potok.faust.event import Event as EventT
+from potok.faust.records.codecs import Codec as CodecT
+from potok.faust.records.fields import FieldDescriptor as FieldDescriptorT
+from potok.faust.records.record import Record as ModelT
+from potok.faust.records.schema import Schema as SchemaT
+from potok.faust.sending import Sent as RecordMetadata
+from potok.faust.stream import Stream as StreamT
+from potok.faust.tables.tables import Table as TableT
+from potok.faust.topic import Topic as TopicT
+from potok.faust.worker.service import Service as ServiceT
+
+__all__ = [
+    "TP",
+    "AgentT",
+    "AppT",
+    "ChannelT",
+    "CodecT",
+    "EventT",
+    "FieldDescriptorT",
+    "Message",
+    "ModelT",
+    "RecordMetadata",
+    "SchemaT",
+    "ServiceT",
+    "StreamT",
+    "TableT",
+    "TopicT",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,278 @@
+"""What Faust has and Potok has not: each name, with what to do instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from potok.errors import TopologyError
+
+_JOIN = "join streams of the DSL: app.stream(orders).join(app.stream(payments), ..., within=timedelta(minutes=5))"
+_TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda order, row: ...)"
+_PARTITIONS = "Spark deals out the partitions; @app.on_partitions_assigned.connect tells which there are"
+_BATCH = "a batch commits all that it has done, in one transaction"
+_CELLS = "state lies in fenced cells, and needs no changelog; changelog_topic= writes one for others"
+_METRICS = "potok run shop.py shows how each step is doing, and how far it has read: potok offsets show"
+_MOCK = "test with agent.test_context() or potok.testing.TestDriver(app)"
+_SENT = "a send is encoded at once, and durable with its batch: await topic.send(...)"
+_SERVICE = "a service is a plain object here: on_start, on_stop, tasks and timers"
+_START = "the app starts with its worker: app.main(), python shop.py worker"
+_TRACE = "the log says what a batch did: worker -l debug; potok explain shop.py shows the steps"
+_SETTINGS = "app.conf has what was given to App(...); settings of Potok are in potok.toml"
+
+REFUSED: dict[str, dict[str, str]] = {
+    "faust": {
+        "livecheck": "test with potok.testing.TestDriver(app)",
+        "sensors": _METRICS,
+        "ModelOptions": "options of a record class are its keywords: class Order(Record, validation=True)",
+        "Monitor": _METRICS,
+        "Sensor": _METRICS,
+        "Settings": _SETTINGS,
+        "SlidingWindow": "the DSL has such windows: app.stream(topic).group_by_key().windowed_by(sliding(...))",
+        "Worker": "run it with app.main(), python shop.py worker, or potok run shop.py",
+        "OAuthCredentials": "Kafka's client fetches tokens itself: [kafka] of potok.toml, "
+        'sasl.mechanism = "OAUTHBEARER", sasl.oauthbearer.method = "oidc"',
+    },
+    "App": {
+        "BootStrategy": _START,
+        "SCAN_CATEGORIES": "all decorators of a package that is imported count",
+        "create_event": _MOCK,
+        "maybe_start_client": _START,
+        "maybe_start_producer": _START,
+        "start_client": _START,
+        "on_rebalance_end": _PARTITIONS,
+        "on_rebalance_return": _PARTITIONS,
+        "on_rebalance_start": _PARTITIONS,
+        "on_started_init_extra_services": "@app.service adds one",
+        "on_started_init_extra_tasks": "@app.task adds one",
+        "on_started_init_web_server": "pages are served by the worker, and by potok serve",
+        "on_webserver_init": "pages are served by the worker, and by potok serve",
+        "web_server_driver_version": "pages are served by the worker, and by potok serve",
+        "web_server_url": "app.web.url is where pages are",
+        "worker_init": "@app.on_worker_init.connect is told when the worker begins",
+        "worker_init_post_autodiscover": "@app.on_after_configured.connect is told when all is imported",
+        "FlowControlQueue": "nothing is queued: Spark plans each batch",
+        "Settings": _SETTINGS,
+        "LiveCheck": "test with potok.testing.TestDriver(app)",
+        "Worker": "run it with app.main(), python shop.py worker, or potok run shop.py",
+        "assignor": _PARTITIONS,
+        "cache": "keep answers in a table, or cache them in front of the server",
+        "client_only": "a program that only sends needs no worker: await topic.send(...)",
+        "commit": _BATCH,
+        "consumer": "agents take records; others read with potok.Consumer",
+        "consumer_generation_id": _PARTITIONS,
+        "http_client": "make a client inside the agent, or in a function that it calls",
+        "in_transaction": _BATCH,
+        "monitor": _METRICS,
+        "on_init_extra_service": "@app.service adds one",
+        "producer": "send with topic.send(...), or potok.Producer",
+        "producer_only": "a program that only sends needs no worker: await topic.send(...)",
+        "producer_transport": "the log is chosen by broker=: kafka://host:9092 or file:./data",
+        "rebalancing_count": _PARTITIONS,
+        "router": "every server answers for all keys: potok serve",
+        "sensors": _METRICS,
+        "serializers": "codecs are found by name: from potok.faust.records.codecs import register, get_codec",
+        "topic_route": "every server answers for all keys: use @app.page",
+        "trace": _TRACE,
+        "traced": _TRACE,
+        "tracer": _TRACE,
+        "transport": "the log is chosen by broker=: kafka://host:9092 or file:./data",
+        "web_server": "pages are served by the worker, and by potok serve",
+    },
+    "Topic": {
+        "as_future_message": _SENT,
+        "decode": _MOCK,
+        "empty": "agents take records: @app.agent(topic)",
+        "has_prefix": "name the topic as it is called in the log",
+        "on_stop_iteration": _MOCK,
+        "prepare_headers": _SENT,
+        "prepare_key": _SENT,
+        "prepare_value": _SENT,
+        "subscriber_count": "app.agents says who takes what",
+        "clone_using_queue": _MOCK,
+        "deliver": _MOCK,
+        "get": "agents take records: @app.agent(topic)",
+        "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
+        "publish_message": "await topic.send(...)",
+        "queue": "agents take records: @app.agent(topic)",
+        "throw": _MOCK,
+        "on_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "on_key_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "on_value_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "put": "await topic.send(key=..., value=...)",
+    },
+    "Channel": {
+        "as_future_message": _SENT,
+        "clone": "make another: app.channel()",
+        "declare": "a channel is in memory, and there is nothing to declare",
+        "decode": _MOCK,
+        "derive": "make another: app.channel()",
+        "empty": "agents take what was put: @app.agent(channel)",
+        "get_topic_name": "a channel is in memory, and has no topic",
+        "maybe_declare": "a channel is in memory, and there is nothing to declare",
+        "on_decode_error": "values are put as they are, and never decoded",
+        "on_key_decode_error": "values are put as they are, and never decoded",
+        "on_stop_iteration": _MOCK,
+        "on_value_decode_error": "values are put as they are, and never decoded",
+        "prepare_headers": _SENT,
+        "prepare_key": _SENT,
+        "prepare_value": _SENT,
+        "publish_message": _SENT,
+        "subscriber_count": "app.agents says who takes what",
+        "get": "agents take what was put: @app.agent(channel)",
+        "queue": "agents take what was put: @app.agent(channel)",
+        "throw": _MOCK,
+        "deliver": _MOCK,
+        "clone_using_queue": _MOCK,
+        "stream": "agents take what was put: @app.agent(channel)",
+    },
+    "Stream": {
+        "ack": _BATCH,
+        "clone": "a verb returns the stream to go on with",
+        "concurrency_index": "instances of an agent are alike: keep what they need in tables",
+        "contribute_to_stream": _JOIN,
+        "events_total": _METRICS,
+        "get_active_stream": "a verb returns the stream to go on with",
+        "info": "python shop.py explain shows the steps",
+        "on_merge": _JOIN,
+        "prefix": 'name the topic: stream.through(app.topic("between"))',
+        "remove_from_stream": _JOIN,
+        "inner_join": _JOIN,
+        "join": _JOIN,
+        "left_join": _JOIN.replace(".join(", ".left_join("),
+        "outer_join": _JOIN.replace(".join(", ".outer_join("),
+        "join_strategy": _JOIN,
+        "throw": _MOCK,
+        "outbox": "what is sent goes out with the batch",
+        "enable_acks": _BATCH,
+        "derive_topic": 'name the topic: stream.through(app.topic("between"))',
+        "get_root_stream": "a verb returns the stream to go on with",
+        "task_owner": "an agent has no task of its own: it is driven batch by batch",
+        "active_partitions": _PARTITIONS,
+    },
+    "Agent": {
+        "channel_iterator": "an agent is given its stream as its argument",
+        "clone": "define another: @app.agent(topic)",
+        "on_partitions_assigned": _PARTITIONS,
+        "on_partitions_revoked": _PARTITIONS,
+        "actor_from_stream": _MOCK,
+        "cancel": "stop the worker: agents run batch by batch",
+        "on_isolated_partitions_assigned": _PARTITIONS,
+        "on_isolated_partitions_revoked": _PARTITIONS,
+        "on_shared_partitions_assigned": _PARTITIONS,
+        "on_shared_partitions_revoked": _PARTITIONS,
+        "stream": "an agent is given its stream as its argument",
+        "actor_tracebacks": "a dead letter says which line raised: potok dead-letters list",
+    },
+    "Table": {
+        "WindowWrapper": "tumbling() and hopping() give the table with windows",
+        "call_recover_callbacks": _CELLS,
+        "clone": "define another: app.Table(...)",
+        "contribute_to_stream": _TABLE_JOIN,
+        "copy": "dict(table.items()) is a copy of the rows",
+        "data": "a table is a dict itself: table.items()",
+        "fromkeys": "table.update({key: value for key in keys}) in an agent",
+        "on_clear": "table.to_stream() has all changes",
+        "on_rebalance": _PARTITIONS,
+        "on_recovery_completed": _CELLS,
+        "remove_from_stream": _TABLE_JOIN,
+        "combine": _TABLE_JOIN,
+        "inner_join": _TABLE_JOIN,
+        "join": _TABLE_JOIN,
+        "left_join": _TABLE_JOIN.replace(".join(", ".left_join("),
+        "outer_join": _TABLE_JOIN,
+        "apply_changelog_batch": _CELLS,
+        "changelog_topic_name": _CELLS,
+        "need_active_standby_for": _CELLS,
+        "on_changelog_event": _CELLS,
+        "on_recover": _CELLS,
+        "partition_for_key": "every key can be read anywhere",
+        "persisted_offset": _CELLS,
+        "raw_update": "update() it in an agent",
+        "reset_state": "python shop.py reset forgets all tables of the app",
+        "send_changelog": _CELLS,
+        "on_key_set": "table.to_stream() has all changes",
+        "on_key_del": "table.to_stream() has all changes",
+        "on_key_get": "wrap the table in a function of your own",
+    },
+    "WindowedTable": {
+        "ValueType": "table[key] is the WindowSet of a key",
+        "as_ansitable": "print what items() gives",
+        "clear": "windows go when they expire: .tumbling(size, expires=...)",
+        "clone": "define another: app.Table(...).tumbling(...)",
+        "get_relative_timestamp": "table[key].value(event) is the value for another record",
+        "get_timestamp": "current_event().message.timestamp is the time of the record at hand",
+        "key_index": "keys() finds all keys anyway",
+        "key_index_table": "keys() finds all keys anyway",
+        "on_del_key": "table.to_stream() has all changes",
+        "on_recover": _CELLS,
+        "on_set_key": "table.to_stream() has all changes",
+        "popitem": "pop(key) takes a window out",
+        "join": _TABLE_JOIN,
+        "left_join": _TABLE_JOIN.replace(".join(", ".left_join("),
+    },
+    "Service": {
+        "Diag": _SERVICE,
+        "abstract": "every class that inherits is a service of its own",
+        "add_async_context": "enter it in on_start, leave it in on_stop",
+        "add_context": "enter it in on_start, leave it in on_stop",
+        "beacon": _SERVICE,
+        "crash": "raise in a task: it is logged, and the service goes on",
+        "crash_reason": _SERVICE,
+        "crashed": _SERVICE,
+        "from_awaitable": "@app.task runs a function once",
+        "human_tracebacks": _SERVICE,
+        "itertimer": "@Service.timer(seconds) calls a method again and again",
+        "join_services": "await service.start() for each",
+        "logger": "self.log is the logger",
+        "loop": "asyncio.get_running_loop()",
+        "mundane_level": _SERVICE,
+        "on_init": "write __init__",
+        "on_init_dependencies": "add_dependency(service) in __init__",
+        "remove_dependency": "stop it: await service.stop()",
+        "service_reset": "await service.restart()",
+        "set_shutdown": "await service.stop()",
+        "shortlabel": "self.label",
+        "shutdown_timeout": _SERVICE,
+        "state": "self.started and self.should_stop",
+        "supervisor": _SERVICE,
+        "tracebacks": _SERVICE,
+        "transition_with": _SERVICE,
+        "transitions_to": _SERVICE,
+        "wait": "await it: asyncio.wait_for(...)",
+        "wait_first": "asyncio.wait(..., return_when=asyncio.FIRST_COMPLETED)",
+        "wait_for_shutdown": "await self.wait_until_stopped()",
+        "wait_for_stopped": "await self.wait_until_stopped()",
+        "wait_many": "asyncio.wait(...)",
+    },
+    "Record": {},
+    "cli": {"call_command": 'app.main(["greet", "ann"]) does what the command line would'},
+    "commands": {
+        "clean-versions": "python shop.py reset, with version= of the old one, forgets its tables",
+        "completion": "python shop.py -h lists the commands",
+        "livecheck": "test with potok.testing.TestDriver(app)",
+        "model": "python shop.py models --json lists all fields",
+    },
+}
+"""By the name of a class, and the name of its attribute."""
+
+
+class Refused(TopologyError, AttributeError):
+    """A name of Faust that means nothing here."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"Faust's {name} is not here", hint=hint)
+
+
+class CannotImport(TopologyError, ImportError):
+    """A name of the package `faust` that means nothing here."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"faust.{name} is not here", hint=hint)
+
+
+def refuse(holder: str, name: str) -> NoReturn:
+    """Say what to do instead, or that there never was such a thing."""
+    hint = REFUSED[holder].get(name)
+    if hint is None:
+        raise AttributeError(f"{holder} has no attribute {name!r}")
+    raise Refused(f"{holder}.{name}", hint)

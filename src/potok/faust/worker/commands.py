@@ -1,0 +1,213 @@
+"""The commands of a program in Faust's style: `python shop.py worker -l info`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from potok.errors import PotokError
+from potok.faust.cli import carry_out, commands_of
+from potok.faust.records.record import Record
+from potok.faust.worker.running import started
+from potok.faust.worker.send_command import add_options, send
+from potok.faust.worker.services import Services
+from potok.spark.worker_logs import LEVELS, write_logs
+from potok.topology.describe import describe
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+
+HOSTED = "potok.cli.queries.pages:hosted"
+"""What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
+
+INTERRUPTED = 130
+"""What a shell says of a program that was ended by Ctrl-C."""
+
+SHORT = 80
+"""So much is told of a command in the list of all."""
+
+
+def main(app: App, arguments: Sequence[str] | None = None) -> None:
+    """Carry out what the command line says, and end the process as it ended."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        if not _own(app, given):
+            parsed = _parsed(app, given)
+            app.choose(broker=getattr(parsed, "broker", None))
+            parsed.command(app, parsed)
+    except PotokError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
+    parser = _parser(app)
+    parsed, left = parser.parse_known_args(given)
+    if len(left) == 1 and not left[0].startswith("-") and getattr(parsed, "value", "") is None:
+        # What may be left out, such as the value of a record, is not looked for behind options.
+        parsed.value = left.pop()
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return parsed
+
+
+def _parser(app: App) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=f'The app "{app.id}".')
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text)
+        made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        made.add_argument("--broker", metavar="URL", help="another log than the program says: file:./data, kafka://...")
+        made.set_defaults(command=work)
+        return made
+
+    worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
+    worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
+    worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
+    _web_options(worker)
+    add_options(command("send", send, "Send a record to a topic, or to an @agent; prints where it went."))
+    command("agents", _agents, "List the agents.")
+    command("tables", _tables, "List the tables.")
+    command("models", _models, "List the record classes.")
+    command("explain", _explain, "Show the topology: which agents are spread, and why others are not.")
+    command("reset", _reset, "Forget where the app stands and all its tables; its topics stay.")
+    for name, own in commands_of(app).items():
+        command(name, _nothing, own.get_short_help_str(SHORT))
+    return parser
+
+
+def command_names(app: App) -> tuple[str, ...]:
+    """What a program can be told on the command line."""
+    actions = [action for action in _parser(app)._actions if isinstance(action, argparse._SubParsersAction)]
+    return tuple(name for action in actions for name in action.choices)
+
+
+def _web_options(worker: argparse.ArgumentParser) -> None:
+    worker.add_argument("-p", "--web-port", type=int, help="where pages are served; 0 for any port that is free")
+    worker.add_argument("-b", "--web-bind", "--web-host", help="the address to listen on; other machines need tokens")
+    worker.add_argument("--web-tokens", type=Path, metavar="FILE", help="who may do what: a tokens.toml")
+    worker.add_argument("--web-cors", action="append", default=[], metavar="ORIGIN", help="a site that may call pages")
+    worker.add_argument("--without-web", action="store_true", help="serve no pages")
+    worker.add_argument("--with-web", dest="without_web", action="store_false", help=argparse.SUPPRESS)
+
+
+def _worker(app: App, parsed: argparse.Namespace) -> None:
+    from potok.spark.run import wait_for
+
+    write_logs(parsed.loglevel)
+    waits = "; Spark takes some seconds to start" if app.agents or app.steps() else ""
+    _say(f'app "{app.id}" begins on {app.settings().broker}{waits}')
+    with _served(app, parsed):
+        query = started(app, until_end=parsed.until_end)
+        with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
+            _say(f'app "{app.id}" runs{_told(app)}; Ctrl-C stops it')
+            wait_for(query)
+    _say(f'app "{app.id}" has {"come to the end" if parsed.until_end else "stopped"}')
+
+
+def _say(text: str) -> None:
+    """What everybody wants to know, whatever the level of the log."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _told(app: App) -> str:
+    """How many there are of what runs."""
+    timers = sum(timed.wait_s is not None for timed in app.timed)
+    tasks = len(app.timed) - timers
+    counts = {"agent": len(app.agents), "table": len(app.tables), "timer": timers, "task": tasks}
+    told = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
+    return f" ({told})" if told else ""
+
+
+@contextmanager
+def _served(app: App, parsed: argparse.Namespace) -> Iterator[None]:
+    if parsed.without_web or not app.options.get("web_enabled", True):
+        yield
+        return
+    hosted = resolve_name(HOSTED)
+    web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
+    with hosted(app, **web) as server:
+        if server is not None:
+            _say(f"pages of {app.id}: {server.url}")
+        yield
+
+
+def _agents(app: App, parsed: argparse.Namespace) -> None:
+    rows = [
+        {"name": f"@{agent.name}", "topic": ", ".join(agent.topic.names), "help": agent.help}
+        for agent in app.agents.values()
+    ]
+    _show(rows, as_json=parsed.json)
+
+
+def _tables(app: App, parsed: argparse.Namespace) -> None:
+    rows = [
+        {
+            "name": table.name,
+            "windows": "" if table.windowed is None else str(table.windowed.window),
+            "help": table.help,
+        }
+        for table in app.tables.values()
+    ]
+    _show(rows, as_json=parsed.json)
+
+
+def _models(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001 - as all commands
+    found: list[type[Record]] = []
+    ahead = list(Record.__subclasses__())
+    while ahead:
+        model = ahead.pop(0)
+        found.append(model)
+        ahead += model.__subclasses__()
+    fields = [", ".join(getattr(model, "__record_fields__", ())) for model in found]
+    rows = [{"name": model.__namespace__, "fields": text} for model, text in zip(found, fields, strict=True)]
+    _show(sorted(rows, key=lambda row: row["name"]), as_json=parsed.json)
+
+
+def _explain(app: App, parsed: argparse.Namespace) -> None:
+    print(describe(app.build(), "json" if parsed.json else "text"))
+
+
+def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
+    from potok.runtime.operations.reset_offsets import forget
+
+    forget(app.log(), app.id)
+    where = "from the first record" if app.begin == "earliest" else "from their end on"
+    print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics {where}')
+
+
+def _own(app: App, given: list[str]) -> bool:
+    """Carry out a command of the program's own, if it is one."""
+    named = [text for text in given if text != "--json"]
+    own = commands_of(app).get(named[0]) if named else None
+    if own is None:
+        return False
+    at = given.index(named[0])
+    carry_out(own, given[at + 1 :], as_json=at > 0)
+    return True
+
+
+def _nothing(app: App, parsed: argparse.Namespace) -> None:
+    """What a command of the program's own does is not for this parser, which lists it."""
+
+
+def _show(rows: list[dict[str, str]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(rows))
+        return
+    if not rows:
+        print("none")
+        return
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+    for row in ({name: name for name in rows[0]}, *rows):
+        print("  ".join(text.ljust(widths[name]) for name, text in row.items()).rstrip())

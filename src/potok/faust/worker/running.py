@@ -1,0 +1,76 @@
+"""What a worker runs: the query of the app, or nothing but its timers, tasks and pages, where it takes no topic."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from potok.errors import TopologyError
+from potok.faust.build.lint import unseen_changes
+
+if TYPE_CHECKING:
+    from potok.faust.app import App
+
+OTHER_NAME = (
+    "one worker runs an app, on all cores: stop that process first, or give this app another name "
+    'or version: App("other-name"), App(..., version=2)'
+)
+
+
+class TakesNoTopic(TopologyError):
+    """An app of which nothing reads a topic, where a topology was asked for."""
+
+    def __init__(self, app: App) -> None:
+        agents = list(app.agents.values())
+        if agents:
+            names = ", ".join(f'"{agent.name}"' for agent in agents)
+            super().__init__(
+                f"agents take channels alone ({names}), and no agent that takes a topic can put something there",
+                hint="what timers, tasks and pages send belongs in a topic: "
+                f'app.topic("{agents[0].name}", value_type=...) instead of app.channel(value_type=...)',
+                at=agents[0].at,
+            )
+        else:
+            super().__init__(
+                f'app "{app.id}" has no agent that takes a topic',
+                hint="@app.agent(topic) makes one; an app that has only timers, tasks and pages is run by "
+                "its own command: python shop.py worker",
+            )
+
+
+class Idle:
+    """Stands for the query of an app without one: it ends when it is stopped."""
+
+    def __init__(self, *, until_end: bool) -> None:
+        self._ended = threading.Event()
+        if until_end:
+            self._ended.set()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self._ended.wait(timeout)
+
+
+def started(app: App, *, until_end: bool) -> Any:
+    """The query of an app, begun, or an `Idle` if it takes no topic."""
+    if not app.agents and not app.steps():
+        return Idle(until_end=until_end)
+    # Spark is loaded only by who needs it.
+    from potok.runtime.queries.lock import QueryAlreadyRuns
+    from potok.spark.run import start
+
+    warn_of_unseen(app)
+    given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
+    try:
+        return start(app, until_end=until_end, begin=app.begin, **given)
+    except QueryAlreadyRuns as error:
+        raise QueryAlreadyRuns(error.query, error.holder, OTHER_NAME) from error
+
+
+def warn_of_unseen(app: App) -> None:
+    """Say which variables agents change in vain."""
+    for agent in app.agents.values():
+        for text in unseen_changes(agent):
+            app.logger.warning("%s", text)

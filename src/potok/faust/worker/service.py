@@ -1,0 +1,188 @@
+"""Services of an app: something that is started and stopped with the worker, and may do its own things meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any, ClassVar
+
+from potok.duration import to_seconds
+from potok.faust.unsupported import refuse
+from potok.faust.worker.cron import wait_for_cron
+from potok.faust.worker.worker_log import WorkerLog
+
+_logger = logging.getLogger("potok.faust")
+
+Method = Callable[..., Any]
+
+
+class Service:
+    """Started with the worker, and stopped with it.
+
+    >>> @app.service
+    ... class Feed(Service):
+    ...     async def on_start(self): self.socket = await connect()
+    ...     @Service.task
+    ...     async def read(self):
+    ...         while not self.should_stop:
+    ...             await orders.send(value=await self.socket.recv())
+    """
+
+    _background: ClassVar[dict[str, Callable[[Service], Awaitable[None]]]] = {}
+
+    def __init__(self, **_: Any) -> None:
+        """`loop=` and `beacon=` of Faust are accepted: a service runs in the loop that starts it."""
+        self.started, self.restart_count = False, 0
+        self.log = WorkerLog()
+        self._stopping: asyncio.Event | None = None
+        self._futures: set[asyncio.Future[Any]] = set()
+        self._parts: list[Service] = []
+
+    def __init_subclass__(cls, **_: Any) -> None:
+        found = {name: value.begin for name, value in vars(cls).items() if isinstance(value, _Background)}
+        cls._background = {**cls._background, **found}
+
+    @staticmethod
+    def task(method: Method) -> Any:
+        """Run a method in the background, from the start of the service on."""
+        return _Background(method, lambda service: method(service))
+
+    @staticmethod
+    def timer(interval: Any, **_: Any) -> Callable[[Method], Any]:
+        """Call a method every so often."""
+        seconds = to_seconds(interval)
+        return lambda method: _Background(method, lambda service: _every(service, method, lambda: seconds))
+
+    @staticmethod
+    def crontab(cron_format: str, timezone: Any = None) -> Callable[[Method], Any]:
+        """Call a method by the clock."""
+        wait_s = wait_for_cron(cron_format, timezone)
+        return lambda method: _Background(method, lambda service: _every(service, method, wait_s))
+
+    async def on_first_start(self) -> None: ...
+
+    async def on_start(self) -> None: ...
+
+    async def on_started(self) -> None: ...
+
+    async def on_stop(self) -> None: ...
+
+    async def on_shutdown(self) -> None: ...
+
+    async def on_restart(self) -> None: ...
+
+    @property
+    def label(self) -> str:
+        return type(self).__name__
+
+    @property
+    def should_stop(self) -> bool:
+        return self._stopping is None or self._stopping.is_set()
+
+    async def start(self) -> None:
+        self._stopping = asyncio.Event()
+        if not self.started and not self.restart_count:
+            await self.on_first_start()
+        self.started = True
+        await self.on_start()
+        for begin in self._background.values():
+            self.add_future(_supervised(self, begin))
+        for part in self._parts:
+            await part.maybe_start()
+        await self.on_started()
+
+    async def maybe_start(self) -> bool:
+        if not self.should_stop:
+            return False
+        await self.start()
+        return True
+
+    async def stop(self) -> None:
+        if self._stopping is None or self._stopping.is_set():
+            return
+        self._stopping.set()
+        await self.on_stop()
+        for part in reversed(self._parts):
+            await part.stop()
+        for future in list(self._futures):
+            future.cancel()
+        await asyncio.gather(*self._futures, return_exceptions=True)
+        await self.on_shutdown()
+
+    async def restart(self) -> None:
+        await self.stop()
+        self.restart_count += 1
+        await self.on_restart()
+        await self.start()
+
+    async def sleep(self, seconds: Any) -> None:
+        """Sleep for so long, or until the service stops."""
+        assert self._stopping is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(to_seconds(seconds)):
+                await self._stopping.wait()
+
+    async def wait_until_stopped(self) -> None:
+        assert self._stopping is not None
+        await self._stopping.wait()
+
+    def add_future(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        """Run something in the background, until it is done or the service stops."""
+        future = asyncio.ensure_future(work)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    def add_dependency(self, service: Service) -> Service:
+        """Start and stop another service with this one."""
+        self._parts.append(service)
+        return service
+
+    async def add_runtime_dependency(self, service: Service) -> Service:
+        self.add_dependency(service)
+        if not self.should_stop:
+            await service.maybe_start()
+        return service
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse("Service", name)
+
+    async def __aenter__(self) -> Service:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+class _Background:
+    """A method that runs in the background, and can be called as any other."""
+
+    def __init__(self, method: Method, begin: Callable[[Service], Awaitable[None]]) -> None:
+        self._method, self.begin = method, begin
+
+    def __get__(self, instance: Service | None, owner: type) -> Any:
+        return self if instance is None else self._method.__get__(instance, owner)
+
+
+async def _every(service: Service, method: Method, wait_s: Callable[[], float | None]) -> None:
+    while (seconds := wait_s()) is not None:
+        await service.sleep(seconds)
+        if service.should_stop:
+            return
+        try:
+            await method(service)
+        except Exception:
+            _logger.exception("%s.%s failed", service.label, method.__name__)
+
+
+async def _supervised(service: Service, begin: Callable[[Service], Awaitable[None]]) -> None:
+    try:
+        await begin(service)
+    except Exception:
+        _logger.exception("a task of %s failed", service.label)

@@ -1,0 +1,39 @@
+"""The log of the worker as Faust spells it: `self.log.info` of services, `app.log.info` of the app."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from potok.log.broker import Broker
+
+logger = logging.getLogger("potok.faust")
+
+
+class WorkerLog(logging.LoggerAdapter[logging.Logger]):
+    """A logger with the short names of levels that Faust's has."""
+
+    def __init__(self) -> None:
+        super().__init__(logger, {})
+
+    def warn(self, msg: object, *args: object, **kwargs: Any) -> None:
+        self.warning(msg, *args, **kwargs)
+
+    def crit(self, message: object, *args: object, **options: Any) -> None:
+        self.critical(message, *args, **options)
+
+    def dev(self, message: object, *args: object, **options: Any) -> None:
+        """What is for who writes the program: `-l debug` shows it."""
+        self.debug(message, *args, **options)
+
+
+class AppLog(WorkerLog):
+    """Both logs of an app: called, it opens that of records; its methods write to that of the worker."""
+
+    def __init__(self, opened: Callable[[], Broker]) -> None:
+        super().__init__()
+        self._opened = opened
+
+    def __call__(self) -> Broker:
+        return self._opened()

@@ -1,0 +1,178 @@
+"""Sending records from a plain Python program."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from potok.clock import epoch_ms
+from potok.errors import LogError
+from potok.log.broker import AppendResult, Broker
+from potok.log.clients.encoding import to_bytes
+from potok.log.errors import BrokerClosed, KeylessRecord, RecordTooLarge, TopicNotFound
+from potok.log.open import open_broker
+from potok.records.log_record import NO_TIMESTAMP, Headers, LogRecord
+
+HeadersInput = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]]
+
+_BATCH_BYTES = 8 << 20
+
+_logger = logging.getLogger("potok.log")
+
+
+class Producer:
+    """Gathers records into batches and appends them; what was flushed is durable.
+
+    >>> with Producer("file:./data") as producer:
+    ...     producer.send("orders", {"amount": 120.5}, key="user_001")
+
+    A batch is written when it is full, when its first record has waited for `linger_ms`, by `flush()` and at the
+    end of the `with` block. An append that fails is raised by the call that made it, or, where it was made in the
+    background, by the next call; its records stay in the batch and are tried again.
+
+    Args:
+        broker: A broker or its URL.
+        batch_records: Write when so many records are waiting.
+        linger_ms: Write at the latest after so long; 0 writes every record before `send` returns.
+        encode: Makes bytes of keys and values. By default bytes stay as they are, text becomes
+            UTF-8 and anything else JSON.
+        create_topics: Create a topic that does not exist, with one partition.
+    """
+
+    def __init__(
+        self,
+        broker: Broker | str | Path,
+        *,
+        batch_records: int = 10_000,
+        linger_ms: int = 20,
+        encode: Callable[[object], bytes | None] = to_bytes,
+        create_topics: bool = True,
+    ) -> None:
+        self.broker = broker if isinstance(broker, Broker) else open_broker(broker)
+        self._batch_records = batch_records
+        self._linger = linger_ms / 1000
+        self._encode = encode
+        self._create_topics = create_topics
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._waiting: dict[tuple[str, int | None], list[LogRecord]] = {}
+        self._count = 0
+        self._bytes = 0
+        self._failed = False
+        self._closed = False
+        self._lingers = False
+        self._partitions: dict[str, int] = {}
+        self._keyed: set[str] = set()
+
+    def send(
+        self,
+        topic: str,
+        value: object,
+        key: object = None,
+        timestamp: int | datetime | None = None,
+        headers: HeadersInput | None = None,
+        partition: int | None = None,
+    ) -> AppendResult | None:
+        """Add one record to the batch. If this raises, the record was not taken. Where records are written one by one
+        (`linger_ms=0`), this returns where it landed.
+
+        Args:
+            timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
+            partition: By default that of the key.
+        """
+        record = LogRecord(self._encode(key), self._encode(value), _milliseconds(timestamp), _headers(headers))
+        size = len(record.key or b"") + len(record.value or b"")
+        if size > self.broker.max_record_bytes:
+            raise RecordTooLarge(size, self.broker.max_record_bytes)
+        with self._lock:
+            self._check(topic, partition)
+            if record.key is None and topic in self._keyed:
+                raise KeylessRecord(topic)
+            if self._failed or self._is_full() or self._would_reorder(topic, partition):
+                self.flush()
+            if self._linger <= 0:
+                return self.broker.append(topic, [record], partition)[0]
+            self._waiting.setdefault((topic, partition), []).append(record)
+            self._count += 1
+            self._bytes += size
+            if not self._lingers:
+                self._lingers = True
+                # Not a daemon: the interpreter waits for it at exit, so that nothing is left unwritten.
+                threading.Thread(target=self._flush_later, name="potok-producer").start()
+        return None
+
+    def flush(self) -> None:
+        """Append all that is waiting; durable when this returns."""
+        with self._lock:
+            self._failed = False
+            for place, records in list(self._waiting.items()):
+                self.broker.append(place[0], records, place[1])
+                del self._waiting[place]
+                self._count -= len(records)
+            self._bytes = 0
+
+    def close(self) -> None:
+        """Flush and end. If the flush fails, the producer stays open and keeps the records."""
+        with self._lock:
+            self.flush()
+            self._closed = True
+            self._closing.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, topic: str, partition: int | None) -> None:
+        if self._closed:
+            raise BrokerClosed(self.broker.url)
+        partitions = self._partitions.get(topic)
+        if partitions is None:
+            if self._create_topics:
+                self.broker.create_topic(topic, exist_ok=True)
+            described = self.broker.describe_topic(topic)
+            partitions = self._partitions[topic] = len(described.partitions)
+            if described.config.compacted:
+                self._keyed.add(topic)
+        if partition is not None and not 0 <= partition < partitions:
+            raise TopicNotFound(topic, partition, partitions)
+
+    def _is_full(self) -> bool:
+        return self._count >= self._batch_records or self._bytes >= _BATCH_BYTES
+
+    def _would_reorder(self, topic: str, partition: int | None) -> bool:
+        """Records with and without a given partition are appended apart, so one batch of a topic has only one kind."""
+        if partition is not None:
+            return (topic, None) in self._waiting
+        return any(place[0] == topic and place[1] is not None for place in self._waiting)
+
+    def _flush_later(self) -> None:
+        self._closing.wait(self._linger)
+        with self._lock:
+            self._lingers = False
+            try:
+                self.flush()
+            except LogError as error:
+                self._failed = True
+                _logger.error("%d records could not be appended yet: %s", self._count, error)
+
+
+def _milliseconds(timestamp: int | datetime | None) -> int:
+    if timestamp is None:
+        return NO_TIMESTAMP
+    return epoch_ms(timestamp) if isinstance(timestamp, datetime) else timestamp
+
+
+def _headers(headers: HeadersInput | None) -> Headers:
+    if not headers:
+        return ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)

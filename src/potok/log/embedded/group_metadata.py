@@ -1,0 +1,239 @@
+"""The members of a consumer group and what each of them reads; one value in the metadata, changed in transactions.
+
+Partitions change hands in two steps. The plan says who is to read a partition; as long as a living member has it, that
+one keeps it until it lets go. So a partition has at most one owner at any time, and an owner can commit what it has
+done before it lets go. Whoever notices that a member's lease ran out takes it off the roster, and frees its partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from potok.log.embedded import catalog, groups
+from potok.log.embedded.metadata import Transaction
+from potok.log.errors import GroupHasMembers, PartitionsMoved
+from potok.log.groups.assignor import balance
+from potok.log.groups.membership import GroupDescription, GroupMember, Place
+
+Work = Callable[[Transaction], None]
+
+
+class Enrolled(NamedTuple):
+    client: str
+    topics: tuple[str, ...]
+    lease_ms: int
+
+
+class Claim(NamedTuple):
+    """Who reads a partition, and since which generation: a member that lost it and got it back has another claim."""
+
+    member: str
+    generation: int
+
+
+@dataclass(slots=True)
+class Roster:
+    """`generation` grows with each change of members or partitions; `partitions` is what the plan was made for."""
+
+    generation: int = 0
+    members: dict[str, Enrolled] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    plan: dict[Place, str] = field(default_factory=dict)
+    claims: dict[Place, Claim] = field(default_factory=dict)
+
+    def remove(self, gone: Collection[str]) -> None:
+        self.members = {name: enrolled for name, enrolled in self.members.items() if name not in gone}
+        self.claims = {place: claim for place, claim in self.claims.items() if claim.member not in gone}
+
+    def release(self, member: str, places: Collection[Place]) -> None:
+        """Let go of partitions that others are to read; `settle` hands them over."""
+        for place in places:
+            if self.claims.get(place, Claim("", 0)).member == member:
+                del self.claims[place]
+
+    def replan(self, partitions: Mapping[str, int]) -> None:
+        self.generation += 1
+        self.partitions = dict(partitions)
+        self.claims = {place: claim for place, claim in self.claims.items() if place[1] < partitions.get(place[0], 0)}
+        owners = {place: claim.member for place, claim in self.claims.items()}
+        self.plan = balance({name: enrolled.topics for name, enrolled in self.members.items()}, partitions, owners)
+
+    def settle(self) -> None:
+        for place, member in self.plan.items():
+            if place not in self.claims:
+                self.claims[place] = Claim(member, self.generation)
+
+    def owned_by(self, member: str) -> dict[Place, int]:
+        """What a member reads, with the generation of each claim."""
+        return {place: claim.generation for place, claim in self.claims.items() if claim.member == member}
+
+    def meant_for(self, member: str) -> set[Place]:
+        return {place for place, planned in self.plan.items() if planned == member}
+
+    def to_bytes(self) -> bytes:
+        return orjson.dumps(
+            {
+                "generation": self.generation,
+                "members": {name: list(enrolled) for name, enrolled in self.members.items()},
+                "partitions": self.partitions,
+                "plan": [[*place, member] for place, member in self.plan.items()],
+                "claims": [[*place, *claim] for place, claim in self.claims.items()],
+            },
+        )
+
+    @classmethod
+    def of_bytes(cls, data: bytes | None) -> Roster:
+        if data is None:
+            return cls()
+        found: dict[str, Any] = orjson.loads(data)
+        return cls(
+            found["generation"],
+            {
+                name: Enrolled(client, tuple(topics), lease)
+                for name, (client, topics, lease) in found["members"].items()
+            },
+            found["partitions"],
+            {(topic, partition): member for topic, partition, member in found["plan"]},
+            {(topic, part): Claim(member, generation) for topic, part, member, generation in found["claims"]},
+        )
+
+
+def raw(txn: Transaction, group: str) -> bytes | None:
+    """Compared by those who wait for a change: it stays the same from one rebalance to the next."""
+    return txn.get(_key(group))
+
+
+def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: int) -> None:
+    for topic in enrolled.topics:
+        catalog.get_topic(txn, topic)
+    roster = Roster.of_bytes(raw(txn, group))
+    _expel(txn, group, roster, now_ms)
+    roster.members[member] = enrolled
+    _put_beat(txn, group, member, now_ms)
+    _replan(txn, roster)
+    _store(txn, group, roster)
+
+
+def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
+    """Renew a member's lease, and take those off the roster whose lease ran out. Nothing for one who is off it."""
+    roster = Roster.of_bytes(raw(txn, group))
+    if member not in roster.members:
+        return
+    _put_beat(txn, group, member, now_ms)
+    if _expel(txn, group, roster, now_ms) or _partitions(txn, roster) != roster.partitions:
+        _replan(txn, roster)
+        _store(txn, group, roster)
+
+
+def release(txn: Transaction, group: str, member: str, places: Collection[Place]) -> None:
+    roster = Roster.of_bytes(raw(txn, group))
+    roster.release(member, places)
+    roster.settle()
+    _store(txn, group, roster)
+
+
+def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
+    roster = Roster.of_bytes(raw(txn, group))
+    if member in roster.members:
+        _remove(txn, group, roster, [member])
+        _expel(txn, group, roster, now_ms)
+        _replan(txn, roster)
+        _store(txn, group, roster)
+
+
+def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, int], held: Mapping[Place, int]) -> None:
+    """Commit for partitions that a member holds, by the generations of its claims; all or none."""
+    claims = Roster.of_bytes(raw(txn, group)).claims
+    moved = [place for place in offsets if place not in held or claims.get(place) != Claim(member, held[place])]
+    if moved:
+        raise PartitionsMoved(group, moved)
+    for topic in {topic for topic, _ in offsets}:
+        groups.commit(txn, group, topic, {part: offset for (name, part), offset in offsets.items() if name == topic})
+
+
+def check_nobody(txn: Transaction, group: str, now_ms: int) -> None:
+    count = len(living(txn, group, Roster.of_bytes(raw(txn, group)), now_ms))
+    if count:
+        raise GroupHasMembers(group, count)
+
+
+def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
+    roster = Roster.of_bytes(raw(txn, group))
+    members = tuple(
+        GroupMember(
+            name, roster.members[name].client, roster.members[name].topics, tuple(sorted(roster.owned_by(name)))
+        )
+        for name in sorted(living(txn, group, roster, now_ms))
+    )
+    known = ((topic.name, groups.committed(txn, group, topic.name)) for topic in catalog.all_topics(txn))
+    return GroupDescription(group, tuple(members), {topic: offsets for topic, offsets in known if offsets})
+
+
+def living(txn: Transaction, group: str, roster: Roster, now_ms: int) -> list[str]:
+    return [
+        name
+        for name, enrolled in roster.members.items()
+        if _is_alive(txn.get(_beat_key(group, name)), enrolled.lease_ms, now_ms)
+    ]
+
+
+def names(txn: Transaction, now_ms: int) -> list[str]:
+    """Groups that have committed something, and groups that have living members."""
+    enrolled = [key[1:].decode() for key, _ in catalog.scan(txn, b"r")]
+    at_work = {name for name in enrolled if living(txn, name, Roster.of_bytes(raw(txn, name)), now_ms)}
+    return sorted(at_work | groups.names(txn))
+
+
+def _key(group: str) -> bytes:
+    return b"r" + groups.checked(group)
+
+
+def _beat_key(group: str, member: str) -> bytes:
+    return b"h" + groups.checked(group) + b"\0" + member.encode()
+
+
+def _put_beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
+    txn.put(_beat_key(group, member), now_ms.to_bytes(8, "big"))
+
+
+def _is_alive(beat_at: bytes | None, lease_ms: int, now_ms: int) -> bool:
+    """A clock that was set back leaves beats in the future. Such a beat counts no longer than the lease either: the
+    member, if it lives, beats again before that."""
+    return beat_at is not None and abs(now_ms - int.from_bytes(beat_at, "big")) < lease_ms
+
+
+def _expel(txn: Transaction, group: str, roster: Roster, now_ms: int) -> bool:
+    """Whether somebody's lease had run out."""
+    alive = living(txn, group, roster, now_ms)
+    gone = [name for name in roster.members if name not in alive]
+    _remove(txn, group, roster, gone)
+    return bool(gone)
+
+
+def _remove(txn: Transaction, group: str, roster: Roster, gone: Sequence[str]) -> None:
+    for name in gone:
+        txn.delete(_beat_key(group, name))
+    roster.remove(gone)
+
+
+def _replan(txn: Transaction, roster: Roster) -> None:
+    roster.replan(_partitions(txn, roster))
+    roster.settle()
+
+
+def _partitions(txn: Transaction, roster: Roster) -> dict[str, int]:
+    """Of all topics that somebody reads. One that was deleted has none; its readers hear of that when they read."""
+    wanted = sorted({topic for enrolled in roster.members.values() for topic in enrolled.topics})
+    found = [catalog.find_topic(txn, name) for name in wanted]
+    return {topic.name: topic.partitions for topic in found if topic is not None}
+
+
+def _store(txn: Transaction, group: str, roster: Roster) -> None:
+    if roster.members:
+        txn.put(_key(group), roster.to_bytes())
+    else:
+        txn.delete(_key(group))

@@ -1,0 +1,1 @@
+"""Retention, compaction, archiving and verification of the embedded log."""

@@ -1,0 +1,133 @@
+"""Writing sealed segments anew without some of their records; those that stay keep their offsets.
+
+Adjacent segments become one file under a name of its own; one transaction puts it in place of the others, and these are
+deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.log.embedded import catalog
+from potok.log.embedded.catalog import Segment, Topic
+from potok.log.embedded.locks import partition_locks
+from potok.log.embedded.maintenance.compacted_file import CompactedFile
+from potok.log.embedded.maintenance.key_map import Ints
+from potok.log.embedded.metadata import Metadata, Transaction
+from potok.log.embedded.segments import sealed
+from potok.log.embedded.segments.assemble import Assembler
+from potok.log.embedded.segments.read import read_segment
+from potok.log.embedded.segments.segment import delete_files, segment_path, sweep, sync_directory
+from potok.log.errors import CorruptSegment
+from potok.log.failpoint import failpoint
+
+Flags = npt.NDArray[np.bool_]
+
+Choice = Callable[[pa.RecordBatch, Ints], tuple[Flags, Ints]]
+"""Which records of a batch stay, and when each was first seen as a tombstone: given what was known of that before."""
+
+_UNFINISHED = ".compacting"
+
+
+class Overtaken(Exception):
+    """The segments at hand were changed by somebody else; what they were replaced by was not looked at."""
+
+
+class Rewriter:
+    """Rewrites segments of one partition. Used while its upkeep lock is held."""
+
+    def __init__(self, metadata: Metadata, topic: Topic, partition: int, directory: Path) -> None:
+        self._metadata, self._topic, self._partition, self._directory = metadata, topic, partition, directory
+
+    def tidy(self) -> None:
+        """Remove what a rewriting that was cut short left behind."""
+        delete_files(self._directory.glob(f"*{_UNFINISHED}"))
+
+    def rewrite(self, group: Sequence[Segment], choose: Choice) -> None:
+        """Make one file of adjacent segments; one that would stay as it is, is left alone."""
+        base, generation = group[0].base_offset, max(segment.generation for segment in group) + 1
+        final = segment_path(self._directory, base, generation)
+        file = CompactedFile(final.with_suffix(_UNFINISHED), base)
+        changed = len(group) > 1
+        try:
+            for segment in group:
+                for batch, seen in self.batches(segment):
+                    stays, since = choose(batch, seen)
+                    changed |= not stays.all() or bool(np.any(since != seen))
+                    file.add(batch.filter(pa.array(stays)), since[stays])
+            failpoint("log.compact.written")
+            if changed:
+                file.finish()
+                failpoint("log.compact.synced")
+                self._swap(group, file, final, generation)
+        finally:
+            file.close()
+            file.discard()
+
+    def batches(self, segment: Segment) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """The records of a segment, and when each was first seen as a tombstone; 0 where it was not."""
+        assembler = Assembler(segment.base_offset, segment.end_offset)
+        try:
+            for batch in read_segment(self._directory, segment, assembler):
+                yield batch, _seen(batch, assembler)
+        except CorruptSegment as error:
+            if self._metadata.read(lambda txn: sealed.still_there(txn, self._topic, self._partition, [segment])):
+                raise
+            raise Overtaken from error
+
+    def _swap(self, group: Sequence[Segment], file: CompactedFile, final: Path, generation: int) -> None:
+        instead = Segment(
+            group[0].base_offset,
+            group[-1].end_offset,
+            file.size,
+            file.max_timestamp,
+            max(segment.last_ingested for segment in group),
+            generation,
+            file.records,
+            file.tombstone_since,
+        )
+
+        def swap(txn: Transaction) -> set[Path]:
+            if not sealed.still_there(txn, self._topic, self._partition, group):
+                raise Overtaken
+            sealed.replace_segments(txn, self._topic, self._partition, group, instead)
+            for entry in file.index:
+                catalog.put_index(txn, self._topic, self._partition, entry)
+            txn.put(b"v", catalog.LATER_FORMAT)
+            return sealed.known_paths(txn, self._topic, self._partition, self._directory)
+
+        # An appender that seals a segment deletes the files that the metadata does not know; so nobody may append
+        # between the renaming and the transaction.
+        with partition_locks([self._directory]):
+            if file.size:
+                file.path.rename(final)
+                sync_directory(self._directory)
+            failpoint("log.compact.renamed")
+            try:
+                known = self._metadata.write(swap)
+            except Overtaken:
+                final.unlink(missing_ok=True)
+                raise
+            failpoint("log.compact.committed")
+            sweep(self._directory, known)
+        failpoint("log.compact.deleted")
+
+
+def tombstones(batch: pa.RecordBatch) -> Flags:
+    marked = pc.and_(batch.column("value").is_null(), batch.column("key").is_valid())
+    return np.asarray(marked.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _seen(batch: pa.RecordBatch, assembler: Assembler) -> Ints:
+    """When the tombstones of a batch were first seen, from the headers of the frames that they lie in."""
+    found = tombstones(batch)
+    if not assembler.tombstones_since or not found.any():
+        return np.zeros(len(batch), np.int64)
+    behind, since = np.array(assembler.tombstones_since, np.int64).T
+    return np.where(found, since[np.searchsorted(behind, batch.column("offset").to_numpy(), side="right")], 0)

@@ -1,0 +1,1 @@
+"""Segment files: writing, reading and syncing records."""

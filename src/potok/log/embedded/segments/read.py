@@ -1,0 +1,199 @@
+"""Reading a range of offsets: the metadata says which bytes of which segments, the frames are checked one by one."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from potok.checksum import crc32
+from potok.log.embedded import catalog
+from potok.log.embedded.catalog import PartitionState, Segment, Topic
+from potok.log.embedded.maintenance import archived
+from potok.log.embedded.maintenance.archived import ArchivedSegment, read_archived
+from potok.log.embedded.metadata import Metadata, Transaction
+from potok.log.embedded.segments.assemble import Assembler
+from potok.log.embedded.segments.frame import ARROW, CHECKED, COMPACTED, HEADER, HEADER_SIZE, MAGIC, ROWS
+from potok.log.embedded.segments.segment import partition_directory, segment_path
+from potok.log.errors import CorruptSegment, OffsetOutOfRange
+
+_MAP_FROM = 1 << 20
+"""Ranges from this size on are mapped; for smaller ones reading is cheaper than a mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Bytes `position` to `limit` of a segment; the first frame there begins at `offset`, or behind it where the
+    segment was compacted."""
+
+    path: Path
+    offset: int
+    position: int
+    limit: int
+
+
+Piece = Extent | ArchivedSegment
+
+
+def read_range(
+    metadata: Metadata, topics: Path, name: str, partition: int, start: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    """Checks the range at once; the records are read as the result is consumed."""
+    pieces = metadata.read(lambda txn: plan(txn, topics, name, partition, start, end))
+    return _read(metadata, topics, pieces, name, partition, start, end)
+
+
+def plan(txn: Transaction, topics: Path, name: str, partition: int, start: int, end: int) -> list[Piece]:
+    topic = catalog.get_topic(txn, name, partition)
+    state = catalog.get_state(txn, topic, partition)
+    if start < state.start_offset:
+        pieces = archived.covering(txn, topic, partition, start, min(end, state.start_offset))
+    else:
+        pieces = []
+    if pieces is None or not 0 <= start <= end <= state.end_offset:
+        earliest = archived.earliest(txn, topic, partition, state.start_offset)
+        raise OffsetOutOfRange(name, partition, (start, end), (earliest, state.end_offset))
+    if max(start, state.start_offset) >= end:
+        return [*pieces]
+    directory = partition_directory(topics, topic.directory, partition)
+    return [*pieces, *_extents(txn, topic, partition, state, directory, start, end)]
+
+
+def _extents(
+    txn: Transaction, topic: Topic, partition: int, state: PartitionState, directory: Path, start: int, end: int
+) -> Iterator[Extent]:
+    entry = catalog.index_at_or_before(txn, topic, partition, max(start, state.start_offset))
+    after = next(catalog.index_from(txn, topic, partition, end), None)
+    # Where compaction emptied the first segments, no frame lies at or before the start.
+    for segment in catalog.segments(txn, topic, partition, entry.segment_base if entry else 0):
+        if segment.base_offset >= end:
+            return
+        if segment.size == 0:
+            continue
+        first = entry is not None and segment.base_offset == entry.segment_base
+        last = after is not None and after.segment_base == segment.base_offset
+        yield Extent(
+            segment_path(directory, segment.base_offset, segment.generation),
+            entry.offset if entry is not None and first else segment.base_offset,
+            entry.position if entry is not None and first else 0,
+            after.position if after is not None and last else segment.size,
+        )
+
+
+def load(extent: Extent) -> bytes | mmap.mmap:
+    """The bytes of an extent; byte 0 of the result is `extent.position` rounded down to a page for a mapping."""
+    descriptor = os.open(extent.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size < extent.limit:
+            # Touching a mapping behind the end of its file would kill the process.
+            raise CorruptSegment(extent.path, extent.offset, size, f"it ends {extent.limit - size} bytes too early")
+        if extent.limit - extent.position < _MAP_FROM:
+            return os.pread(descriptor, extent.limit - extent.position, extent.position)
+        begin = map_begin(extent)
+        mapped = mmap.mmap(descriptor, extent.limit - begin, access=mmap.ACCESS_READ, offset=begin)
+        if hasattr(mmap, "MADV_SEQUENTIAL"):
+            mapped.madvise(mmap.MADV_SEQUENTIAL)
+        return mapped
+    finally:
+        os.close(descriptor)
+
+
+def map_begin(extent: Extent) -> int:
+    """The position in the file of byte 0 of what `load` returns."""
+    if extent.limit - extent.position < _MAP_FROM:
+        return extent.position
+    return extent.position // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+
+
+def _read(
+    metadata: Metadata, topics: Path, pieces: Sequence[Piece], name: str, partition: int, start: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    assembler = Assembler(start, end)
+    waiting = deque(pieces)
+    while waiting:
+        piece = waiting.popleft()
+        if isinstance(piece, ArchivedSegment):
+            yield from assembler.finish()
+            yield from read_archived(topics, piece, name, start, end)
+            continue
+        try:
+            data = load(piece)
+        except FileNotFoundError:
+            start = max(start, piece.offset)
+            waiting = deque(_reopened(metadata, topics, piece, name, partition, start, end))
+            assembler.go_on_at(start)
+            continue
+        yield from read_extent(piece, data, assembler, start, end)
+    yield from assembler.finish()
+
+
+def read_extent(
+    extent: Extent, data: bytes | mmap.mmap, assembler: Assembler, start: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    """Hands the frames of an extent to the assembler; what it still holds at the end is for the caller to finish."""
+    begin = map_begin(extent)
+    position, limit, offset = extent.position - begin, extent.limit - begin, extent.offset
+    view, buffer = memoryview(data), pa.py_buffer(data)
+    unpack = HEADER.unpack_from
+    while position < limit and offset < end:
+        if limit - position < HEADER_SIZE:
+            raise CorruptSegment(extent.path, offset, begin + position, "a frame is cut off")
+        magic, kind, flags, _, count, size, body_crc, base, ingested, _, _, header_crc = unpack(view, position)
+        body = position + HEADER_SIZE
+        misplaced = base < offset if kind == COMPACTED else base != offset
+        if magic != MAGIC or crc32(view[position : position + CHECKED]) != header_crc or misplaced:
+            raise CorruptSegment(extent.path, offset, begin + position, "the header of a frame does not match")
+        offset = base + count
+        if offset > start or kind == COMPACTED:
+            if body + size > limit or crc32(view[body : body + size]) != body_crc:
+                raise CorruptSegment(extent.path, base, begin + position, "the checksum does not match")
+            if assembler.must_finish_before(size, count):
+                yield from assembler.finish()
+            if kind == ROWS:
+                assembler.add_rows(data, body, size, count, base, ingested)  # type: ignore[arg-type]
+            elif kind == ARROW:
+                assembler.add_arrow(buffer.slice(body, size), flags, count, base, ingested)
+            elif kind == COMPACTED:
+                offset = assembler.add_compacted(buffer.slice(body, size), flags, count, ingested)
+            else:
+                raise CorruptSegment(extent.path, base, begin + position, f"frames of kind {kind} are not known")
+        position = body + size
+
+
+def read_segment(directory: Path, segment: Segment, assembler: Assembler) -> Iterator[pa.RecordBatch]:
+    """All records of a segment, for those who keep it from being replaced meanwhile."""
+    if segment.size == 0:
+        return
+    path = segment_path(directory, segment.base_offset, segment.generation)
+    extent = Extent(path, segment.base_offset, 0, segment.size)
+    try:
+        data = load(extent)
+    except FileNotFoundError as error:
+        raise CorruptSegment(path, segment.base_offset, 0, "the file is missing") from error
+    yield from read_extent(extent, data, assembler, segment.base_offset, segment.end_offset)
+    yield from assembler.finish()
+
+
+def _reopened(
+    metadata: Metadata, topics: Path, lost: Extent, name: str, partition: int, start: int, end: int
+) -> list[Piece]:
+    """Where to go on when a segment is gone: it was compacted or archived meanwhile. Otherwise the reason is raised:
+    its topic was deleted, or retention took it, or it was lost."""
+
+    def again(txn: Transaction) -> list[Piece]:
+        topic = catalog.get_topic(txn, name, partition)
+        if lost.path.parent.parent.name != topic.directory:
+            state = catalog.get_state(txn, topic, partition)
+            raise OffsetOutOfRange(name, partition, (start, end), (state.start_offset, state.end_offset))
+        return plan(txn, topics, name, partition, start, end)
+
+    pieces = metadata.read(again)
+    if any(isinstance(piece, Extent) and piece.path == lost.path for piece in pieces):
+        raise CorruptSegment(lost.path, lost.offset, 0, "the file is missing")
+    return pieces

@@ -1,0 +1,91 @@
+"""Where partitions begin and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from potok.log.errors import TopicNotFound
+from potok.log.kafka.admin.topics import Topics
+from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.errors import KafkaUnreachable
+
+Ends = dict[str, dict[int, int]]
+
+_NONE = -1
+"""Kafka's answer where there is no such offset."""
+
+_VISIBLE_S = 5.0
+"""The transaction of another producer, if it is open on the same partition, may hide ours for longer."""
+
+_LOOK_S = 0.002
+
+EARLIEST: Callable[[], OffsetSpec] = OffsetSpec.earliest
+LATEST: Callable[[], OffsetSpec] = OffsetSpec.latest
+
+
+class Positions:
+    """Asks for offsets: one request for each broker, whatever the number of topics and partitions."""
+
+    def __init__(self, clients: Clients, topics: Topics) -> None:
+        self._clients, self._topics = clients, topics
+
+    def starts(self, topic: str) -> dict[int, int]:
+        return self._of([topic], EARLIEST)[topic]
+
+    def ends(self, topics: Sequence[str]) -> Ends:
+        """The last stable offsets: what an open transaction has written lies behind them."""
+        return self._of(topics, LATEST)
+
+    def at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
+        """Return the first offset of each partition at or after a timestamp; the end if there is none."""
+        for topic, partition in partitions:
+            self._topics.recall(topic, partition)
+        places = [TopicPartition(*place) for place in partitions]
+        found = self._ask({place: OffsetSpec.for_timestamp(max(0, timestamp_ms)) for place in places})
+        return found | self._ask({place: LATEST() for place in places if found[place.topic, place.partition] == _NONE})
+
+    def wait_until_visible(self, last: Mapping[tuple[str, int], int]) -> None:
+        """Return when these offsets can be read. A transaction is committed a little before its records are seen."""
+        deadline = time.monotonic() + _VISIBLE_S
+        waiting = {place: offset for place, offset in last.items() if offset >= 0}
+        while waiting and time.monotonic() < deadline:
+            try:
+                ends = self._request({TopicPartition(*place): LATEST() for place in waiting})
+            except KafkaUnreachable:
+                # Committed it is, whoever leads next.
+                self._clients.look_around()
+                ends = {}
+            waiting = {place: offset for place, offset in waiting.items() if ends.get(place, 0) <= offset}
+            if waiting:
+                time.sleep(_LOOK_S)
+
+    def _of(self, topics: Sequence[str], spec: Callable[[], OffsetSpec]) -> Ends:
+        try:
+            return self._asked(topics, spec)
+        except TopicNotFound:
+            # Fewer partitions than a moment ago: the topic was deleted, and perhaps created again.
+            for topic in topics:
+                self._topics.forget(topic)
+            return self._asked(topics, spec)
+
+    def _asked(self, topics: Sequence[str], spec: Callable[[], OffsetSpec]) -> Ends:
+        known = self._topics.recall_all(topics)
+        places = [(topic, part) for topic in topics for part in range(known[topic].partitions)]
+        found = self._ask({TopicPartition(*place): spec() for place in places})
+        return {topic: {part: found[topic, part] for part in range(known[topic].partitions)} for topic in topics}
+
+    def _ask(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
+        return self._clients.patiently(lambda: self._request(wanted)) if wanted else {}
+
+    def _request(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
+        futures = self._clients.admin().list_offsets(
+            dict(wanted), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=PATIENCE_S
+        )
+        return {
+            (place.topic, place.partition): self._clients.answer(future, place.topic).offset
+            for place, future in futures.items()
+        }

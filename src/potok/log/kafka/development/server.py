@@ -1,0 +1,224 @@
+"""A real Kafka of one node for development and tests: a process of its own, without Docker and without installing."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from potok.java_runtime import find_java
+from potok.log.kafka.development.ivy import Progress
+from potok.log.kafka.development.jars import KAFKA_VERSION, server_jars
+from potok.log.kafka.development.ports import check_port, free_ports, is_listening
+from potok.log.kafka.development.server_files import HOST, ServerFiles
+from potok.log.kafka.errors import ServerNotStarted
+from potok.permissions import private_directory
+
+DEFAULT_PORT = 9092
+
+_JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""A server that does little should start quickly and leave the processors to others."""
+
+_LOOK_SECONDS = 0.02
+
+_INTRODUCED = 'echo $$ > "$1.draft" && mv "$1.draft" "$1" && shift && exec "$@"'
+"""A shell that writes down its number, and becomes the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known of the server in a directory. `pid` and `port` are 0 where none runs; one that runs may still be
+    starting."""
+
+    directory: Path
+    pid: int = 0
+    port: int = 0
+    version: str = ""
+
+    @property
+    def is_up(self) -> bool:
+        return self.pid != 0
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}" if self.is_up else ""
+
+    @property
+    def url(self) -> str:
+        """What `open_broker` takes."""
+        return f"kafka://{self.bootstrap}" if self.is_up else ""
+
+
+class KafkaServer:
+    """The server whose records, log and settings lie in `directory`. It outlives the process that starts it."""
+
+    def __init__(self, directory: str | Path, cache: Path) -> None:
+        self.files = ServerFiles(Path(directory).resolve())
+        self._cache = cache
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def status(self) -> ServerStatus:
+        """A server holds a lock on a file as long as it lives, so what an ended one left behind is not believed."""
+        try:
+            with self.files.lock.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            return self._recorded()
+        return ServerStatus(self.files.directory)
+
+    def start(
+        self,
+        port: int = DEFAULT_PORT,
+        *,
+        advertised_port: int = 0,
+        timeout_s: float = 60,
+        progress: Progress | None = None,
+    ) -> ServerStatus:
+        """Start the server and wait until it answers; one that runs or starts already is waited for.
+
+        Args:
+            port: Where it listens, on this machine only; 0 picks a free one.
+            advertised_port: Where it tells clients to come to, if something stands between; 0 for where it listens.
+            progress: Called with lines that say what is being done.
+        """
+        found = self.status()
+        if not found.is_up:
+            jars = server_jars(self._cache, progress)
+            free, controller_port = free_ports(2)
+            if port:
+                check_port(port)
+            if progress is not None:
+                progress(f"starting Kafka {KAFKA_VERSION}")
+            with self._taken_lock() as lock:
+                self.files.write(port or free, controller_port, advertised_port)
+                if not self.files.is_formatted:
+                    self._format(jars, lock)
+                self._launch(jars, port or free, lock, timeout_s)
+            return self.status()
+        self._wait_until_ready(found.port, 0, timeout_s, lambda: not self.status().is_up)
+        return found
+
+    def answers(self) -> bool:
+        """Whether a server that runs is ready."""
+        found = self.status()
+        return found.is_up and _answers(found.port)
+
+    def stop(self, *, timeout_s: float = 30) -> bool:
+        """End the server that was started here, and no other process; whether there was one."""
+        found = self.status()
+        if not found.is_up:
+            return False
+        os.kill(found.pid, signal.SIGTERM)
+        if not self._is_gone(timeout_s):
+            os.kill(found.pid, signal.SIGKILL)
+            self._is_gone(timeout_s)
+        if self._process is not None:
+            self._process.wait()
+        for left in (self.files.state, self.files.pid):
+            left.unlink(missing_ok=True)
+        return True
+
+    def _recorded(self) -> ServerStatus:
+        """Whoever holds the lock writes down who it is as soon as it has started."""
+        try:
+            known = json.loads(self.files.state.read_text())
+            pid = int(self.files.pid.read_text())
+        except FileNotFoundError:
+            raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
+        return ServerStatus(self.files.directory, pid, known["port"], known["version"])
+
+    def _taken_lock(self) -> TextIO:
+        private_directory(self.files.directory)
+        lock = self.files.lock.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
+        self.files.pid.unlink(missing_ok=True)
+        return lock
+
+    def _format(self, jars: Sequence[Path], lock: TextIO) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = [
+            *(*self._java(jars), "kafka.tools.StorageTool", "format"),
+            # Written with =, since an identity may begin with a dash.
+            *(f"--cluster-id={cluster}", "--config", str(self.files.properties)),
+        ]
+        # It keeps the lock until it is done, even if this process ends before.
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, pass_fds=(lock.fileno(),), umask=0o077
+        )
+        if done.returncode != 0:
+            self.files.log.write_text(done.stdout + done.stderr)
+            raise ServerNotStarted("its directory could not be formatted", self.files.log)
+
+    def _launch(self, jars: Sequence[Path], port: int, lock: TextIO, timeout_s: float) -> None:
+        self.files.write_state({"port": port, "version": KAFKA_VERSION})
+        server = [*self._java(jars), "kafka.Kafka", str(self.files.properties)]
+        with self.files.log.open("ab") as log:
+            began = log.tell()
+            process = self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _INTRODUCED, "potok", str(self.files.pid), *server],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # It shares the lock, and keeps it when this process lets go of it.
+                pass_fds=(lock.fileno(),),
+                # Ctrl-C in the terminal that started it is not meant for it.
+                start_new_session=True,
+                umask=0o077,
+            )
+        try:
+            self._wait_until_ready(port, began, timeout_s, lambda: process.poll() is not None)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+
+    def _wait_until_ready(self, port: int, began: int, timeout_s: float, has_ended: Callable[[], bool]) -> None:
+        """Until the server answers; `began` is where its life begins in the log."""
+        deadline = time.monotonic() + timeout_s
+        while not _answers(port):
+            if has_ended():
+                raise ServerNotStarted(self.files.complaint(since=began), self.files.log)
+            if time.monotonic() > deadline:
+                raise ServerNotStarted(f"it was not ready after {timeout_s:.0f} seconds", self.files.log)
+            time.sleep(_LOOK_SECONDS)
+
+    def _java(self, jars: Sequence[Path]) -> list[str]:
+        logging = f"-Dlog4j.configuration={self.files.logging.as_uri()}"
+        classes = os.pathsep.join(map(str, jars))
+        return [str(find_java().executable), *_JVM_OPTIONS, logging, "-cp", classes]
+
+    def _is_gone(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self.status().is_up:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+
+def _answers(port: int) -> bool:
+    """A client that finds nobody listening complains on the terminal, so it is asked only when somebody does."""
+    if not is_listening(port):
+        return False
+    try:
+        return bool(AdminClient({"bootstrap.servers": f"{HOST}:{port}"}).list_topics(timeout=5).brokers)
+    except KafkaException:
+        return False

@@ -1,0 +1,1 @@
+"""Queues over topics: claims, acknowledgements and redelivery."""

@@ -1,0 +1,302 @@
+"""A queue over a topic: records are handed out one by one, acknowledged one by one, and tried again."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from potok.clock import now_ms
+from potok.duration import Duration, show_ms, to_ms
+from potok.errors import LogError
+from potok.log.broker import Broker
+from potok.log.clients.consumed_record import ConsumedRecord
+from potok.log.errors import InvalidName, OffsetOutOfRange
+from potok.log.log_start import Floor, OnLost
+from potok.log.open import open_broker
+from potok.log.queues.claims import Claims, Wish, claim, read_runs
+from potok.log.queues.delivery import Delivery, Fate, Settlements
+from potok.log.queues.queue_state import Kind, QueueCounts, Run
+from potok.log.queues.queue_store import Page, QueueMarks
+
+T = TypeVar("T")
+
+_SHORTEST_WAIT = 0.001
+_LONGEST_WAIT = 0.02
+_AHEAD_SECONDS = 0.05
+"""A worker takes ahead what it needs for so long at its present pace: one durable write for all of it."""
+
+_MOST_AHEAD = 2_000
+_HOLD_SECONDS = 0.2
+"""What was taken ahead and not asked for within this time is put back."""
+
+_MANY = 10_000
+_NOTHING = Run(0, 0, Kind.DONE)
+
+_logger = logging.getLogger("potok.log")
+
+
+class Queue:
+    """Hands the records of a topic out to any number of workers, in any number of processes, each to one of them.
+
+    >>> with Queue("file:./data", "emails", group="senders") as queue:
+    ...     for delivery in queue:
+    ...         with delivery:
+    ...             send(delivery.json())
+
+    A record that is not acknowledged within `visibility`, because its worker died or is slow, is handed out again, and
+    so is one that was put back. So a record may be worked on twice, and no order is promised: where order matters, use
+    a `Consumer` with a group. The topic keeps its records: other groups, consumers and queries see all of them.
+
+    Args:
+        broker: A broker or its URL.
+        group: Workers of one group share the records; each group gets all of them.
+        visibility: How long a worker has for a record.
+        max_deliveries: After so many tries a record is set aside as a dead letter; None for no limit.
+        dead_letters: The topic of these; by default `<topic>-<group>-dead-letters`.
+        from_beginning: A group that is new starts at the first record; False: at the next one.
+        on_lost: What to do when retention deleted records before they were done; see `Consumer`.
+        linger_ms: What workers say is stored at the latest after so long.
+    """
+
+    def __init__(
+        self,
+        broker: Broker | str | Path,
+        topic: str,
+        group: str,
+        *,
+        visibility: Duration = 30,
+        max_deliveries: int | None = 5,
+        dead_letters: str | None = None,
+        from_beginning: bool = True,
+        on_lost: OnLost = "stop",
+        linger_ms: int = 50,
+    ) -> None:
+        if to_ms(visibility) < 1 or (max_deliveries is not None and max_deliveries < 1):
+            raise LogError("a queue needs a visibility and a number of deliveries above zero", hint="visibility=30")
+        self.broker = broker if isinstance(broker, Broker) else open_broker(broker)
+        self.topic = topic
+        self.group = group
+        self.dead_letter_topic = dead_letters or _dead_letter_topic(topic, group)
+        self._visibility_ms = to_ms(visibility)
+        self._max_deliveries = max_deliveries
+        self._linger = linger_ms / 1000
+        self._floor = Floor(self.broker, f'queue "{group}"', on_lost)
+        self._marks = QueueMarks(self.broker, topic, group, self.dead_letter_topic, from_beginning)
+        self._marks.forget_deleted_topics()
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._lingers = False
+        self._said = Settlements(f'queue "{group}"')
+        self._out: dict[tuple[int, int], Delivery] = {}
+        self._taken: deque[Delivery] = deque()
+        self._taken_at = time.monotonic()
+        self._handed = 0
+        self._turn = random.randrange(1 << 16)
+
+    def receive(self, max_records: int = 100, timeout: float = 0.0) -> list[Delivery]:
+        """Take what is there, at most `max_records`; waits up to `timeout` seconds for the first."""
+        self._check_open()
+        deadline = time.monotonic() + timeout
+        pause = _SHORTEST_WAIT
+        while True:
+            found = self._take(max_records)
+            left = deadline - time.monotonic()
+            if found or left <= 0 or self._closing.is_set():
+                return found
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _LONGEST_WAIT)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        """Every record as it comes, for ever. One that is not settled comes again, here or elsewhere."""
+        while not self._closing.is_set():
+            yield from self.receive(1, timeout=1.0)
+
+    def counts(self) -> QueueCounts:
+        """How many records are ready, out and waiting, for all workers together. What was taken ahead is put back."""
+        with self._lock:
+            self._put_back(self._taken)
+            self._taken.clear()
+            self.flush()
+        ends, now = self.broker.end_offsets(self.topic), now_ms()
+        states = self._marks.update(lambda page: page.states)
+        return sum((state.counts(now, ends[part]) for part, state in states.items()), QueueCounts())
+
+    def flush(self) -> None:
+        """Store all that was said of deliveries so far; durable when this returns."""
+        with self._lock:
+            if self._said:
+                self._update(lambda _: None)
+
+    def close(self) -> None:
+        """Put back what is not settled, so that others get it at once, and end."""
+        with self._lock:
+            if not self._closing.is_set():
+                self._put_back([*self._out.values(), *self._taken])
+                self._out.clear()
+                self._taken.clear()
+                self.flush()
+                self._closing.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _take(self, most: int) -> list[Delivery]:
+        with self._lock:
+            if not self._taken and not self._closing.is_set():
+                self._fetch(most)
+            found = [self._taken.popleft() for _ in range(min(most, len(self._taken)))]
+            for delivery in found:
+                delivery.handed_out = True
+                self._out[delivery.record.partition, delivery.record.offset] = delivery
+            self._handed += len(found)
+            if len(self._out) > _MANY:
+                now = now_ms()
+                self._out = {place: delivery for place, delivery in self._out.items() if delivery.due_ms > now}
+            return found
+
+    def _fetch(self, most: int) -> None:
+        """Claim and read records: as many as are wanted, and as a fast worker asks for in the next moment."""
+        began = time.monotonic()
+        ahead = min(int(self._handed * _AHEAD_SECONDS / max(began - self._taken_at, 1e-6)), _MOST_AHEAD)
+        self._handed, self._taken_at = 0, began
+        self._turn += 1
+        claims: Claims = [(0, _NOTHING)]
+        while claims and not self._taken:
+            self._pass_gaps()
+            now = now_ms()
+            wish = Wish(most, ahead, self._turn, now, now + self._visibility_ms)
+            claims = self._update(partial(claim, self.topic, self.broker.end_offsets(self.topic), wish))
+            self._read(claims)
+        if self._taken or self._said:
+            self._linger_once()
+
+    def _read(self, claims: Claims) -> None:
+        for partition in sorted({partition for partition, _ in claims}):
+            runs = sorted(run for number, run in claims if number == partition)
+            try:
+                records = {record.offset: record for record in read_runs(self.broker, self.topic, partition, runs)}
+            except OffsetOutOfRange:
+                self._floor.look_now()
+                if not self._pass_gaps():
+                    raise
+                continue
+            for run in runs:
+                for offset in range(run.first, run.end):
+                    self._add(partition, offset, records.get(offset), run)
+
+    def _add(self, partition: int, offset: int, record: ConsumedRecord | None, run: Run) -> None:
+        if record is None:
+            # Compaction and Kafka's transactions leave offsets without a record; there is nothing to do for them.
+            self._said.add_done(partition, offset)
+            return
+        delivery = Delivery(record, run.deliveries, run.due_ms, self._settle)
+        if self._max_deliveries is None or run.deliveries <= self._max_deliveries:
+            self._taken.append(delivery)
+        else:
+            why = f"delivered {run.deliveries - 1} times, not settled within {show_ms(self._visibility_ms)}"
+            self._said.aside.append((delivery, "deliveries", why))
+
+    def _pass_gaps(self) -> bool:
+        """Leave out what is no longer in the log, or raise `FellBehind`."""
+        if not self._floor.is_due():
+            return False
+        lows = {(self.topic, part): state.low for part, state in self._marks.states().items()}
+        moved = self._floor.raised(lows)
+
+        def cut(page: Page) -> None:
+            for (_, partition), first in moved.items():
+                page.states[partition].cut(first)
+
+        if moved:
+            self._update(cut)
+        return bool(moved)
+
+    def _settle(self, delivery: Delivery, fate: Fate, delay_ms: int, error: str) -> None:
+        with self._lock:
+            self._check_open()
+            partition, offset = delivery.record.partition, delivery.record.offset
+            if fate is Fate.OUT:
+                delivery.due_ms = now_ms() + delay_ms
+                self._said.extended.append((delivery, delivery.due_ms))
+            else:
+                self._out.pop((partition, offset), None)
+            if fate is Fate.ACKED:
+                self._said.add_done(partition, offset)
+            elif fate is Fate.REJECTED:
+                self._said.aside.append((delivery, "rejected", error))
+            elif fate is Fate.BACK and delivery.deliveries == self._max_deliveries:
+                why = f"delivered {delivery.deliveries} times" + (f": {error}" if error else "")
+                self._said.aside.append((delivery, "deliveries", why))
+            elif fate is Fate.BACK:
+                self._said.back.append((delivery, now_ms() + delay_ms))
+            self._linger_once()
+
+    def _put_back(self, deliveries: Iterable[Delivery]) -> None:
+        """What was handed out keeps its count; what was only taken is as if it had not been."""
+        now = now_ms()
+        self._said.back += ((delivery, now) for delivery in deliveries)
+
+    def _update(self, change: Callable[[Page], T]) -> T:
+        """Change the states, and store what was said along with it."""
+        said, self._said = self._said, Settlements(self._said.step)
+
+        def all_of_it(page: Page) -> T:
+            said.apply(page)
+            return change(page)
+
+        try:
+            return self._marks.update(all_of_it)
+        except BaseException:
+            self._said = said
+            raise
+
+    def _linger_once(self) -> None:
+        if self._said and self._linger <= 0:
+            self.flush()
+        if not self._lingers:
+            self._lingers = True
+            # Not a daemon: the interpreter waits for it at exit, so that nothing is left unsaid.
+            threading.Thread(target=self._stay, name="potok-queue").start()
+
+    def _stay(self) -> None:
+        """Store what was said before long, and let others have what was taken ahead and is not asked for."""
+        while not self._closing.wait(self._linger or _AHEAD_SECONDS):
+            with self._lock:
+                try:
+                    if self._taken and time.monotonic() > self._taken_at + _HOLD_SECONDS:
+                        self._put_back(self._taken)
+                        self._taken.clear()
+                    self.flush()
+                    if self._taken:
+                        continue
+                except LogError as error:
+                    _logger.error("what was said of deliveries could not be stored yet: %s", error)
+                self._lingers = False
+                return
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise LogError(
+                f'queue "{self.group}" is closed, and what was not settled has been put back',
+                hint="settle deliveries before the end of the with block",
+            )
+
+
+def _dead_letter_topic(topic: str, group: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", group):
+        raise InvalidName("topic of dead letters", f"{topic}-{group}-dead-letters", "name one: dead_letters=")
+    return f"{topic}-{group}-dead-letters"

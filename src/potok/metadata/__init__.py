@@ -1,0 +1,1 @@
+"""The metadata store: small values under keys, changed by compare-and-set."""

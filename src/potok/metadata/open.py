@@ -1,0 +1,24 @@
+"""Open the metadata store at a URL."""
+
+from __future__ import annotations
+
+from potok.backends.state_url import FILE, REDIS, UnknownStore, Where
+from potok.metadata.metadata_store import MetadataStore
+
+
+def open_books(where: str | Where) -> MetadataStore:
+    """The metadata store on a server, for queries whose log has none of its own.
+
+    >>> store = open_books("redis://localhost:6379/0")
+    """
+    place = where if isinstance(where, Where) else Where.of(where)
+    if place.kind == FILE:
+        raise UnknownStore(str(place))
+    place.need_driver()
+    if place.kind == REDIS:
+        from potok.metadata.redis_metadata import RedisBooks
+
+        return RedisBooks(place)
+    from potok.metadata.postgres_metadata import PostgresBooks
+
+    return PostgresBooks(place)

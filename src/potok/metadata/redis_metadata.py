@@ -1,0 +1,71 @@
+"""The books of queries in Redis: all marks are fields of one hash, changed by one script."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from potok.backends.redis.connection import connect, reached
+from potok.backends.state_url import Where
+from potok.metadata.metadata_store import MarkChanged, MetadataStore
+
+_SET = """
+-- KEYS: marks, who wrote each of them last. ARGV: the writer, how many are expected, then triples of name, "1" or "0"
+-- for absent, and value. A call that is sent again because its answer was lost finds itself as the writer.
+local at, expected = 3, tonumber(ARGV[2])
+local first = at + 3 * expected
+if first <= #ARGV and redis.call('HGET', KEYS[2], ARGV[first]) == ARGV[1] then return false end
+for i = 1, expected do
+  local found = redis.call('HGET', KEYS[1], ARGV[at])
+  local wanted = ARGV[at + 1] == '1' and ARGV[at + 2]
+  if found ~= wanted then return ARGV[at] end
+  at = at + 3
+end
+while at <= #ARGV do
+  if ARGV[at + 1] == '1' then
+    redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 2])
+  else
+    redis.call('HDEL', KEYS[1], ARGV[at])
+  end
+  redis.call('HSET', KEYS[2], ARGV[at], ARGV[1])
+  at = at + 3
+end
+return false
+"""
+
+# What stands in braces decides the node of a cluster.
+MARKS, WRITERS = "potok:{books}:marks", "potok:{books}:writers"
+
+
+class RedisBooks(MetadataStore):
+    def __init__(self, where: Where) -> None:
+        self._where, self._client = where, connect(where)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RedisBooks, (self._where,)
+
+    def mark(self, name: str) -> bytes | None:
+        with reached(self._where):
+            found: bytes | None = self._client.hget(MARKS, name)
+            return found
+
+    def marks(self, prefix: str) -> dict[str, bytes]:
+        with reached(self._where):
+            names = sorted(name for name in self._client.hkeys(MARKS) if name.startswith(prefix.encode()))
+            values = self._client.hmget(MARKS, names) if names else []
+        pairs = zip(names, values, strict=True)
+        return {name.decode(): value for name, value in pairs if value is not None}
+
+    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+        triples = [
+            part
+            for name, value in [*expect.items(), *updates.items()]
+            for part in (name, "0" if value is None else "1", value or b"")
+        ]
+        with reached(self._where):
+            changed = self._client.eval(_SET, 2, MARKS, WRITERS, secrets.token_bytes(16), len(expect), *triples)
+        if changed is not None:
+            raise MarkChanged(changed.decode())
+
+    def close(self) -> None:
+        """The connections are those of the process, which closes them when it ends."""

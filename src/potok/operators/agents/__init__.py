@@ -1,0 +1,1 @@
+"""Operators that run the agents of Faust-style programs."""

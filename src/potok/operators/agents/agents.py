@@ -1,0 +1,138 @@
+"""Agents at work: all records of a batch in their order, each given to the agents that take it."""
+
+from __future__ import annotations
+
+from potok.operators.agents.batch_attempt import Batch
+from potok.operators.agents.context import Running
+from potok.operators.agents.output import changed_rows, sent_chunks
+from potok.operators.agents.record_order import Records
+from potok.operators.agents.row_changes import NoCopy
+from potok.operators.agents.tables import OpenTable
+from potok.operators.agents.window_closing import CloseWindows
+from potok.operators.agents.windows import OpenWindows
+from potok.operators.core.call import Errors
+from potok.operators.core.chunk import Chunk
+from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.operator import Operator, Receiver, SeveralOutputs, Task
+from potok.state.codec import StateNotData
+from potok.state.session import StateSession
+from potok.topology.agents import Crew
+from potok.topology.nodes import Agents
+
+
+class Input(Operator):
+    """Takes the records of one upstream."""
+
+    counted = False
+
+    def __init__(self, name: str, task: Task, source: str) -> None:
+        super().__init__(name, task)
+        self.source = source
+        self.chunks: list[Chunk] = []
+
+    def process(self, chunk: Chunk) -> None:
+        self.task.records_in[self.name] += len(chunk)
+        self.chunks.append(chunk)
+
+
+class DriveAgents(SeveralOutputs):
+    """Drives the agents of a crew. The outputs are its topics, and behind them its tables."""
+
+    def __init__(
+        self, node: Agents, task: Task, session: StateSession, clock_ms: int, lanes: list[Lane], shown: tuple[str, ...]
+    ) -> None:
+        """`shown` are the tables whose changes go on to others."""
+        super().__init__(node.name, task)
+        self._crew: Crew = node.crew
+        self._session, self._clock_ms, self._lanes, self._shown = session, clock_ms, lanes, shown
+        self._inputs = [Input(node.name, task, source.name) for source in node.sources]
+        self._cells = self._open(self._running())
+
+    def port(self, index: int) -> Receiver:
+        return self._inputs[index]
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [name for table in self._cells.values() for name in table.tables]
+
+    def next_due(self) -> int | None:
+        return self._next(wall=False)
+
+    def next_alarm(self) -> int | None:
+        return self._next(wall=True)
+
+    def _next(self, *, wall: bool) -> int | None:
+        windows = [table for table in self._cells.values() if isinstance(table, OpenWindows)]
+        due = [table.next_due() for table in windows if table.part.wall == wall]
+        return min((at for at in due if at is not None), default=None)
+
+    def _running(self) -> Running:
+        topics = {topic.name: number for number, topic in enumerate(self._crew.topics)}
+        running = Running(self._crew.app, topics, self.task.processing_time_ms, self._lanes)
+        running.elsewhere = dict(self._crew.elsewhere)
+        return running
+
+    def _open(self, running: Running) -> dict[str, OpenTable]:
+        kinds = [(part, OpenTable if part.window is None else OpenWindows) for part in self._crew.tables]
+        return {part.name: kind(part, running, self._session, spread=self._crew.spread) for part, kind in kinds}
+
+    def finish(self) -> None:
+        records = [Records.of(input_.chunks) for input_ in self._inputs]
+        closing = CloseWindows(self._clock_ms, self.task.processing_time_ms)
+        if not any(records) and not closing.is_due(self._cells.values()):
+            return
+        batch = self._tried(records, closing)
+        self._settle(batch)
+        # All this refers to each other, and the collector would have to walk through every row to find that out.
+        batch.forget()
+        for input_ in self._inputs:
+            input_.chunks = []
+
+    def _tried(self, records: list[Records | None], closing: CloseWindows) -> Batch:
+        try:
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=False)
+        except (StateNotData, NoCopy):
+            # Something was changed in place into what is no data; who did it is found by looking after each turn. Or
+            # somebody failed who had touched a row that is too large to be copied each time.
+            pass
+        try:
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=True)
+        except StateNotData:
+            # It was none of those who had asked for that row.
+            return Batch(self._opened(), self._crew.agents, records, closing, careful=True, suspicious=True)
+
+    def _settle(self, batch: Batch) -> None:
+        for table, changes in batch.changes:
+            table.write(changes)
+        for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.places):
+            self._push(topic, chunk)
+        for number, (table, changes) in enumerate(batch.changes):
+            if table.name in self._shown and changes:
+                self._push(len(self._crew.topics) + number, changed_rows(table, changes))
+        for agent in batch.driven:
+            self._set_aside(agent.part.name, batch, agent.errors, Reason.ERROR)
+        self._set_aside("", batch, batch.unfit, Reason.DECODE)
+        letters = batch.closing.letters()
+        if letters is not None:
+            self.set_aside(*letters)
+
+    def _set_aside(self, step: str, batch: Batch, errors: Errors, reason: Reason) -> None:
+        by_input: dict[int, Errors] = {}
+        for number, why in errors.items():
+            port, row = batch.places[number]
+            by_input.setdefault(port, {})[row] = why
+        for port, rows in by_input.items():
+            found = batch.records[port]
+            assert found is not None
+            self.task.dead_letters.add(found.chunk, rows, step or self._inputs[port].source, reason)
+
+    def _push(self, output: int, chunk: Chunk) -> None:
+        self.task.records_out[self.name] += len(chunk)
+        for receiver in self.outputs.get(output, []):
+            receiver.push(chunk)
+
+    def _opened(self) -> tuple[Running, dict[str, OpenTable]]:
+        """A crew that has done nothing yet."""
+        running = self._running()
+        running.tables = self._open(running)
+        return running, running.tables

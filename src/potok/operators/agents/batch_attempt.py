@@ -1,0 +1,216 @@
+"""One try at a batch of agents: everything is done in memory, and nothing is written yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from potok.operators.agents.background_tasks import finish_tasks
+from potok.operators.agents.concurrent import turns_of
+from potok.operators.agents.context import NO_RECORD, Running, Unfit, driving
+from potok.operators.agents.drive import END, WAITING, Driven, run_now
+from potok.operators.agents.prefetch import ENOUGH, Ahead, AheadInput
+from potok.operators.agents.record_order import Places, Records, Run
+from potok.operators.agents.tables import Change, OpenTable
+from potok.operators.agents.window_closing import CloseWindows
+from potok.operators.core.call import Errors
+from potok.state.cell_mismatch import CellDoesNotFit
+from potok.topology.agents import AgentPart, Revive
+
+
+class Taker:
+    """The agents that take the records of one upstream, those together that see the same in it."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.agents: list[Driven] = []
+        self._kinds: list[tuple[Revive, list[int]]] = []
+
+    def add(self, agent: Driven, revive: Revive) -> None:
+        number = len(self.agents)
+        self.agents.append(agent)
+        for other, numbers in self._kinds:
+            if other == revive:
+                numbers.append(number)
+                return
+        self._kinds.append((revive, [number]))
+
+    def rows(self, run: Run) -> Iterator[tuple[int, Any, int, int, tuple[Any, ...]]]:
+        """Row, key, time, stream time and what each agent sees."""
+        start, stop, records = run.start, run.stop, self.records
+        values = zip(*self._values(start, stop), strict=True)
+        times, stream_times = records.times[start:stop], records.stream_times[start:stop]
+        return zip(range(start, stop), records.keys[start:stop], times, stream_times, values, strict=True)
+
+    def _values(self, start: int, stop: int) -> list[list[Any]]:
+        """What each agent sees of some rows: objects of its own."""
+        column = self.records.chunk.value
+        part = column[start:stop] if isinstance(column, list) else column.slice(start, stop - start)
+        seen: list[list[Any]] = [[]] * len(self.agents)
+        for revive, numbers in self._kinds:
+            for number, values in zip(numbers, revive.several(part, len(numbers)), strict=True):
+                seen[number] = values
+        return seen
+
+
+class Batch:
+    """`opened` is a crew that has done nothing yet. A batch that is `careful` looks after each turn whether all that
+    was touched is data; one that is `suspicious`, too, takes all that ever was at hand for touched."""
+
+    def __init__(
+        self,
+        opened: tuple[Running, dict[str, OpenTable]],
+        agents: Sequence[AgentPart],
+        records: list[Records | None],
+        closing: CloseWindows,
+        *,
+        careful: bool,
+        suspicious: bool = False,
+    ) -> None:
+        self.records, self.closing = records, closing
+        self.running, self._tables = opened
+        self.driven = [Driven(part) for part in agents]
+        self.unfit: Errors = {}
+        self.places = Places(records)
+        self._takers: dict[int, Taker] = {}
+        for agent in self.driven:
+            for port, revive in agent.part.inputs:
+                if (found := records[port]) is not None:
+                    self._takers.setdefault(port, Taker(found)).add(agent, revive)
+        self._turns = turns_of(self.running, self.driven, self._look_at, careful=careful, suspicious=suspicious)
+        with driving(self.running):
+            run_now(self._run())
+        self.changes: list[tuple[OpenTable, list[Change]]] = [
+            (table, table.changes()) for table in self._tables.values()
+        ]
+
+    def forget(self) -> None:
+        """Let go of all rows and records, when nobody will look at them again."""
+        for table in self._tables.values():
+            table.forget()
+        self.changes, self.driven = [], []
+        self._takers.clear()
+        self.running.forget()
+
+    async def _run(self) -> None:
+        try:
+            await self._records()
+            await self._rest()
+            await self.closing.run(self.running, self._tables.values(), self._channels, self._patience())
+            await self._rest()
+            await finish_tasks(self.running, self._patience())
+            for agent in self.driven:
+                self.closing.take_over(agent.errors)
+            self._tell_failures()
+        finally:
+            # Here, for what is left of them belongs to this event loop.
+            for agent in self.driven:
+                self._turns.drop(agent)
+
+    def _tell_failures(self) -> None:
+        """Tell who waits for an answer that there will be none."""
+        sent, before = self.running.sent, len(self.running.sent)
+        failed = [(number, agent, why) for agent in self.driven for number, why in agent.errors.items()]
+        for number, why in self.unfit.items():
+            failed += [(number, agent, why) for agent in self._takers[self.places[number][0]].agents]
+        for number, agent, why in failed:
+            if agent.part.on_failed is not None:
+                self._look_at(number)
+                agent.part.on_failed(agent.name, why)
+        if len(sent) > before:
+            sent.sort(key=lambda item: (item[1] == NO_RECORD, item[1]))
+
+    def _patience(self) -> float | None:
+        """How long what is done for nobody's record may wait: as long as any agent."""
+        given = [agent.part.timeout_s for agent in self.driven]
+        return None if None in given else max((each for each in given if each is not None), default=None)
+
+    async def _rest(self) -> None:
+        """Wait until all is done, and tell those who hold records back that there are no more; what they put into
+        channels may be held back again."""
+        await self._turns.drain()
+        while holding := [agent for agent in self.driven if agent.hand]:
+            for agent in holding:
+                number = agent.hand[-1]
+                self._look_at(number)
+                await self._turns.take(agent, number, END)
+                agent.hand.clear()
+                await self._channels(number)
+            await self._turns.drain()
+
+    async def _records(self) -> None:
+        inputs = {port: AheadInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
+        ahead = Ahead(self.running.app, self._tables.values(), inputs)
+        ahead.begin()
+        for run in self.places.runs(ENOUGH):
+            if run.number == ENOUGH:
+                ahead.learn(self.places)
+            for rest in self._turns_of(run):
+                await rest
+
+    def _turns_of(self, run: Run) -> Iterator[Coroutine[Any, Any, None]]:
+        """Give records to those who take them, all in one go; what is left to wait for comes out on the way.
+
+        For an agent that asks for the next record at once, as almost all do, a turn is no more than is written here.
+        """
+        taker, running, turns = self._takers[run.port], self.running, self._turns
+        agents, sent, direct, watched = taker.agents, running.sent, turns.direct, running.watched
+        running.chunk = taker.records.chunk
+        for number, (row, key, at, stream_time, items) in enumerate(taker.rows(run), run.number):
+            running.record, running.row, running.key = number, row, key
+            running.timestamp, running.stream_time = at, stream_time
+            for agent, item in zip(agents, items):  # noqa: B905 - speed; each agent has its values
+                if type(item) is Unfit:
+                    self.unfit[number] = item.why
+                    continue
+                running.value, running.agent = item, agent.name
+                if direct and agent.send is not None:
+                    running.turn += 1
+                    if running.undo:
+                        running.undo = []
+                    if running.held:
+                        running.let_go()
+                    if agent.hoisted:
+                        turns.remember_for(agent)
+                    before, waits_for, failed = len(sent), WAITING, None
+                    try:
+                        waits_for = agent.send(item)
+                    except CellDoesNotFit:
+                        raise
+                    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent may raise anything
+                        failed = error
+                    if waits_for is WAITING and failed is None and not (watched or agent.inlet.holding or agent.hand):
+                        if not running.posted:
+                            continue
+                    else:
+                        agent.hand.append(number)
+                        yield turns.settle(agent, before, waits_for, failed)
+                else:
+                    yield turns.take(agent, number, item)
+                yield self._channels(number)
+                self._look_at(number)
+
+    def _look_at(self, number: int) -> None:
+        """Set what is at hand to a record, or to a window at its end."""
+        if number < 0:
+            self.closing.look_at(self.running, number)
+            return
+        port, row = self.places[number]
+        found, running = self.records[port], self.running
+        assert found is not None
+        running.record, running.chunk, running.row = number, found.chunk, row
+        running.timestamp, running.stream_time, running.key = found.times[row], found.stream_times[row], found.keys[row]
+
+    async def _channels(self, number: int) -> None:
+        """Give what was put into channels to who takes it, until nothing is left."""
+        running = self.running
+        while running.posted:
+            posted, running.posted = running.posted, []
+            for channel, item in posted:
+                for agent in self.driven:
+                    if agent.part.channel == channel:
+                        running.value = item
+                        before, running.posted = running.posted, []
+                        await self._turns.take(agent, number, item)
+                        running.posted = [*before, *running.posted]

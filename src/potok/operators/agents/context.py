@@ -1,0 +1,170 @@
+"""What the handles of an app find while its agents are driven: the record at hand, open tables, and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from potok.errors import QueryError
+from potok.operators.core.chunk import NO_LANE, Chunk
+from potok.operators.core.dead_letters import Lane
+from potok.topology.processor import Position
+
+if TYPE_CHECKING:
+    from potok.operators.agents.row_changes import Entry
+    from potok.operators.agents.tables import OpenTable
+    from potok.operators.agents.watched_values import Watched
+
+NO_RECORD = -1
+"""The turn of what happens without a record, such as the close of a window."""
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class NotSentFromHere(QueryError):
+    """A topic that the build did not know to be written by agents."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f'nobody said that an agent sends to topic "{topic}"',
+            hint=f'say so where the agent is defined: @app.agent(..., sends=["{topic}"])',
+        )
+
+
+class Unfit(NamedTuple):
+    """Stands for a value that is not what its agent expects."""
+
+    why: str
+
+
+Sent = tuple[int, int, bytes | None, bytes | None, int | None, Headers | None]
+"""A record on its way: the number of its topic, that of the record that led to it, key, value, time and headers."""
+
+Undo = tuple["Entry", Any, int, bool | None]
+"""An entry of a table with the value, the time and the mark that it had before the record at hand."""
+
+
+class Running:
+    """One for all agents of a crew in a task: the kernel sets it to the record at hand.
+
+    `turn` numbers what the agents are given; an agent that is given the same record as the one before it has a turn of
+    its own, so that what it did can be taken back alone.
+    """
+
+    def __init__(self, app: str, topics: Mapping[str, int], processing_time_ms: int, lanes: list[Lane]) -> None:
+        self.app, self.processing_time_ms = app, processing_time_ms
+        self.tables: dict[str, OpenTable] = {}
+        self.elsewhere: dict[str, str] = {}
+        self.sent: list[Sent] = []
+        self.undo: list[Undo] = []
+        self.posted: list[tuple[str, Any]] = []
+        """What was put into channels in this turn."""
+        self.held: list[Callable[[], None]] = []
+        """What ends with the turn, to be told so."""
+        self.watched: list[Watched] = []
+        """Values that were handed out in this turn, and may not be changed in place."""
+        self.copies_all = False
+        """Whether large rows, too, are copied before they are changed."""
+        self.turn = NO_RECORD
+        self.record = NO_RECORD
+        self.timestamp = self.stream_time = 0
+        self.chunk: Chunk | None = None
+        self.row = 0
+        self.key: Any = None
+        self.value: Any = None
+        self.agent = ""
+        self.stand_in: Any = None
+        """What handles find instead, while no record is at hand."""
+        self._topics, self._lanes = topics, lanes
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> None:
+        number = self._topics.get(topic)
+        if number is None:
+            raise NotSentFromHere(topic)
+        if timestamp is None and self.record == NO_RECORD:
+            timestamp = self.timestamp
+        self.sent.append((number, self.record, key, value, timestamp, headers))
+
+    @property
+    def position(self) -> Position | None:
+        if self.chunk is None:
+            return None
+        lane = int(self.chunk.lane[self.row])
+        if lane == NO_LANE:
+            return None
+        return Position(self._lanes[lane].topic, self._lanes[lane].partition, int(self.chunk.offset[self.row]))
+
+    @property
+    def headers(self) -> Headers:
+        if self.chunk is None or self.chunk.headers is None:
+            return ()
+        return tuple((header["name"], header["value"]) for header in self.chunk.headers[self.row].as_py() or ())
+
+    def begin_turn(self) -> int:
+        """Begin to remember what is done; returns how much was sent before."""
+        self.turn += 1
+        self.undo = []
+        self.watched.clear()
+        if self.held:
+            self.let_go()
+        return len(self.sent)
+
+    def let_go(self) -> None:
+        held, self.held = self.held, []
+        for let_go in held:
+            let_go()
+
+    def forget(self) -> None:
+        """Let go of the last record, and of all that was open."""
+        self.tables, self.sent, self.undo, self.watched = {}, [], [], []
+        self.chunk = self.key = self.value = None
+
+    def take_back(self, sent: int, *, apart: bool = False) -> None:
+        """Undo what was done since the last turn began; `sent` is how much had been sent by then. Rows become what they
+        were in place, or, if that is kept `apart` for later, are others from then on."""
+        del self.sent[sent:]
+        self.posted = []
+        for entry, value, time, changed in reversed(self.undo):
+            entry.time, entry.changed = time, changed
+            if apart:
+                entry.value = value
+            else:
+                entry.restore(value)
+        self.undo = []
+        self.watched.clear()
+        if self.held:
+            self.let_go()
+
+
+_driving: ContextVar[Running | None] = ContextVar("potok_agents", default=None)
+"""Inherited by the tasks and threads that agents start, and by nothing else in the process."""
+
+
+@contextmanager
+def driving(running: Running) -> Iterator[None]:
+    """Let the handles of an app find `running` inside this block."""
+    token = _driving.set(running)
+    try:
+        yield
+    finally:
+        _driving.reset(token)
+
+
+def drive(running: Running | None) -> None:
+    """Let the handles of an app find `running` from here on."""
+    _driving.set(running)
+
+
+def current() -> Running | None:
+    """Return the crew that is driven here, or what stands in for it; None outside of agents."""
+    running = _driving.get()
+    return running if running is None or running.stand_in is None else running.stand_in

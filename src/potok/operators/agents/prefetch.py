@@ -1,0 +1,109 @@
+"""Reading the rows of agents' tables ahead, all at once.
+
+Nobody says which rows an agent will ask for. But if the first records asked for that of their own `user_id`, the others
+will too, so those rows are read in one go. A wrong guess costs a read, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from potok.operators.agents.record_order import Places
+from potok.operators.agents.tables import OpenTable
+from potok.operators.core.chunk import Chunk, Column
+
+ENOUGH = 32
+"""So many records are looked at before anything is guessed."""
+
+KEY = ""
+"""Stands for the key of the record, where a field has a name."""
+
+_learnt: dict[tuple[str, str, int], str] = {}
+"""By app, table and input, which field tells the key of the row; a worker goes on with what it has learnt."""
+
+
+class Ahead:
+    """Learns from the records of a batch, for each table and input, and reads what the rest will ask for."""
+
+    def __init__(self, app: str, tables: Iterable[OpenTable], inputs: dict[int, AheadInput]) -> None:
+        self._app, self._tables, self._inputs = app, list(tables), inputs
+
+    def begin(self) -> None:
+        for table in self._tables:
+            known = [number for number in self._inputs if (self._app, table.name, number) in _learnt]
+            for number in known:
+                self._read(table, number)
+            if len(known) < len(self._inputs):
+                table.asked = []
+
+    def learn(self, places: Places) -> None:
+        """Look at what was asked for; `places` tell the input and the row of each record by its number."""
+        for table in self._tables:
+            asked, table.asked = table.asked or [], None
+            for number in self._inputs:
+                mine = [
+                    (places[record][1], key) for record, key in asked if record >= 0 and places[record][0] == number
+                ]
+                field = self._inputs[number].field_of(mine)
+                if field is not None:
+                    _learnt[self._app, table.name, number] = field
+                    self._read(table, number)
+
+    def _read(self, table: OpenTable, number: int) -> None:
+        found = self._inputs[number]
+        keys = found.column(_learnt[self._app, table.name, number])
+        table.read_ahead(keys, found.instants)
+
+
+class AheadInput:
+    """The records of one input: their keys, their times, and the values as they were read."""
+
+    def __init__(self, chunk: Chunk, keys: list[Any]) -> None:
+        self._keys, self.instants, self._values = keys, chunk.timestamp, chunk.value
+        self._columns: dict[str, list[Any]] = {KEY: _texts(keys)}
+
+    def column(self, field: str) -> list[Any]:
+        found = self._columns.get(field)
+        if found is None:
+            found = self._columns[field] = _texts(_column(self._values, field))
+        return found
+
+    def field_of(self, asked: list[tuple[int, Any]]) -> str | None:
+        """The field that has told the key each time, if there is one."""
+        if not asked:
+            return None
+        first, key = asked[0]
+        names = [KEY, *(name for name, item in self._fields(first).items() if _same(item, key))]
+        return next((name for name in names if all(_same(self._item(row, name), key) for row, key in asked)), None)
+
+    def _item(self, row: int, field: str) -> Any:
+        return self._keys[row] if field == KEY else self._fields(row).get(field)
+
+    def _fields(self, row: int) -> dict[str, Any]:
+        item = self._values[row] if isinstance(self._values, list) else self._values[row].as_py()
+        return item if isinstance(item, dict) else {}
+
+
+def _column(values: Column, field: str) -> list[Any]:
+    if isinstance(values, list):
+        try:
+            return list(map(itemgetter(field), values))
+        except (KeyError, TypeError, IndexError):
+            return [item.get(field) if isinstance(item, dict) else None for item in values]
+    if pa.types.is_struct(values.type) and values.type.get_field_index(field) >= 0:
+        found: list[Any] = values.field(field).to_pylist()
+        return found
+    return [None] * len(values)
+
+
+def _texts(column: list[Any]) -> list[Any]:
+    """What may be read ahead, and can be looked for in a set."""
+    return column if set(map(type, column)) == {str} else [item if type(item) is str else None for item in column]
+
+
+def _same(item: Any, key: Any) -> bool:
+    return type(item) is type(key) and bool(item == key)

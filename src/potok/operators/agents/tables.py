@@ -1,0 +1,311 @@
+"""The tables of agents at work: cells are read when they are asked for, changed in memory, and written at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from potok.errors import StateError
+from potok.operators.agents.context import Running
+from potok.operators.agents.row_changes import LARGE, Entry, lend, remember, settle
+from potok.operators.agents.values import ABSENT, IMMUTABLE, SCALARS, SETTLED, copied
+from potok.operators.cells.cell_codec import decode_row, encode_row
+from potok.records.json_key import load_key
+from potok.records.keys import decode_keys, encode_each_key, encode_key
+from potok.state.cell_mismatch import MISFIT, CellDoesNotFit
+from potok.state.session import StateSession
+from potok.topology.agents import TablePart
+
+__all__ = ["ABSENT", "Change", "Entry", "OpenTable", "OutsideOfKey"]
+
+
+class OutsideOfKey(StateError):
+    """A spread agent that asks for the row of another key than its record's."""
+
+    def __init__(self, table: str, key: Any, own: Any) -> None:
+        super().__init__(
+            f'table "{table}" was asked for {key!r} while the record of {own!r} is at hand: a spread agent may touch '
+            "no other row, because others are on other shards",
+            hint="spread the agent by the key of the table, @app.agent(topic, key=Order.user_id), or leave key= out",
+        )
+
+
+Change = tuple[Entry, bytes | None]
+
+
+class OpenTable:
+    """A table of a crew in one task. A place is a key that is text; any other stands as its bytes, since 1 equals True,
+    unless these are the bytes of a text, as those of an enum may be. So each cell has one place."""
+
+    def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
+        self.part, self.name = part, part.name
+        self._running, self._session, self.spread = running, session, spread
+        self._entries: dict[Any, Entry] = {}
+        self._default = None if part.make_default is None else self.frozen(part.make_default())
+        self._texts = part.key_type is None or pa.types.is_string(part.key_type)
+        """Whether keys that are text stand as they are."""
+        self.quick = self._entries
+        """Entries that need nothing but to be found; if the agents are spread, of the key of their record."""
+        self._asked: list[tuple[int, Any]] | None = None
+        self._flat: type | None = getattr(part.freeze, "flat", None)
+        """The class whose objects are kept as their fields."""
+        self._rows: int | None = None
+        """How many rows there are, once somebody has asked: all entries that are touched then have to be seen."""
+        self._touched: dict[Entry, bool] = {}
+        """Entries that may have become a row since, or be none any more, with whether they are counted as one."""
+        self.overlaid = False
+        """Whether records that are on their way put their changes in, and take them out again."""
+
+    @property
+    def asked(self) -> list[tuple[int, Any]] | None:
+        """For a while, which keys the records ask for: the next records may ask for the same of theirs."""
+        return self._asked
+
+    @asked.setter
+    def asked(self, asked: list[tuple[int, Any]] | None) -> None:
+        self._asked = asked
+        self.quick = {} if asked is not None or self._rows is not None else self._entries
+
+    @property
+    def tables(self) -> list[str]:
+        """The names under which there are cells."""
+        return [self.name]
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, or `ABSENT`, as is a default that was only looked at. What is changed in it is kept."""
+        return self.value_of(self.entry(key))
+
+    def get_or_default(self, key: Any) -> Any:
+        """The value of a key; one that has none gets the default, which is kept if it is changed in place."""
+        entry = self.quick.get(key) if type(key) is str else None
+        if entry is None or (self.spread and key != self._running.key):
+            entry = self.entry(key)
+        value = entry.value
+        return value if type(value) in IMMUTABLE else self.default_of(entry, key)
+
+    def set(self, key: Any, value: Any) -> None:
+        entry = self.quick.get(key) if type(key) is str else None
+        if entry is None or (self.spread and key != self._running.key):
+            entry = self.entry(key)
+        if type(value) not in IMMUTABLE or type(before := entry.value) not in SETTLED:
+            self.put(entry, value)
+            return
+        running = self._running
+        if entry.seen != running.turn:
+            running.undo.append((entry, before, entry.time, entry.changed))
+            entry.seen = running.turn
+        entry.value = value
+        entry.changed = True
+        if running.timestamp > entry.time:
+            entry.time = running.timestamp
+
+    def delete(self, key: Any) -> None:
+        entry = self.entry(key)
+        if not self._is_row(entry):
+            raise KeyError(key)
+        self.put(entry, ABSENT)
+
+    def value_of(self, entry: Entry) -> Any:
+        if type(entry.value) not in IMMUTABLE and entry.seen != self._running.turn:
+            self._remember(entry)
+        return entry.value if self._is_row(entry) else ABSENT
+
+    def default_of(self, entry: Entry, key: Any) -> Any:
+        if type(entry.value) not in IMMUTABLE and entry.seen != self._running.turn:
+            self._remember(entry)
+        value = entry.value
+        if value is not ABSENT:
+            return value
+        if self.part.make_default is None:
+            raise KeyError(key)
+        value = self.part.make_default()
+        if type(value) not in IMMUTABLE:
+            lend(entry, value, self._running)
+        return value
+
+    def is_default(self, value: Any) -> bool:
+        return bool(self.frozen(value) == self._default)
+
+    def _is_row(self, entry: Entry) -> bool:
+        """Whether an entry has a value: not if there is but a default that somebody has looked at."""
+        return entry.value is not ABSENT and (entry.changed is not None or not self.is_default(entry.value))
+
+    def put(self, entry: Entry, value: Any) -> None:
+        running, before = self._running, entry.value
+        if entry.seen != running.turn:
+            self._remember(entry)
+        if value is not before:
+            # A copy, so that a value which is put under two keys, or changed later, is not changed in the table.
+            entry.value = value if type(value) in SETTLED else copied(value)
+            if running.held:
+                running.let_go()
+        entry.changed = True
+        if running.timestamp > entry.time:
+            entry.time = running.timestamp
+
+    def _remember(self, entry: Entry) -> None:
+        remember(entry, self._running)
+
+    def remember_all(self) -> None:
+        """Remember all rows that somebody may have kept at hand."""
+        for entry in self._entries.values():
+            if entry.hold is not None and entry.seen != self._running.turn:
+                self._remember(entry)
+
+    def entry(self, key: Any) -> Entry:
+        if self.spread:
+            self.check_own(key)
+        if self._asked is not None:
+            self._asked.append((self._running.record, key))
+        entry = self._entries.get(place := self.place(key))
+        if entry is None:
+            entry = self._load(place, key)
+        if self._rows is not None:
+            self._touched.setdefault(entry, self._is_row(entry))
+        return entry
+
+    def check_own(self, key: Any) -> None:
+        own = self._running.key
+        if key != own or (type(key) is not type(own) and self.place(key) != self.place(own)):
+            raise OutsideOfKey(self.name, key, own)
+
+    def place(self, key: Any) -> Any:
+        return key if type(key) is str and self._texts else self.place_of(self.canonical(key))
+
+    def place_of(self, cell: bytes) -> Any:
+        """The place of a key, by its bytes."""
+        if self.part.key_type is None:
+            return load_key(cell) if cell.startswith(b'"') else cell
+        return cell.decode() if self._texts else cell
+
+    def canonical(self, key: Any) -> bytes:
+        encoded = encode_key(key, self.part.key_type)
+        if encoded is None:
+            raise KeyError("None cannot be the key of a row")
+        return encoded
+
+    def _load(self, place: Any, key: Any) -> Entry:
+        cell = self.canonical(key)
+        return self.enter(place, cell, self._session.read(self.name, [cell])[0])
+
+    def enter(self, place: Any, cell: bytes, data: bytes | None) -> Entry:
+        if data is None:
+            entry = Entry(self, cell, None, ABSENT, 0)
+        else:
+            try:
+                time, value = decode_row(data)
+                entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
+            except MISFIT as error:
+                raise CellDoesNotFit(self.name, error) from error
+        self._entries[place] = entry
+        return entry
+
+    def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
+        """Read the rows of keys that may be asked for, those that are text."""
+        cells = self._cells([key for key in set(keys) if type(key) is str and key not in self._entries])
+        for (key, cell), data in zip(cells.items(), self._session.read(self.name, [*cells.values()]), strict=True):
+            self.enter(key, cell, data)
+
+    def _cells(self, keys: list[str]) -> dict[str, bytes]:
+        """The cells of keys, but for those that can have none: who asks for these will hear of it."""
+        type_ = self.part.key_type
+        if not keys or (type_ is not None and not pa.types.is_string(type_)):
+            return {}
+        cells = encode_each_key(keys).values.to_pylist() if type_ is None else [_utf8(key) for key in keys]
+        return {key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None}
+
+    def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
+        """All rows, or those with start <= bytes of the key < stop, as the record at hand sees them, in the order of
+        these bytes."""
+        if self.spread:
+            raise OutsideOfKey(self.name, "all its rows", self._running.key)
+        stored = self._session.rows_between(self.name, [(start, stop)])[0]
+        for cell, data in stored:
+            if (place := self.place_of(cell)) not in self._entries:
+                self.enter(place, cell, data)
+        for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
+            if start <= entry.key and (stop is None or entry.key < stop) and self._is_row(entry):
+                yield self.key_of(entry.key), self.value_of(entry)
+
+    def count(self) -> int:
+        """How many rows there are, as the record at hand sees them. The first who asks has them all looked at; from
+        then on, those that were touched are."""
+        if self.spread:
+            raise OutsideOfKey(self.name, "all its rows", self._running.key)
+        if self._rows is None:
+            stored = self._session.rows_between(self.name, [(b"", None)])[0]
+            self._rows, self.quick = len(stored), {}
+            self._touched = {entry: entry.data is not None for entry in self._entries.values()}
+        touched, turn, self._touched = self._touched, self._running.turn, {}
+        for entry, counted in touched.items():
+            is_row = self._is_row(entry)
+            self._rows += is_row - counted
+            if entry.changed is None and is_row and entry.seen != turn and entry.hold is not None:
+                settle(entry, entry.hold)
+            # What belongs to this turn may be taken back, and a default that was given out may become a row.
+            if self.overlaid or entry.seen == turn or entry.changed is None:
+                self._touched[entry] = is_row
+        return self._rows
+
+    def key_of(self, cell: bytes) -> Any:
+        return decode_keys([cell], self.part.key_type)[0]
+
+    def frozen(self, value: Any) -> Any:
+        return value if self.part.freeze is None else self.part.freeze(value)
+
+    def changes(self) -> list[Change]:
+        """The entries that are not as they were, with the bytes that they have; raises if something is no data."""
+        found: list[Change] = []
+        for entry in self._entries.values():
+            value = entry.value
+            if value is ABSENT:
+                if entry.data is not None:
+                    found.append((entry, None))
+            elif entry.changed and type(value) in IMMUTABLE:
+                found.append((entry, self._dumped(entry)))
+            elif type(value) not in IMMUTABLE:
+                data = self._changed_in_place(entry)
+                if entry.changed or data != entry.data:
+                    found.append((entry, data))
+        return found
+
+    def _dumped(self, entry: Entry) -> bytes:
+        """The bytes of a cell. Nobody has to look whether numbers and texts are data."""
+        value = entry.value
+        if type(value) in SCALARS:
+            return encode_row(entry.time, value)
+        if type(value) is self._flat and SCALARS.issuperset(map(type, (parts := value.__dict__).values())):
+            return encode_row(entry.time, parts)
+        return encode_row(entry.time, self.frozen(value))
+
+    def _changed_in_place(self, entry: Entry) -> bytes | None:
+        """The bytes of a row that somebody may have changed in place."""
+        hold = entry.hold
+        if hold is not None:
+            settle(entry, hold)
+        if entry.changed is None:
+            return None
+        if not entry.changed and (hold is None or self._dumped(entry) == entry.data):
+            return entry.data
+        if hold is not None and (not entry.changed or hold.before is LARGE):
+            # When it was changed is not known, but for that it was given out then for the last time.
+            entry.time = max(entry.time, hold.at)
+        return self._dumped(entry)
+
+    def write(self, changes: list[Change]) -> None:
+        if changes:
+            self._session.write(self.name, [(entry.key, data, entry.data) for entry, data in changes])
+
+    def forget(self) -> None:
+        """Let go of all entries."""
+        self._entries = self.quick = {}
+        self._touched = {}
+
+
+def _utf8(text: str) -> bytes | None:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None

@@ -1,0 +1,1 @@
+"""Aggregates per key."""

@@ -1,0 +1,65 @@
+"""Aggregates: the half that runs where the records are, and the half on the shard."""
+
+from __future__ import annotations
+
+from potok.operators.aggregates import aggregates
+from potok.operators.aggregates.accumulators import folder_of
+from potok.operators.aggregates.overflow_sums import AggregateSingly, SendSingly
+from potok.operators.aggregates.pre_aggregate import PreAggregate
+from potok.operators.aggregates.row_aggregates import FoldRecords
+from potok.operators.core.function_usage import fields_read
+from potok.operators.core.operator import Operator
+from potok.operators.core.operator_factory import Workshop, body_of, head_of
+from potok.operators.exchange.repartition import ShipRecords
+from potok.operators.windows.factory import CHECKED, aggregate_windows, ship_to_windows
+from potok.topology.nodes import Aggregate, Hopping, Session, Sliding, Tumbling
+
+
+@head_of(Aggregate)
+def ship(node: Aggregate, shop: Workshop) -> Operator:
+    plan = shop.step(node).plan
+    assert plan is not None
+    if isinstance(node.window, Session | Sliding):
+        return ship_to_windows(node, node.window, shop)
+    assert node.window is None or isinstance(node.window, Tumbling | Hopping)
+    if plan.native:
+        sends = SendSingly if node.name in shop.spec.careful else PreAggregate
+        return sends(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
+    function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
+    selector = (function, plan.selector) if function is not None else None
+    return ShipRecords(
+        node.name, shop.task, node.window, shop.outbox, shop.level(node), shop.shards, selector, _fields(node)
+    )
+
+
+def _fields(node: Aggregate) -> frozenset[str] | None:
+    """What an aggregator looks up in a value, if it does nothing else with it."""
+    function = node.aggregation.function
+    if node.aggregation.kind != "fold" or function is None:
+        return None
+    return fields_read(function.callable, function.arity - 2)
+
+
+@body_of(Aggregate)
+def aggregate(node: Aggregate, shop: Workshop) -> Operator:
+    key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
+    assert plan is not None
+    if isinstance(node.window, Session | Sliding):
+        return aggregate_windows(node, node.window, shop)
+    assert node.window is None or isinstance(node.window, Tumbling | Hopping)
+    if plan.native:
+        adds = AggregateSingly if node.name in shop.spec.careful else aggregates.Aggregate
+        return adds(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
+    return FoldRecords(
+        node.name,
+        shop.task,
+        folder_of(node.aggregation),
+        node.window,
+        key_type,
+        plan.result,
+        shop.state,
+        shop.clock(node),
+        shop.spec.lanes,
+        declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
+        each_record=plan.each_record,
+    )

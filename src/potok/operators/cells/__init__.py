@@ -1,0 +1,1 @@
+"""Data structures that operators keep in state cells."""

@@ -1,0 +1,81 @@
+"""Records that wait in a cell: their columns, with the places where they were read."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.operators.core.chunk import NO_LANE, Chunk, Column, Ints, from_ipc, to_ipc
+from potok.operators.core.dead_letters import Lane
+from potok.state.codec import dump_state, load_state
+
+
+class Waiting(NamedTuple):
+    """A cell of records, and the least time among them."""
+
+    first_ms: int
+    data: bytes
+
+
+def pack(chunk: Chunk, lanes: list[Lane]) -> bytes:
+    """Typed columns as Arrow has them, others as data; lanes by topic and partition, for their numbers may change."""
+    known = np.unique(chunk.lane[chunk.lane != NO_LANE])
+    arrays: dict[str, Any] = {
+        "timestamp": pa.array(chunk.timestamp),
+        "lane": pa.array(np.where(chunk.lane == NO_LANE, NO_LANE, np.searchsorted(known, chunk.lane))),
+        "offset": pa.array(chunk.offset),
+    }
+    objects: dict[str, list[Any]] = {}
+    for name, column in (("key", chunk.key), ("value", chunk.value)):
+        if isinstance(column, list):
+            objects[name] = column
+        else:
+            arrays[name] = column
+    if chunk.headers is not None:
+        arrays["headers"] = chunk.headers
+    places = [[lanes[lane].topic, lanes[lane].partition] for lane in known.tolist()]
+    return dump_state((to_ipc(pa.RecordBatch.from_pydict(arrays)), objects, places))
+
+
+def waiting_keys(data: bytes) -> Column:
+    """The keys of the records in a cell."""
+    ipc, objects, _ = load_state(data)
+    keys: Column = objects["key"] if "key" in objects else from_ipc(ipc).column("key")
+    return keys
+
+
+def waiting_times(data: bytes) -> Ints:
+    times: Ints = from_ipc(load_state(data)[0]).column("timestamp").to_numpy()
+    return times
+
+
+def part_of(data: bytes, rows: npt.NDArray[np.intp]) -> bytes:
+    """A cell with some of the records."""
+    ipc, objects, places = load_state(data)
+    taken = {name: [column[row] for row in rows.tolist()] for name, column in objects.items()}
+    return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, places))
+
+
+def unpack(data: bytes, lanes: list[Lane]) -> Chunk:
+    """The records with their lanes in this batch; one whose topic is no longer read has none."""
+    ipc, objects, places = load_state(data)
+    batch = from_ipc(ipc)
+    numbers = {(lane.topic, lane.partition): number for number, lane in enumerate(lanes)}
+    known = np.array([*(numbers.get(tuple(place), NO_LANE) for place in places), NO_LANE], np.int64)
+    times = batch.column("timestamp").to_numpy()
+
+    def column(name: str) -> Any:
+        return objects[name] if name in objects else batch.column(name)
+
+    return Chunk(
+        column("key"),
+        column("value"),
+        times,
+        times,
+        known[batch.column("lane").to_numpy()],
+        batch.column("offset").to_numpy(),
+        headers=batch.column("headers") if "headers" in batch.schema.names else None,
+    )

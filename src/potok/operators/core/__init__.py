@@ -1,0 +1,1 @@
+"""What all operators share: chunks, calls of user functions, dead letters, task reports."""

@@ -1,0 +1,85 @@
+"""What the tasks of one batch are told: the attempt, the ranges to read, and the clocks. Nothing else is read from a
+clock."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.operators.core.dead_letters import Lane
+from potok.state.fence import Attempt, Fence
+from potok.state.location import Place
+from potok.state.store import Store, check_kept
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Records of one partition, and the stream time that stood before them."""
+
+    lane: int
+    start: int
+    end: int
+    stream_time_ms: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+class BatchTooLarge(QueryError):
+    """A task that has read more bytes than it may; the batch is planned again, with fewer records."""
+
+    def __init__(self, record_bytes: float) -> None:
+        self.record_bytes = record_bytes
+        super().__init__(f"records of {record_bytes:,.0f} bytes are too large for a batch of this size")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return BatchTooLarge, (self.record_bytes,)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpec:
+    """One attempt at one batch. The sums of the `careful` steps have overflowed: they take record by record."""
+
+    fence: Fence
+    broker: Broker
+    directory: Path
+    lanes: list[Lane]
+    tasks: list[list[Range]]
+    shard_tasks: int
+    clocks: dict[str, int]
+    processing_time_ms: int
+    partitions: dict[str, int]
+    query: str
+    state: Place
+    careful: frozenset[str] = frozenset()
+    one_machine: bool = True
+    """Whether the driver sees the files that tasks write."""
+    cells: Attempt | None = None
+    """The last committed attempt, which every shard must have seen."""
+    task_bytes: int = 0
+    """How much each reading task may read; 0 for no bound."""
+
+    @property
+    def records(self) -> int:
+        """How many records there are to read; fewer where the log has gaps."""
+        return sum(len(part) for task in self.tasks for part in task)
+
+    @property
+    def staging(self) -> Path | None:
+        """Where tasks put output that is too large to be handed back; None where the driver would not find it."""
+        return self._staging if self.one_machine else None
+
+    @property
+    def _staging(self) -> Path:
+        return self.directory / "staging" / f"{self.fence.attempt.epoch}-{self.fence.attempt.batch}"
+
+    def clear_staging(self) -> None:
+        shutil.rmtree(self._staging, ignore_errors=True)
+
+    def state_of(self, shard: int) -> Store:
+        store = self.state.store(shard)
+        check_kept(store, self.cells)
+        return store

@@ -1,0 +1,242 @@
+"""Records that cannot go on: set aside with their bytes, their position, the step and the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from potok.operators.core.chunk import NO_LANE, Chunk, position_of
+
+
+class Reason(StrEnum):
+    """Why a record became a dead letter."""
+
+    DECODE = "decode"
+    TIMESTAMP = "timestamp"
+    ERROR = "error"
+    LATE = "late"
+    NO_KEY = "no key"
+    ENCODE = "encode"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One partition of one topic in a batch."""
+
+    topic: str
+    partition: int
+
+
+NOWHERE = Lane("", -1)
+"""Where a record is that is in no topic."""
+
+
+class Note:
+    """The headers that a dead letter has behind those of its record; the first of them is always there."""
+
+    TOPIC = "potok.topic"
+    PARTITION = "potok.partition"
+    OFFSET = "potok.offset"
+    STEP = "potok.step"
+    REASON = "potok.reason"
+    ERROR = "potok.error"
+    AT = "potok.at"
+    """When it was set aside: milliseconds since 1970."""
+    BYTES = "potok.bytes"
+    """There if key and value are not those of the record: `seen` or `cut`."""
+    TIME = "potok.time"
+    """The time of the record, where the log would not keep it."""
+
+
+SEEN = "seen"
+"""The record was no longer in the log; key and value are what the step had made of it."""
+
+CUT = "cut"
+"""The letter would have been too large for the log; its record may still be where it came from."""
+
+Headers = list[dict[str, Any]] | None
+
+
+def split_headers(headers: Headers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The headers of the record, which may have been a dead letter itself, and the notes."""
+    listed = headers or []
+    firsts = [at for at, header in enumerate(listed) if header["name"] == Note.TOPIC]
+    return (listed[: firsts[-1]], listed[firsts[-1] :]) if firsts else (listed, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A record as the log has it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = None
+
+
+Fetch = Callable[[str, int, Sequence[int]], Mapping[int, Original]]
+"""Reads records of a partition again, for those that left their bytes behind at a shuffle; an offset whose record is no
+longer in the log is left out."""
+
+LONGEST = 2_000
+"""So much of what went wrong is kept."""
+
+BATCH_LETTERS = 65_536
+BATCH_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class _Letter:
+    original: Original
+    timestamp: int
+    notes: dict[str, str]
+
+    def row(self) -> dict[str, Any]:
+        notes = [{"name": name, "value": text.encode("utf-8", "replace")} for name, text in self.notes.items()]
+        headers = [*(self.original.headers or ()), *notes]
+        return {"key": self.original.key, "value": self.original.value, "timestamp": self.timestamp, "headers": headers}
+
+    @property
+    def size(self) -> int:
+        return len(self.original.key or b"") + len(self.original.value or b"")
+
+
+@dataclass(slots=True)
+class Pile:
+    """The dead letters of one step for one reason: how many, and what went wrong with which record first."""
+
+    count: int
+    error: str
+    topic: str
+    partition: int
+    offset: int
+
+
+Piles = dict[tuple[str, str], Pile]
+"""By step and reason."""
+
+
+def add_piles(piles: Piles, others: Piles) -> None:
+    """Add those of another task."""
+    for name, pile in others.items():
+        known = piles.setdefault(name, pile)
+        if known is not pile:
+            known.count += pile.count
+
+
+class DeadLetters:
+    """Collects the dead letters of one task."""
+
+    def __init__(self, lanes: list[Lane], fetch: Fetch, at_ms: int) -> None:
+        self._lanes = lanes
+        self._fetch = fetch
+        self.at_ms = at_ms
+        self._letters: list[_Letter] = []
+        self._left_behind: dict[Lane, dict[int, list[_Letter]]] = {}
+        self.reasons: Counter[str] = Counter()
+        self.late: Counter[str] = Counter()
+        self.piles: Piles = {}
+
+    def __len__(self) -> int:
+        return len(self._letters)
+
+    def add(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
+        """Set aside the records of a chunk by index, each with what went wrong."""
+        if not errors:
+            return
+        self.reasons[reason.value] += len(errors)
+        if reason is Reason.LATE:
+            self.late[step] += len(errors)
+        self._pile(chunk, errors, step, reason)
+        for row in sorted(errors):
+            lane, offset = self._position(chunk, row)
+            notes: dict[str, str] = {
+                Note.TOPIC: lane.topic,
+                Note.PARTITION: str(lane.partition),
+                Note.OFFSET: str(offset),
+                Note.STEP: step,
+                Note.REASON: reason.value,
+                Note.ERROR: errors[row][:LONGEST],
+                Note.AT: str(self.at_ms),
+            }
+            self._keep(chunk, row, lane, offset, notes)
+
+    def _pile(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
+        known = self.piles.get((step, reason.value))
+        if known is not None:
+            known.count += len(errors)
+            return
+        row = min(errors)
+        lane, offset = self._position(chunk, row)
+        pile = Pile(len(errors), errors[row][:LONGEST], lane.topic, lane.partition, offset)
+        self.piles[step, reason.value] = pile
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The letters in the order they came; those that left their bytes behind are read again, all at once."""
+        self._catch_up()
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for letter in self._letters:
+            if rows and (len(rows) == BATCH_LETTERS or size + letter.size > BATCH_BYTES):
+                yield pa.RecordBatch.from_pylist(rows, schema)
+                rows, size = [], 0
+            rows.append(letter.row())
+            size += letter.size
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema)
+
+    def _position(self, chunk: Chunk, row: int) -> tuple[Lane, int]:
+        lane, offset = position_of(chunk, row)
+        return (NOWHERE if lane == NO_LANE else self._lanes[lane]), offset
+
+    def _keep(self, chunk: Chunk, row: int, lane: Lane, offset: int, notes: dict[str, str]) -> None:
+        timestamp = int(chunk.timestamp[row])
+        if chunk.raw_value is not None and chunk.raw_key is not None and chunk.lane[row] != NO_LANE:
+            headers = None if chunk.headers is None else chunk.headers[row].as_py()
+            original = Original(chunk.raw_key[row].as_py(), chunk.raw_value[row].as_py(), headers)
+            self._letters.append(_Letter(original, timestamp, notes))
+            return
+        seen = Original(_bytes(_item(chunk.key, row)), _bytes(_item(chunk.value, row)))
+        letter = _Letter(seen, timestamp, notes)
+        self._letters.append(letter)
+        if lane.topic:
+            notes[Note.BYTES] = SEEN
+            self._left_behind.setdefault(lane, {}).setdefault(offset, []).append(letter)
+
+    def _catch_up(self) -> None:
+        for lane, letters in self._left_behind.items():
+            for offset, original in self._fetch(lane.topic, lane.partition, sorted(letters)).items():
+                for letter in letters[offset]:
+                    letter.original = original
+                    del letter.notes[Note.BYTES]
+        self._left_behind = {}
+
+
+def _item(column: Any, row: int) -> Any:
+    return column[row] if isinstance(column, list) else column[row].as_py()
+
+
+def _bytes(value: Any) -> bytes | None:
+    """A value that exists only inside the query, as readable bytes."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return str.encode(value, "utf-8", "replace")
+    try:
+        # Instants go through `str`: orjson crashes the process at a zone that raises.
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:
+        return _shown(value).encode("utf-8", "replace")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's own may answer anything
+        return object.__repr__(value)

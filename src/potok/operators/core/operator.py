@@ -1,0 +1,120 @@
+"""Operators: the steps of one stage at work in one task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from potok.expressions.failures import FailureLog
+from potok.operators.core.chunk import Chunk
+from potok.operators.core.dead_letters import DeadLetters, Reason
+
+
+def all_but(rows: Mapping[int, object], count: int) -> npt.NDArray[np.bool_]:
+    """True for every row that is not among these."""
+    mask = np.ones(count, np.bool_)
+    mask[list(rows)] = False
+    return mask
+
+
+class Receiver(Protocol):
+    """Whatever takes the records of a step."""
+
+    def push(self, chunk: Chunk) -> None: ...
+
+
+@dataclass(slots=True)
+class Task:
+    """What the operators of one task share. `jumps` counts, by topic, the records that moved the clock by days."""
+
+    dead_letters: DeadLetters
+    failures: FailureLog = field(default_factory=FailureLog)
+    records_in: Counter[str] = field(default_factory=Counter)
+    records_out: Counter[str] = field(default_factory=Counter)
+    jumps: Counter[str] = field(default_factory=Counter)
+    processing_time_ms: int = 0
+
+
+class Operator:
+    """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk.
+
+    What is only a part of a step, or the way to it, is not `counted`. `step` is what dead letters name: for a part that
+    has a name of its own, the step as the user knows it.
+    """
+
+    counted = True
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name = self.step = name
+        self.task = task
+        self.downstream: list[Receiver] = []
+
+    def push(self, chunk: Chunk) -> None:
+        if len(chunk):
+            if self.counted:
+                self.task.records_in[self.name] += len(chunk)
+            self.process(chunk)
+
+    def connect(self, receiver: Receiver, output: int | None = None) -> None:
+        """Push results on to a receiver. An operator with several outputs is told which of them is meant."""
+        assert output is None
+        self.downstream.append(receiver)
+
+    def port(self, index: int) -> Receiver:
+        """Where the records of the upstream with this number go in."""
+        return self
+
+    @property
+    def state_tables(self) -> list[str]:
+        """The names under which this operator keeps cells."""
+        return []
+
+    def next_due(self) -> int | None:
+        """The least reading of the closing clock at which this operator has something to do; asked after the
+        commit."""
+        return None
+
+    def next_alarm(self) -> int | None:
+        """The least processing time at which this operator has something to do, records or not; asked after the
+        commit."""
+        return None
+
+    def process(self, chunk: Chunk) -> None:
+        """Deal with the records of one chunk. Steps without work of their own pass them on."""
+        self.emit(chunk)
+
+    def finish(self) -> None:
+        """Deal with what needs all records of the task. Upstream operators have finished."""
+
+    def set_aside(self, chunk: Chunk, errors: Mapping[int, str], reason: Reason = Reason.ERROR) -> Chunk:
+        """Make dead letters of the records that failed, by index; returns the others."""
+        if not errors:
+            return chunk
+        self.task.dead_letters.add(chunk, errors, self.step, reason)
+        return chunk.where(all_but(errors, len(chunk)))
+
+    def emit(self, chunk: Chunk) -> None:
+        if len(chunk):
+            if self.counted:
+                self.task.records_out[self.name] += len(chunk)
+            for receiver in self.downstream:
+                receiver.push(chunk)
+
+
+class SeveralOutputs(Operator):
+    """An operator whose results go to numbered outputs."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        super().__init__(name, task)
+        self.outputs: dict[int, list[Receiver]] = {}
+
+    def connect(self, receiver: Receiver, output: int | None = None) -> None:
+        if output is None:
+            super().connect(receiver)
+        else:
+            self.outputs.setdefault(output, []).append(receiver)

@@ -1,0 +1,46 @@
+"""The processing order of the records of a batch, which is the order of aligned inputs (`runtime/planning/alignment.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from potok.operators.core.chunk import NO_LANE, Chunk, Ints, aligned_by, causes_of
+
+Rows = npt.NDArray[np.intp]
+
+FIRST, NEXT, LAST = 0, 1, 2
+
+
+class Turns:
+    """Order changes and records. `first` says for each partition whether its records precede others with the same
+    timestamp."""
+
+    def __init__(self, first: Sequence[bool]) -> None:
+        # The last element is for NO_LANE.
+        self._first = np.array([*first, False])
+
+    def sort_keys(self, changes: Chunk, records: Chunk) -> tuple[Ints, ...]:
+        """Return keys for `lexsort` over changes of a table followed by the records that look it up. At equal times, a
+        change without a single causing record comes first, and a record without a position comes last."""
+        (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(records).T
+        ranks = np.where(self._first[lanes] | (lanes == NO_LANE), FIRST, NEXT)
+        own_ranks = np.where(own_lanes == NO_LANE, LAST, np.where(self._first[own_lanes], FIRST, NEXT))
+        return (
+            np.append(np.arange(len(changes)), np.full(len(records), len(changes))),
+            np.append(offsets, own_offsets),
+            np.append(lanes, own_lanes),
+            np.append(ranks, own_ranks),
+            np.append(aligned_by(changes), aligned_by(records)),
+        )
+
+    def one_after_the_other(self, changes: Chunk, records: Chunk) -> list[tuple[Chunk, Chunk]]:
+        """Split into runs: changes, and the records that follow them up to the next changes."""
+        order = np.lexsort(self.sort_keys(changes, records))
+        is_change = order < len(changes)
+        begins = np.flatnonzero(is_change & np.append(True, ~is_change[:-1]))
+        parts = np.split(order, begins[begins > 0])
+        split = [(part[part < len(changes)], part[part >= len(changes)] - len(changes)) for part in parts]
+        return [(changes.take(np.sort(some)), records.take(np.sort(met))) for some, met in split]

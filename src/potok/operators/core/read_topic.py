@@ -1,0 +1,174 @@
+"""Reading a range of a topic: bytes become columns, and every record gets its event time and its stream time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.log.record_limits import record_sizes
+from potok.operators.core.batch_spec import BatchTooLarge, Range
+from potok.operators.core.call import Errors
+from potok.operators.core.chunk import Chunk, Column, Ints
+from potok.operators.core.dead_letters import Reason
+from potok.operators.core.event_time import event_times
+from potok.operators.core.operator import Operator, Task, all_but
+from potok.operators.windows.expiry import NEVER
+from potok.records.formats.format import format_named
+from potok.topology.inference.infer import Step
+from potok.topology.nodes import Serde, StreamSource, TableSource
+from potok.topology.nodes.sources import TimeNotion
+
+FAR_JUMP_MS = 86_400_000
+"""A record that moves the clock further than this is worth a warning: all that comes after it may be late."""
+
+
+class ReadBytes:
+    """What one task has read, all sources together. It stops where that is more than it may be."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._records, self.total = most, 0, 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.total += int(record_sizes(batch).sum())
+        self._records += batch.num_rows
+        if 0 < self._most < self.total and self._records > 1:
+            raise BatchTooLarge(self.total / self._records)
+
+
+class SourceReader(Operator):
+    """Reads the ranges of one source and pushes what it decodes."""
+
+    def __init__(
+        self,
+        node: StreamSource | TableSource,
+        task: Task,
+        step: Step,
+        columns: list[str] | None,
+        broker: Broker,
+        *,
+        aligned: bool = False,
+    ) -> None:
+        super().__init__(node.name, task)
+        self._node, self._step, self._columns, self._broker = node, step, columns, broker
+        self._by_log_time = aligned and node.timestamps.function is None
+        self.stream_times: dict[int, int] = {}
+        self._log_times: dict[int, int] = {}
+        self.bytes = ReadBytes(0)
+
+    def read(self, part: Range, partition: int) -> None:
+        self.stream_times[part.lane] = part.stream_time_ms
+        for batch in self._broker.read(self._node.topic, partition, part.start, part.end):
+            self.take(batch, part.lane, part.stream_time_ms)
+
+    def take(self, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+        """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
+        self.bytes.add(batch)
+        chunk, self.stream_times[lane] = self._chunk(batch, lane, self.stream_times.get(lane, began_ms))
+        if self._by_log_time and batch.num_rows:
+            self._align(chunk, batch, lane, began_ms)
+        self.task.records_in[self.name] += batch.num_rows
+        self.emit(chunk)
+
+    def _chunk(self, batch: pa.RecordBatch, lane: int, clock: int) -> tuple[Chunk, int]:
+        if isinstance(self._node, StreamSource) and self._node.skips_null:
+            batch = _with_values(batch)
+        count = batch.num_rows
+        key, key_errors = decode(batch.column("key"), self._node.key, None)
+        value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
+        headers = batch.column("headers")
+        chunk = Chunk(
+            key,
+            value,
+            self._notion(batch),
+            np.zeros(count, np.int64),
+            np.full(count, lane, np.int64),
+            batch.column("offset").to_numpy(),
+            headers=None if headers.null_count == count else headers,
+            raw_key=batch.column("key"),
+            raw_value=batch.column("value"),
+            intact=True,
+        )
+        errors = {row: f"key: {text}" for row, text in key_errors.items()} | value_errors
+        chunk = self.set_aside(chunk, errors, Reason.DECODE)
+        if self._node.timestamps.function is not None and len(chunk):
+            chunk = self._stamp(chunk)
+        if len(chunk):
+            chunk.stream_time = self._stream_times(chunk.timestamp, clock)
+            clock = int(chunk.stream_time[-1])
+        return chunk, clock
+
+    def _align(self, chunk: Chunk, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+        """Set the time by which inputs are aligned. The planner knows the timestamps in the log, also those of records
+        that cannot be decoded, and no bound on how far one of them moves the clock."""
+        times = np.asarray(batch.column("timestamp").to_numpy(), np.int64)
+        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(lane, began_ms))
+        self._log_times[lane] = int(reached[-1])
+        reached = reached[np.searchsorted(batch.column("offset").to_numpy(), chunk.offset)]
+        if not np.array_equal(reached, chunk.stream_time):
+            chunk.alignment_time = reached
+
+    def _stream_times(self, times: Ints, clock: int) -> Ints:
+        """The greatest time so far; a record that is far ahead moves it no further than it may."""
+        reached = np.maximum(np.maximum.accumulate(times), clock)
+        bound = self._node.timestamps.max_jump_ms
+        moved = np.diff(reached, prepend=clock if clock > NEVER else reached[0])
+        if bound is not None and moved.max() > bound:
+            reached = bounded(times, clock, bound)
+        elif bound is None and moved.max() > FAR_JUMP_MS:
+            self.task.jumps[self._node.topic] += int(np.count_nonzero(moved > FAR_JUMP_MS))
+        return reached
+
+    def _notion(self, batch: pa.RecordBatch) -> Ints:
+        notion = self._node.timestamps.notion
+        if notion is TimeNotion.PROCESSING:
+            return np.full(batch.num_rows, self.task.processing_time_ms, np.int64)
+        name = "ingested" if notion is TimeNotion.INGESTION else "timestamp"
+        return np.asarray(batch.column(name).to_numpy(), np.int64)
+
+    def _stamp(self, chunk: Chunk) -> Chunk:
+        """Event time from a field or a function; a record whose time cannot be read is set aside. One without a value
+        has nothing to read a time from, and keeps its own."""
+        timestamps = self._node.timestamps
+        assert timestamps.function is not None
+        times, errors = event_times(chunk, timestamps.function, self._step.exprs[0], timestamps.format)
+        if errors and chunk.raw_value is not None and chunk.raw_value.null_count:
+            own = [row for row in errors if not chunk.raw_value[row].is_valid]
+            times = times.copy()
+            times[own] = chunk.timestamp[own]
+            errors = {row: text for row, text in errors.items() if chunk.raw_value[row].is_valid}
+        stamped = replace(chunk, timestamp=times)
+        if not errors:
+            return stamped
+        if timestamps.strict:
+            row = min(errors)
+            place = f"{self._node.topic}, partition {chunk.lane[row]}, offset {chunk.offset[row]}"
+            hint = "correct or delete the record, or let such records be set aside"
+            raise QueryError(f"the time of a record cannot be read ({place}): {errors[row]}", hint=hint)
+        self.set_aside(chunk, errors, Reason.TIMESTAMP)
+        return stamped.where(all_but(errors, len(chunk)))
+
+
+def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[Column, Errors]:
+    if columns is not None and serde.schema is not None and not pa.types.is_struct(serde.schema.arrow):
+        columns = None
+    decoded = format_named(serde.format).decode(values, serde.schema, columns)
+    return decoded.column, decoded.errors
+
+
+def bounded(times: Ints, clock: int, bound: int) -> Ints:
+    """The clock after each record, if one record may move it by no more than `bound`."""
+    reached = np.empty(len(times), np.int64)
+    for row, at in enumerate(times.tolist()):
+        clock = at if clock <= NEVER else max(clock, min(at, clock + bound))
+        reached[row] = clock
+    return reached
+
+
+def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records that have a value."""
+    values = batch.column("value")
+    return batch.filter(values.is_valid()) if values.null_count else batch

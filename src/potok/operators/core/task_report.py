@@ -1,0 +1,83 @@
+"""What the tasks of a batch hand back: staged output, counts, clocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from potok.expressions.failures import Failure, first_of_each
+from potok.log.broker import Staged
+from potok.operators.core.dead_letters import Piles, add_piles
+from potok.operators.sinks.staged_output import Outgoing
+from potok.sinks.guarantee import Guarantee
+
+
+@dataclass(slots=True)
+class Report:
+    """The report of one task, and, added up, of the whole batch."""
+
+    staged: list[Staged] = field(default_factory=list)
+    unfenced: dict[Guarantee, list[Staged]] = field(default_factory=dict)
+    outgoing: list[Outgoing] = field(default_factory=list)
+    records_in: Counter[str] = field(default_factory=Counter)
+    records_out: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    piles: Piles = field(default_factory=dict)
+    late: Counter[str] = field(default_factory=Counter)
+    jumps: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    """How often each expression failed for a record, and was null."""
+    failed: list[Failure] = field(default_factory=list)
+    """The first of them."""
+    stream_times: dict[int, int] = field(default_factory=dict)
+    next_ends: dict[str, int] = field(default_factory=dict)
+    next_alarms: dict[str, int] = field(default_factory=dict)
+    state_keys: dict[str, int] = field(default_factory=dict)
+    state_bytes: dict[int, int] = field(default_factory=dict)
+    written: int = 0
+    places: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The place of the first record of staged output, by its id, until it is arranged."""
+    bytes_in: int = 0
+
+    def stage(self, guarantee: Guarantee, staged: Sequence[Staged], place: tuple[int, ...] = ()) -> None:
+        """Keep output for the commit, or for before or after it."""
+        if place:
+            self.places |= dict.fromkeys(map(id, staged), place)
+        if guarantee is Guarantee.EXACTLY_ONCE:
+            self.staged += staged
+        else:
+            self.unfenced.setdefault(guarantee, []).extend(staged)
+
+    def arrange(self) -> None:
+        """Put what several shards have staged in the order of the first records; a partition gets it in this order."""
+        rows = [row for row, staged in enumerate(self.staged) if id(staged) in self.places]
+        ordered = sorted((self.staged[row] for row in rows), key=lambda staged: self.places[id(staged)])
+        for row, staged in zip(rows, ordered, strict=True):
+            self.staged[row] = staged
+        self.places.clear()
+
+    def add(self, other: Report) -> None:
+        self.staged += other.staged
+        self.places |= other.places
+        for guarantee, staged in other.unfenced.items():
+            self.stage(guarantee, staged)
+        self.outgoing += other.outgoing
+        self.records_in += other.records_in
+        self.records_out += other.records_out
+        self.reasons += other.reasons
+        add_piles(self.piles, other.piles)
+        self.late += other.late
+        self.jumps += other.jumps
+        self.failures += other.failures
+        self.failed = first_of_each([*self.failed, *other.failed])
+        self.stream_times |= other.stream_times
+        for step, end in other.next_ends.items():
+            self.next_ends[step] = min(end, self.next_ends.get(step, end))
+        for step, alarm in other.next_alarms.items():
+            self.next_alarms[step] = min(alarm, self.next_alarms.get(step, alarm))
+        for table, keys in other.state_keys.items():
+            self.state_keys[table] = self.state_keys.get(table, 0) + keys
+        self.state_bytes |= other.state_bytes
+        self.written += other.written
+        self.bytes_in += other.bytes_in

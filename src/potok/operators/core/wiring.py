@@ -1,0 +1,111 @@
+"""Connect the operators of one stage: each node is wired as its family declares, most of them as a plain step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from potok.operators.core.operator import Operator, Receiver
+from potok.operators.core.operator_factory import Workshop, has_head
+from potok.operators.core.read_topic import SourceReader
+from potok.operators.tables.tables import Keep, Receive
+from potok.topology.nodes import Node
+
+Wire = Callable[[Any, "Wiring"], None]
+W = TypeVar("W", bound=Wire)
+
+_WIRES: dict[type[Node], Wire] = {}
+
+
+def wiring_of(*kinds: type[Node]) -> Callable[[W], W]:
+    """Mark the function that wires nodes of these classes in place of `Wiring.step`."""
+
+    def register(wire: W) -> W:
+        _WIRES.update(dict.fromkeys(kinds, wire))
+        return wire
+
+    return register
+
+
+class Wiring:
+    """The operators of one level: `order` is the order in which they finish."""
+
+    def __init__(self, workshop: Workshop, level: int) -> None:
+        self.workshop, self._level = workshop, level
+        self.readers: dict[str, SourceReader] = {}
+        self.receivers: dict[str, Any] = {}
+        self.order: list[Operator] = []
+        self._tails: dict[Node, Operator] = {}
+        for node in workshop.plan.topology:
+            wire = _WIRES.get(type(node))
+            if wire is None:
+                self.step(node)
+            else:
+                wire(node, self)
+
+    def is_first(self) -> bool:
+        """Whether this level reads the sources."""
+        return self._level == 0
+
+    def is_here(self, node: Node) -> bool:
+        return self.workshop.level(node) == self._level
+
+    def step(self, node: Node, *, materialised: bool = True) -> Operator | None:
+        """Place what runs of a node on this level; return the operator of the node itself, if it is that.
+
+        Args:
+            materialised: Keep the rows of a table behind its operator; False where the upstream has written them.
+        """
+        workshop = self.workshop
+        here = [(index, upstream) for index, upstream in enumerate(node.upstreams) if self.is_here(upstream)]
+        if has_head(node):
+            for _, upstream in here:
+                self._connect(upstream, self.place(workshop.head(node)))
+            if not self.is_here(node):
+                return None
+            body = self.place(workshop.body(node))
+            self.receivers[node.name] = self._tails[node] = body
+            return body
+        if self.is_here(node):
+            return self._body(node, materialised=materialised and node.stateful)
+        for index, upstream in here:
+            self._connect(upstream, self.place(workshop.sender(node, index, _edge(index, upstream, node))))
+        return None
+
+    def place(self, operator: Operator, after: Operator | None = None) -> Operator:
+        """Let an operator run on this level; with `after`, as a part of that one's step that is not counted."""
+        self.order.append(operator)
+        if after is not None:
+            operator.counted = False
+            after.downstream.append(operator)
+        return operator
+
+    def end_with(self, node: Node, operator: Operator) -> None:
+        """Have the results of a node come from `operator`."""
+        self._tails[node] = operator
+
+    def _body(self, node: Node, *, materialised: bool) -> Operator:
+        workshop = self.workshop
+        body = self.place(workshop.body(node))
+        self._tails[node] = body
+        for index, upstream in enumerate(node.upstreams):
+            if self.is_here(upstream):
+                self._connect(upstream, body.port(index), node.upstream_output)
+            else:
+                receiver = Receive(_edge(index, upstream, node), workshop.task)
+                self.receivers[receiver.name] = receiver
+                self.order.insert(self.order.index(body), receiver)
+                receiver.downstream.append(body.port(index))
+        if materialised:
+            keep = Keep(node.name, workshop.task, workshop.state, workshop.step(node).window)
+            body.downstream.append(self.place(keep))
+            self._tails[node] = keep
+        return body
+
+    def _connect(self, upstream: Node, receiver: Receiver, output: int | None = None) -> None:
+        self._tails[upstream].connect(receiver, output)
+
+
+def _edge(index: int, upstream: Node, node: Node) -> str:
+    """The name of the way from a step to another on a higher level; a step may be upstream twice."""
+    return f"{upstream.name}>{node.name}#{index}"

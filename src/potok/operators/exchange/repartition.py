@@ -1,0 +1,149 @@
+"""Sending whole records to the shard of their key, where an aggregate or a table takes them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.operators.aggregates.pre_aggregate import GroupRecords
+from potok.operators.core.call import Errors, call_python, call_traced, plain_all
+from potok.operators.core.chunk import Chunk, Column, to_wire
+from potok.operators.core.dead_letters import Reason
+from potok.operators.core.operator import Operator, Task, all_but
+from potok.operators.exchange.send import Rows, packed
+from potok.operators.exchange.shards import key_column
+from potok.operators.exchange.shuffle_writer import Outbox
+from potok.records.keys import encode_each_key, encode_keys
+from potok.records.rows import rows_of
+from potok.topology.nodes import FixedWindow
+
+
+class ShipRecords(GroupRecords):
+    """Selects what an aggregate takes of each record, and sends it under its canonical key."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        window: FixedWindow | None,
+        outbox: Outbox,
+        level: int,
+        shards: int,
+        selector: tuple[Function, Expr | None] | None = None,
+        fields: frozenset[str] | None = None,
+    ) -> None:
+        super().__init__(name, task, window)
+        self._outbox, self._level, self._shards, self._selector = outbox, level, shards, selector
+        self._fields = fields
+
+    def process(self, chunk: Chunk) -> None:
+        dynamic_keys = isinstance(chunk.key, list)
+        chunk, _ = self.admit(chunk)
+        if len(chunk) and self._selector is not None:
+            chunk = self._select(chunk, *self._selector, dynamic_keys=dynamic_keys)
+        if not len(chunk):
+            return
+        as_read = chunk.intact
+        keys = encode_keys(chunk.key)
+        keyed = replace(chunk, key=keys, raw_key=None, raw_value=None, intact=False)
+        if self._fields is not None and isinstance(chunk.value, list):
+            keyed.value = only_fields(chunk.value, self._fields)
+
+        def pack(chunk: Chunk, rows: Rows) -> bytes:
+            return to_wire(chunk.take(rows), as_read=as_read)
+
+        for shard, payload in packed(self.name, self.task, keyed, keys, self._shards, pack, chunk):
+            self._outbox.send(self._level, shard, self.name, payload)
+
+    def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
+        """The canonical bytes are not what a function of key and value expects."""
+        shown = chunk.with_key(key_column(chunk.key, None)) if dynamic_keys and function.arity == 2 else chunk
+        column, errors = self.selected(shown, function, expr)
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        return chunk.with_value(column).where(all_but(errors, len(chunk)))
+
+    def selected(self, chunk: Chunk, function: Function, expr: Expr | None) -> tuple[Column, Errors]:
+        """What the aggregate takes of each record, and those that it cannot be taken of."""
+        if expr is not None:
+            called = call_traced(expr, function, chunk, self.task.failures)
+            return called.column, called.errors
+        results, errors = call_python(function, chunk)
+        return plain_all(results), errors
+
+
+def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
+    """Dynamic values with no more than the fields that somebody will look up."""
+    names = sorted(fields)
+    if names and set(map(type, values)) == {dict}:
+        try:
+            found = list(map(itemgetter(*names), values))
+        except KeyError:
+            pass  # some value lacks a field
+        else:
+            return [{names[0]: v} for v in found] if len(names) == 1 else [dict(zip(names, v)) for v in found]  # noqa: B905 - speed; an itemgetter gives as many as it has names
+    return [{f: v[f] for f in names if f in v} if type(v) is dict else v for v in values]
+
+
+def grouped_keys(keys: Column) -> Column:
+    """The keys of a table with windows, without the windows."""
+    return [key["key"] for key in keys] if isinstance(keys, list) else keys.field(0)
+
+
+class Exchange(Operator):
+    """Sends records as they are to the shard of their key; records without a key stay together on one shard.
+
+    The rows of a `windowed` table live on the shard of the key that was grouped by, without the window.
+    """
+
+    counted = False
+
+    def __init__(
+        self, name: str, task: Task, outbox: Outbox, level: int, shards: int, windowed: bool = False, step: str = ""
+    ) -> None:
+        """Args:
+        step: The step for which records are sent, under which those that cannot be are set aside.
+        """
+        super().__init__(name, task)
+        self._outbox, self._level, self._shards, self._windowed = outbox, level, shards, windowed
+        self.step = step or name
+
+    def process(self, chunk: Chunk) -> None:
+        encoded = encode_each_key(grouped_keys(chunk.key) if self._windowed else chunk.key)
+        keys = encoded.values.fill_null(b"")
+        if encoded.errors:
+            keys = keys.filter(pa.array(all_but(encoded.errors, len(chunk))))
+            chunk = self.set_aside(chunk, encoded.errors)
+        for shard, payload in packed(self.step, self.task, chunk, keys, self._shards, _part):
+            self._outbox.send(self._level, shard, self.name, payload)
+
+
+class ExchangeDynamic(Exchange):
+    """Sends records to the shard of their key as it is written where keys may be anything, whatever they are here."""
+
+    def process(self, chunk: Chunk) -> None:
+        super().process(chunk if isinstance(chunk.key, list) else chunk.with_key(rows_of(chunk.key)))
+
+
+class ShipTogether(Operator):
+    """Sends all records, whatever their keys, to the first shard."""
+
+    counted = False
+
+    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, step: str) -> None:
+        super().__init__(name, task)
+        self._outbox, self._level, self.step = outbox, level, step
+
+    def process(self, chunk: Chunk) -> None:
+        nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
+        for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
+            self._outbox.send(self._level, shard, self.name, payload)
+
+
+def _part(chunk: Chunk, rows: Rows) -> bytes:
+    return to_wire(chunk.take(rows))

@@ -1,0 +1,255 @@
+"""Joins of tables by a foreign key: the rows that refer to a row, on the shard of that row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.operators.aggregates.aggregates import change
+from potok.operators.core.call import plain, python_rows
+from potok.operators.core.chunk import Chunk, cause_of, concat, headers_of
+from potok.operators.core.dead_letters import Reason
+from potok.operators.core.operator import Operator, Receiver, Task
+from potok.operators.core.unserializable import data_changes, only_data
+from potok.operators.exchange.shards import key_column
+from potok.operators.joins.table_join import SideInput
+from potok.operators.joins.table_joiner import TableJoiner, with_rows
+from potok.operators.tables.changes import same, settle
+from potok.operators.tables.table_groups import GroupChanges
+from potok.operators.windows.expiry import NEVER
+from potok.records.schemas.schema import Schema
+from potok.state.codec import dump_state, load_state
+from potok.state.session import StateSession
+from potok.topology.nodes.joins import JoinKind
+
+
+class ForeignKeys(GroupChanges):
+    """Sends each row to the row that it refers to. Where `nulls_stay`, one that refers to none goes on without."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        function: Function,
+        expr: Expr | None,
+        key_schema: Schema | None,
+        *,
+        nulls_stay: bool,
+    ) -> None:
+        super().__init__(name, task, function, expr, (key_schema, None), pairs=False)
+        self._nulls_stay = nulls_stay
+
+    def without_key(self, part: Chunk, rows: list[int], *, report: bool) -> list[int]:
+        return [] if self._nulls_stay else rows
+
+
+class Row(NamedTuple):
+    """A row of either table, with the event time of its last change."""
+
+    time: int
+    value: Any
+
+
+NOTHING = Row(NEVER, None)
+
+
+Cause = tuple[int, int]
+"""The position of the record that made a change: lane and offset."""
+
+
+@dataclass(slots=True)
+class Reference:
+    """One row and the one it refers to, before and after this batch."""
+
+    home: bytes
+    left: Row
+    right: Row
+    new_left: Row
+    new_right: Row
+    stream_time: int
+    cause: Cause
+    headers: Any = None
+
+    def is_update(self, how: JoinKind) -> bool:
+        """Whether Kafka Streams emits it, also where it leaves the joined row as it was: not where there is no row, nor
+        a row that an inner join sees for the first time and that finds nothing."""
+        if self.left.value is None and self.new_left.value is None:
+            return False
+        return self.left.value is not None or how is JoinKind.LEFT or self.new_right.value is not None
+
+
+class Touched(NamedTuple):
+    """A reference that this batch may have changed: the key referred to, the row's own key, and what changed it."""
+
+    key: bytes
+    home: bytes
+    stream_time: int
+    cause: Cause
+    headers: Any
+
+
+@dataclass(slots=True)
+class Held:
+    """Cells of one table, as they were and as they will be."""
+
+    before: dict[bytes, bytes | None] = field(default_factory=dict)
+    after: dict[bytes, Row] = field(default_factory=dict)
+
+    def old(self, key: bytes) -> Row:
+        data = self.before.get(key)
+        return NOTHING if data is None else Row(*load_state(data))
+
+    def new(self, key: bytes) -> Row:
+        found = self.after.get(key)
+        return self.old(key) if found is None else found
+
+    def writes(self) -> list[tuple[bytes, bytes | None, bytes | None]]:
+        cells = [(key, _cell(row), self.before.get(key)) for key, row in sorted(self.after.items())]
+        return [cell for cell in cells if cell[1] != cell[2]]
+
+
+def _cell(row: Row) -> bytes | None:
+    return None if row.value is None else dump_state(tuple(row))
+
+
+class MatchRows(Operator):
+    """Keeps the rows by what they refer to, and the rows that are referred to. Index cells begin with the key that a
+    row refers to, so that a change of that one finds all its rows by one scan."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        joiner: TableJoiner,
+        home_type: pa.DataType | None,
+        session: StateSession,
+        *,
+        every_update: bool = False,
+    ) -> None:
+        super().__init__(name, task)
+        self._joiner, self._home_type, self._session = joiner, home_type, session
+        self._every_update = every_update
+        self._inputs = (SideInput(self), SideInput(self))
+        self._by_key, self._rights = f"{name}/by_key", f"{name}/rights"
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self._by_key, self._rights]
+
+    def port(self, index: int) -> Receiver:
+        return self._inputs[index]
+
+    def finish(self) -> None:
+        lefts, rights = (side.taken() for side in self._inputs)
+        if not lefts and not rights:
+            return
+        right_keys, right_chunk = settle(rights) if rights else ([], None)
+        right_chunk = None if right_chunk is None else data_changes(self, right_chunk)
+        left_chunk = data_changes(self, concat(lefts)) if lefts else None
+        foreign: list[bytes | None] = left_chunk.key.to_pylist() if left_chunk is not None else []  # type: ignore[union-attr]
+        held = self._read_rights(right_keys, foreign)
+        if right_chunk is not None:
+            for key, row in zip(right_keys, _rows(right_chunk), strict=True):
+                held.after[key] = row
+        told = {} if right_chunk is None else dict(zip(right_keys, _told(right_chunk), strict=True))
+        references = list(self._references(left_chunk, foreign, held, told))
+        self._session.write(self._rights, held.writes())
+        self._tell(references)
+
+    def _read_rights(self, right_keys: list[bytes], foreign: list[bytes | None]) -> Held:
+        keys = sorted({*right_keys, *(key for key in foreign if key is not None)})
+        return Held(dict(zip(keys, self._session.read(self._rights, keys), strict=True)))
+
+    def _references(
+        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause, Any]]
+    ) -> Iterable[Reference]:
+        """All that this batch may have changed: rows that changed themselves, and those that refer to one that did."""
+        index = Held()
+        prefixes = {key: _prefix(key) for key in told}
+        scanned = self._session.rows_below(self._by_key, list(prefixes.values()))
+        found: dict[bytes, Touched] = {}
+        for key, cells in zip(prefixes, scanned, strict=True):
+            for cell_key, data in cells:
+                index.before[cell_key] = data
+                found[cell_key] = Touched(key, cell_key[len(prefixes[key]) :], *told[key])
+        if chunk is not None:
+            yield from self._changed(chunk, foreign, index, found)
+        for cell_key, touched in sorted(found.items()):
+            key = touched.key
+            sides = index.old(cell_key), rights.old(key), index.new(cell_key), rights.new(key)
+            yield Reference(touched.home, *sides, touched.stream_time, touched.cause, touched.headers)
+        self._session.write(self._by_key, index.writes())
+
+    def _changed(
+        self, chunk: Chunk, foreign: list[bytes | None], index: Held, found: dict[bytes, Touched]
+    ) -> Iterable[Reference]:
+        """Put the rows that changed into the index; those that refer to nothing are not in it."""
+        assert chunk.home is not None
+        assert chunk.before is not None
+        homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
+        olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
+        places: list[bytes] = []
+        for key, home, new, was, (stream_time, cause, headers) in zip(
+            foreign, homes, _rows(chunk), olds, _told(chunk), strict=True
+        ):
+            if key is None:
+                old = NOTHING if was is None else Row(new.time, was)
+                yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause, headers)
+                continue
+            place = _prefix(key) + home
+            index.after[place] = new
+            earlier = found[place].stream_time if place in found else NEVER
+            found[place] = Touched(key, home, max(stream_time, earlier), cause, headers)
+            places.append(place)
+        missing = [place for place in places if place not in index.before]
+        index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
+
+    def _tell(self, references: list[Reference]) -> None:
+        """Send to each row's own shard what becomes of it."""
+        references.sort(key=lambda reference: reference.home)
+        homes = key_column(pa.array([reference.home for reference in references], pa.binary()), self._home_type)
+        shown = python_rows(homes)
+        before, _ = self._joiner.rows(shown, [r.left.value for r in references], [r.right.value for r in references])
+        after, errors = self._joiner.rows(
+            shown, [r.new_left.value for r in references], [r.new_right.value for r in references]
+        )
+        times = np.array([max(r.new_left.time, r.new_right.time) for r in references], np.int64)
+        reached = np.array([r.stream_time for r in references], np.int64)
+        cause = np.array([r.cause for r in references], np.int64).reshape(-1, 2)
+        if errors:
+            pairs = [{"left": r.new_left.value, "right": r.new_right.value} for r in references]
+            failed = change(homes, pairs, None, times, reached, cause)
+            self.task.dead_letters.add(failed, with_rows(errors, pairs), self.step, Reason.ERROR)
+        every = [self._every_update and reference.is_update(self._joiner.how) for reference in references]
+        wanted = [row for row in range(len(references)) if every[row] or not same(before[row], after[row])]
+        if wanted:
+            columns = self._joiner.column(after), self._joiner.column(before)
+            headers = headers_of([reference.headers for reference in references])
+            told = change(homes, *columns, times, reached, cause, headers)
+            self.emit(told.take(np.array(wanted, np.intp)))
+
+
+def _prefix(key: bytes) -> bytes:
+    """What the index cells of all rows that refer to a key begin with, and no others."""
+    return len(key).to_bytes(4, "big") + key
+
+
+def _rows(chunk: Chunk) -> list[Row]:
+    values = [plain(value) for value in python_rows(chunk.value)]
+    return [Row(time, value) for time, value in zip(chunk.timestamp.tolist(), values, strict=True)]
+
+
+def _told(chunk: Chunk) -> list[tuple[int, Cause, Any]]:
+    """The stream time of each change, the record that made it, and its headers."""
+    causes: list[list[int]] = cause_of(chunk).tolist()
+    headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
+    return [
+        (time, (lane, offset), given)
+        for time, (lane, offset), given in zip(chunk.stream_time.tolist(), causes, headers, strict=True)
+    ]

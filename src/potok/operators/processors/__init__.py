@@ -1,0 +1,1 @@
+"""Custom processors with state and timers."""

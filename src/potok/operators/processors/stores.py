@@ -1,0 +1,260 @@
+"""Stores at work: the state of one key after the other, read from its cell when it is asked for."""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from potok.errors import StateError
+from potok.operators.core.call import plain
+from potok.operators.processors.key_timers import instant_ms
+from potok.records.value import Value
+from potok.state.cell_mismatch import reading_cells
+from potok.state.codec import dump_state, load_state
+from potok.topology.processor import ProcessorContext
+from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
+
+UNREAD: Any = object()
+"""The state of a key that nobody has asked for."""
+
+_SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
+_MAPPINGS: frozenset[type] = frozenset((dict, Value))
+
+
+def frozen(value: Any) -> Any:
+    """A copy that no later change of `value` reaches; what holds nothing that could be changed, as it is."""
+    return _copied(value, _copy)
+
+
+def kept(value: Any) -> Any:
+    """The same for a store; what is no data is refused here, by the call that would keep it."""
+    return _copied(value, _stored)
+
+
+def _copied(value: Any, deeply: Callable[[Any], Any]) -> Any:
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind in _MAPPINGS and _SCALARS.issuperset(map(type, value.values())):
+        return dict(value)
+    return deeply(plain(value))
+
+
+def _stored(value: Any) -> Any:
+    return load_state(dump_state(value))
+
+
+def _copy(value: Any) -> Any:
+    try:
+        return _stored(value)
+    except StateError:
+        return copy.deepcopy(value)
+
+
+class OpenStore(Protocol):
+    """What the kernel does with any store: give it the cell of a key, and take back what became of it."""
+
+    def open(self, data: bytes | None) -> None: ...
+
+    def close(self) -> bytes | None:
+        """The cell; nothing for a state that is as at the beginning."""
+
+
+class _Cell:
+    """The state of the current key; subclasses say what an empty one is, and which shape it has."""
+
+    table = ""
+    _data: bytes | None
+    _state: Any
+
+    def open(self, data: bytes | None) -> None:
+        self._data, self._state = data, UNREAD
+
+    def close(self) -> bytes | None:
+        if self._state is UNREAD:
+            return self._data
+        return dump_state(self._state) if self._state else None
+
+    def _read(self) -> Any:
+        if self._state is UNREAD:
+            if self._data is None:
+                self._state = self._begin()
+            else:
+                with reading_cells(self.table):
+                    self._state = self._checked(load_state(self._data))
+        return self._state
+
+    def _checked(self, state: Any) -> Any:
+        """What was read, if it is what this kind of store writes."""
+        if type(state) is not type(self._begin()):
+            raise TypeError(f"a {type(state).__name__} is not what this kind of store keeps")
+        return state
+
+    def _begin(self) -> Any:
+        raise NotImplementedError
+
+
+class OpenValue(_Cell, ValueStore):
+    def __init__(self, declared: ValueStore) -> None:
+        super().__init__(declared.default)
+        self._at_first = dump_state(plain(self._begin()))
+
+    def _begin(self) -> Any:
+        return self.default() if callable(self.default) else copy.deepcopy(self.default)
+
+    def _checked(self, state: Any) -> Any:
+        return state
+
+    def get(self) -> Any:
+        return self._read()
+
+    def set(self, value: Any) -> None:
+        self._state = kept(value)
+
+    def delete(self) -> None:
+        self._state = self._begin()
+
+    def close(self) -> bytes | None:
+        if self._state is UNREAD:
+            return self._data
+        data = dump_state(plain(self._state))
+        return None if data == self._at_first else data
+
+
+class OpenList(_Cell, ListStore):
+    def _begin(self) -> Any:
+        return []
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._read()[index] = kept(value)
+
+    def __delitem__(self, index: Any) -> None:
+        del self._read()[index]
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._read())
+
+    def insert(self, index: int, value: Any) -> None:
+        self._read().insert(index, kept(value))
+
+    def append(self, value: Any) -> None:
+        self._read().append(kept(value))
+
+    def clear(self) -> None:
+        self._state = []
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+class OpenMap(_Cell, MapStore):
+    def _begin(self) -> Any:
+        return {}
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._read()[item]
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        self._read()[item] = kept(value)
+
+    def __delitem__(self, item: Any) -> None:
+        del self._read()[item]
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._read())
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._read()
+
+    def clear(self) -> None:
+        self._state = {}
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+class OpenWindow(_Cell, WindowStore):
+    """Instants and values as two lists, by time.
+
+    A value is hidden as soon as the stream time of who asks has passed it by the retention, so that it does not matter
+    when it is removed; it is removed once the closing clock says that nobody can ask before that.
+    """
+
+    def __init__(self, declared: WindowStore, ctx: ProcessorContext, clock_ms: int) -> None:
+        super().__init__(declared.retention_ms)
+        self._ctx, self._clock_ms = ctx, clock_ms
+
+    def _begin(self) -> Any:
+        return [], []
+
+    def _checked(self, state: Any) -> Any:
+        times, values = super()._checked(state)
+        if len(times) != len(values) or not all(type(time) is int for time in times):
+            raise TypeError("times and values do not belong together")
+        return times, values
+
+    def put(self, at: int, value: Any) -> None:
+        times, values = self._read()
+        at = instant_ms(at)
+        if at + self.retention_ms > self._ctx.stream_time:
+            place = bisect_right(times, at)
+            times.insert(place, at)
+            values.insert(place, kept(value))
+
+    def fetch(self, start: int, end: int) -> list[tuple[int, Any]]:
+        times, values = self._read()
+        oldest = self._ctx.stream_time - self.retention_ms + 1
+        first, last = bisect_left(times, max(start, oldest)), bisect_right(times, end)
+        return list(zip(times[first:last], values[first:last], strict=True))
+
+    def delete(self, start: int, end: int) -> None:
+        times, values = self._read()
+        part = slice(bisect_left(times, start), bisect_right(times, end))
+        del times[part], values[part]
+
+    @property
+    def is_read(self) -> bool:
+        return self._state is not UNREAD
+
+    def prune(self) -> int | None:
+        """Remove what nobody can ask for after this batch; returns the reading of the clock at which all is over."""
+        times, values = self._read()
+        over = bisect_right(times, self._clock_ms - self.retention_ms)
+        del times[:over], values[:over]
+        return times[-1] + self.retention_ms if times else None
+
+    def close(self) -> bytes | None:
+        if self._state is UNREAD:
+            return self._data
+        return dump_state(self._state) if self._state[0] else None
+
+
+def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int, table: str = "") -> Any:
+    """A store at work, from its declaration."""
+    store = _opened(declared, ctx, clock_ms)
+    store.table = table
+    return store
+
+
+def _opened(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
+    match declared:
+        case ValueStore():
+            return OpenValue(declared)
+        case ListStore():
+            return OpenList()
+        case MapStore():
+            return OpenMap()
+        case WindowStore():
+            return OpenWindow(declared, ctx, clock_ms)
+    raise TypeError(f"no store of the kind {declared.kind}")

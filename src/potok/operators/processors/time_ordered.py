@@ -1,0 +1,143 @@
+"""Putting records in order of event time: they wait until none that is accepted can come before them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from potok.operators.cells.waiting_records import Waiting, pack, unpack
+from potok.operators.core.call import describe_error
+from potok.operators.core.chunk import NO_LANE, Chunk, concat, in_order
+from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.operator import Operator, Task
+from potok.operators.core.record_order import by_time
+from potok.operators.core.unserializable import NOT_DATA
+from potok.operators.windows.expiry import NEVER
+from potok.operators.windows.windows import time_bytes, time_of
+from potok.state.session import StateSession
+
+RUNS = 16
+SHORTEST_RUN = 256
+"""What a batch brings is kept in up to so many cells by time, each with at least so many records: those before the
+clock are taken whole, and of the one in which it stands only a part must be written again."""
+
+
+class OrderRecords(Operator):
+    """Holds records back and lets them go by event time, then by position.
+
+    A record with time t is late once the stream time of its partition is past t + grace. It goes on when the closing
+    clock is past t + grace: a record that comes later has a stream time that is not before that clock, so if it is
+    accepted its time is later than t. What goes on has its own time as stream time, and the clock of the steps behind
+    is held back by the grace, so that nothing is late there that was not late here.
+    """
+
+    def __init__(
+        self, name: str, task: Task, grace_ms: int, session: StateSession, clock_ms: int, lanes: list[Lane], batch: int
+    ) -> None:
+        super().__init__(name, task)
+        self._grace_ms, self._session, self._lanes, self._batch = grace_ms, session, lanes, batch
+        self._free_ms = clock_ms - grace_ms if clock_ms > NEVER else NEVER
+        self._table = f"{name}/waiting"
+        self._chunks: list[Chunk] = []
+
+    @property
+    def state_tables(self) -> list[str]:
+        return [self._table]
+
+    def next_due(self) -> int | None:
+        first = self._session.first_key(self._table)
+        return None if first is None else time_of(first[:8]) + self._grace_ms + 1
+
+    def process(self, chunk: Chunk) -> None:
+        behind = chunk.stream_time - chunk.timestamp - self._grace_ms
+        late = {
+            int(
+                row
+            ): f"stream time {chunk.stream_time[row]} is {behind[row]} ms past the time of the record and the grace"
+            for row in np.flatnonzero(behind > 0)
+        }
+        self._chunks.append(self.set_aside(chunk, late, Reason.LATE))
+
+    def finish(self) -> None:
+        chunks, self._chunks = [chunk for chunk in self._chunks if len(chunk)], []
+        free = self._let_go()
+        if chunks:
+            come = in_order(concat(chunks))
+            going = come.timestamp < self._free_ms
+            free.append(come.where(going))
+            self._keep(come.where(~going))
+        free = [chunk for chunk in free if len(chunk)]
+        if free:
+            self.emit(self._ordered(concat([bare(chunk) for chunk in free])))
+
+    def _let_go(self) -> list[Chunk]:
+        """What waits no longer, in the order in which it came; the rest of a cell is kept under its next time."""
+        if self._free_ms <= NEVER:
+            return []
+        keys = self._session.keys(self._table, _stop(self._free_ms))
+        keys.sort(key=lambda key: key[8:])
+        free: list[Chunk] = []
+        cells: list[tuple[bytes, bytes | None, bytes | None]] = []
+        for key, data in zip(keys, self._session.read(self._table, keys), strict=True):
+            assert data is not None
+            chunk = unpack(data, self._lanes)
+            going = chunk.timestamp < self._free_ms
+            free.append(chunk.where(going))
+            cells.append((key, None, data))
+            if not going.all():
+                rest = chunk.where(~going)
+                cells.append((_stop(int(rest.timestamp.min())) + key[8:], pack(rest, self._lanes), None))
+        self._session.write(self._table, cells)
+        return free
+
+    def _keep(self, chunk: Chunk) -> None:
+        chunk = chunk.take(np.argsort(chunk.timestamp, kind="stable"))
+        cells: list[tuple[bytes, bytes | None, bytes | None]] = []
+        length = max(SHORTEST_RUN, -(-len(chunk) // RUNS))
+        for number, start in enumerate(range(0, len(chunk), length)):
+            run = chunk.take(np.arange(start, min(start + length, len(chunk))))
+            kept = self._packed(run)
+            if kept is not None:
+                stamp = self._batch.to_bytes(8, "big") + number.to_bytes(4, "big")
+                cells.append((_stop(int(kept.first_ms)) + stamp, kept.data, None))
+        if cells:
+            self._session.write(self._table, cells)
+
+    def _packed(self, run: Chunk) -> Waiting | None:
+        """The records as a cell; those that hold what is no data are set aside."""
+        try:
+            return Waiting(int(run.timestamp[0]), pack(run, self._lanes))
+        except NOT_DATA:
+            errors: dict[int, str] = {}
+            for row in range(len(run)):
+                try:
+                    pack(run.take(np.array([row])), self._lanes)
+                except NOT_DATA as error:
+                    errors[row] = describe_error(error)
+            rest = self.set_aside(run, errors)
+            return Waiting(int(rest.timestamp[0]), pack(rest, self._lanes)) if len(rest) else None
+
+    def _ordered(self, chunk: Chunk) -> Chunk:
+        """By time, then by position; what has none, in the order in which it came."""
+        offsets = np.where(chunk.lane == NO_LANE, 0, chunk.offset)
+        result = chunk.take(np.lexsort((offsets, chunk.lane, chunk.timestamp)))
+        result.stream_time = result.timestamp
+        numbers = np.where(result.lane == NO_LANE, np.arange(len(result)), result.offset)
+        result.order = by_time(result.timestamp, result.lane, numbers)
+        return result
+
+
+def bare(chunk: Chunk) -> Chunk:
+    """A chunk without what those that waited do not have either."""
+    return Chunk(
+        chunk.key,
+        chunk.value,
+        chunk.timestamp,
+        chunk.stream_time,
+        chunk.lane,
+        chunk.offset,
+        headers=chunk.headers,
+    )
+
+
+def _stop(time_ms: int) -> bytes:
+    return time_bytes(np.array([time_ms], np.int64))[0]

@@ -1,0 +1,1 @@
+"""Writing to topics and to external sinks."""

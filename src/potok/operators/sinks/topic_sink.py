@@ -1,0 +1,174 @@
+"""Writing to topics: records are encoded, given their partition, and staged until the batch commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.expressions.expr import Expr
+from potok.expressions.function import Function
+from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.partitioner import partitions_of
+from potok.operators.core.chunk import Chunk, Column, Ints
+from potok.operators.core.dead_letters import Reason
+from potok.operators.core.event_time import event_times
+from potok.operators.core.operator import Operator, Task, all_but
+from potok.operators.core.record_order import by_position, sorted_rows
+from potok.operators.core.task_report import Report
+from potok.operators.tables.changes import present
+from potok.records.formats.default import default_format
+from potok.records.formats.format import Encoded, format_named
+from potok.records.schemas.schema import Schema
+from potok.sinks.guarantee import Guarantee
+
+
+class SinkWriter(Operator):
+    """Stages the records of one sink of one task."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        topic: str,
+        partitions: int,
+        formats: tuple[str, str],
+        source_format: str,
+        broker: Broker,
+        staging: Path | None,
+        report: Report,
+        guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
+        stamp: tuple[Function, Expr | None] | None = None,
+    ) -> None:
+        super().__init__(name, task)
+        self._topic, self._partitions, self._broker = topic, partitions, broker
+        self._key_format, self._value_format = formats
+        self._source_format = source_format
+        self._staging, self._report, self._guarantee = staging, report, guarantee
+        self._stamp = stamp
+        self._rows: list[pa.RecordBatch] = []
+        self._homes: list[npt.NDArray[np.int64]] = []
+        self._places: list[tuple[Ints | None, Ints, Ints]] = []
+
+    def process(self, chunk: Chunk) -> None:
+        if self._stamp is not None:
+            chunk = self._stamped(chunk, *self._stamp)
+        keys = encode_keys(chunk.key, self._key_format)
+        values = self._values(chunk)
+        errors = {**keys.errors, **values.errors}
+        batch = pa.RecordBatch.from_arrays(
+            [
+                keys.values,
+                values.values,
+                pa.array(chunk.timestamp),
+                pa.nulls(len(chunk), pa.int64()),
+                pa.nulls(len(chunk), LOG_SCHEMA.field("headers").type) if chunk.headers is None else chunk.headers,
+            ],
+            schema=LOG_SCHEMA,
+        )
+        refused = {row: why for row, why in self._broker.unfit(self._topic, batch).items() if row not in errors}
+        homes = self._home(keys.values, chunk)
+        if errors or refused:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ENCODE)
+            self.task.dead_letters.add(chunk, refused, self.name, Reason.REFUSED)
+            good = all_but({**errors, **refused}, len(chunk))
+            batch, homes, chunk = batch.filter(pa.array(good)), homes[good], chunk.where(good)
+        self._rows.append(batch)
+        self._homes.append(homes)
+        self._places.append((chunk.order, chunk.lane, chunk.offset))
+        self.task.records_out[self.name] += batch.num_rows
+
+    def _stamped(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
+        """Records under the time that is read from them; one that deletes has none to read, and keeps its own."""
+        there = np.flatnonzero(present(chunk.value))
+        times, errors = event_times(chunk.take(there), function, expr)
+        stamps = chunk.timestamp.copy()
+        stamps[there] = times
+        failed = {int(there[row]): reason for row, reason in errors.items()}
+        self.set_aside(chunk, failed, Reason.TIMESTAMP)
+        return replace(chunk, timestamp=stamps).where(all_but(failed, len(chunk)))
+
+    def _values(self, chunk: Chunk) -> Encoded:
+        """Values nobody touched go out as the bytes that came in."""
+        if chunk.intact and chunk.raw_value is not None and self._value_format in ("", self._source_format):
+            return Encoded(chunk.raw_value, {})
+        return encode(chunk.value, self._value_format)
+
+    def _home(self, keys: pa.Array, chunk: Chunk) -> npt.NDArray[np.int64]:
+        """The partition of the key as Kafka finds it; records without a key are spread by their position."""
+        homes = np.asarray(partitions_of(keys.fill_null(b""), self._partitions), np.int64)
+        if keys.null_count:
+            spread = (chunk.offset + np.maximum(chunk.lane, 0)) % self._partitions
+            homes = np.where(keys.is_null().to_numpy(zero_copy_only=False), spread, homes)
+        return homes
+
+    def finish(self) -> None:
+        if not self._rows:
+            return
+        table = pa.Table.from_batches(self._rows).combine_chunks()
+        homes = np.concatenate(self._homes)
+        places = _Places.of(self._places)
+        order = places.order()
+        if np.any(order[1:] < order[:-1]):
+            # Records of several branches: in a partition they stand in the order of what they came from.
+            table, homes = table.take(pa.array(order)), homes[order]
+        self._report.written += len(homes)
+        for partition in np.unique(homes):
+            rows = np.flatnonzero(homes == partition)
+            part = table if len(rows) == len(homes) else table.take(pa.array(rows))
+            begin = 0
+            for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
+                staged = self._broker.stage(self._staging, self._topic, int(partition), batch)
+                self._report.stage(self._guarantee, [staged], places.at(int(order[rows[begin]])))
+                begin += batch.num_rows
+        self._rows, self._homes, self._places = [], [], []
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where records stand: by their places, or without any by their positions."""
+
+    places: Ints | None
+    lanes: Ints
+    offsets: Ints
+
+    @classmethod
+    def of(cls, parts: list[tuple[Ints | None, Ints, Ints]]) -> _Places:
+        lanes, offsets = (np.concatenate([part[index] for part in parts]) for index in (1, 2))
+        if all(order is None for order, _, _ in parts):
+            return cls(None, lanes, offsets)
+        known = [by_position(lane, offset) if order is None else order for order, lane, offset in parts]
+        return cls(np.concatenate(known), lanes, offsets)
+
+    def order(self) -> npt.NDArray[np.intp]:
+        return sorted_rows(self.places, self.lanes, self.offsets)
+
+    def at(self, row: int) -> tuple[int, ...]:
+        rows = slice(row, row + 1)
+        places = by_position(self.lanes[rows], self.offsets[rows]) if self.places is None else self.places[rows]
+        return tuple(places[0].tolist())
+
+
+def encode(column: Column, format_name: str) -> Encoded:
+    """A column as bytes; without a format as JSON, traced or not, and bytes as they are."""
+    if isinstance(column, list):
+        return format_named(format_name or "json").encode(column, None)
+    schema = Schema.of(column.type)
+    chosen = format_name or ("raw" if pa.types.is_binary(column.type) else "json")
+    return format_named(chosen).encode(column, schema)
+
+
+def encode_keys(column: Column, format_name: str) -> Encoded:
+    """Keys as bytes; of dynamic ones, text stays text and bytes stay bytes, each by itself."""
+    if not isinstance(column, list) or format_name:
+        return encode(column, format_name or ("" if isinstance(column, list) else default_format(column.type)))
+    encoded = format_named("json").encode([None if type(key) in (str, bytes) else key for key in column], None)
+    if not any(type(key) in (str, bytes) for key in column):
+        return encoded
+    rest = encoded.values.to_pylist()
+    texts = [key.encode("utf-8", "surrogatepass") if type(key) is str else key for key in column]
+    mixed = [text if type(text) is bytes else other for text, other in zip(texts, rest, strict=True)]
+    return Encoded(pa.array(mixed, pa.binary()), encoded.errors)

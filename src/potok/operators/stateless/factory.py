@@ -1,0 +1,131 @@
+"""Sources, and steps that look at one record at a time."""
+
+from __future__ import annotations
+
+from potok.expressions.expr import Expr
+from potok.operators.core.operator import Operator
+from potok.operators.core.operator_factory import Workshop, body_of, head_of
+from potok.operators.core.read_topic import SourceReader
+from potok.operators.core.record_metadata import Annotate as Annotated
+from potok.operators.core.wiring import Wiring, wiring_of
+from potok.operators.exchange.repartition import Exchange
+from potok.operators.stateless import stateless
+from potok.operators.tables.tables import Receive
+from potok.topology.nodes import (
+    Annotate,
+    Arm,
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Map,
+    MapValues,
+    Merge,
+    Node,
+    Peek,
+    Repartition,
+    SelectKey,
+    StreamSource,
+)
+
+
+def traced(node: Node, shop: Workshop) -> Expr | None:
+    """The expression of the one function of a node, if it was traced."""
+    exprs = shop.step(node).exprs
+    return exprs[0] if exprs else None
+
+
+@body_of(StreamSource)
+def source(node: StreamSource, shop: Workshop) -> Operator:
+    return shop.reader(node)
+
+
+@wiring_of(StreamSource)
+def wire_source(node: StreamSource, wiring: Wiring) -> None:
+    reader = wiring.step(node)
+    if isinstance(reader, SourceReader):
+        wiring.readers[node.topic] = reader
+
+
+@body_of(Filter)
+def filter_(node: Filter, shop: Workshop) -> Operator:
+    return stateless.Filter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+
+
+@body_of(Branch)
+def branch(node: Branch, shop: Workshop) -> Operator:
+    arms = list(zip(node.predicates, shop.step(node).exprs, strict=True))
+    return stateless.Branch(node.name, shop.task, arms)
+
+
+@body_of(Arm)
+def arm(node: Arm, shop: Workshop) -> Operator:
+    return Operator(node.name, shop.task)
+
+
+@body_of(Map)
+def map_(node: Map, shop: Workshop) -> Operator:
+    return stateless.Map(
+        node.name,
+        shop.task,
+        node.function,
+        traced(node, shop),
+        node.key_schema,
+        node.schema,
+        null_stays=node.null_stays,
+        value_parts=node.value_parts,
+    )
+
+
+@body_of(MapValues)
+def map_values(node: MapValues, shop: Workshop) -> Operator:
+    expr = traced(node, shop)
+    return stateless.MapValues(node.name, shop.task, node.function, expr, node.schema, null_stays=node.null_stays)
+
+
+@body_of(SelectKey)
+def select_key(node: SelectKey, shop: Workshop) -> Operator:
+    return stateless.SelectKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
+
+
+@body_of(FlatMap)
+def flat_map(node: FlatMap, shop: Workshop) -> Operator:
+    schemas = node.key_schema, node.schema
+    return stateless.FlatMap(node.name, shop.task, node.function, *schemas, values_only=False)
+
+
+@body_of(Annotate)
+def annotate(node: Annotate, shop: Workshop) -> Operator:
+    type_ = shop.step(node).value
+    assert type_ is not None
+    return Annotated(node.name, shop.task, node.fields, type_, shop.spec.lanes)
+
+
+@body_of(FlatMapValues)
+def flat_map_values(node: FlatMapValues, shop: Workshop) -> Operator:
+    expr = traced(node, shop)
+    if expr is not None:
+        return stateless.Flatten(node.name, shop.task, node.function, expr)
+    return stateless.FlatMap(node.name, shop.task, node.function, None, node.schema, values_only=True)
+
+
+@body_of(Peek, Foreach)
+def action(node: Peek | Foreach, shop: Workshop) -> Operator:
+    return stateless.Peek(node.name, shop.task, node.action)
+
+
+@body_of(Merge)
+def merge(node: Merge, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    return stateless.Merge(node.name, shop.task, dynamic_key=step.key is None, dynamic_value=step.value is None)
+
+
+@head_of(Repartition)
+def exchange(node: Repartition, shop: Workshop) -> Operator:
+    return Exchange(node.name, shop.task, shop.outbox, shop.level(node), shop.shards)
+
+
+@body_of(Repartition)
+def repartition(node: Repartition, shop: Workshop) -> Operator:
+    return Receive(node.name, shop.task)

@@ -1,0 +1,1 @@
+"""Operators on tables and their changes."""

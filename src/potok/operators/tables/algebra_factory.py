@@ -1,0 +1,78 @@
+"""Groups of the rows of a table, and joins of tables."""
+
+from __future__ import annotations
+
+from potok.operators.core.operator import Operator
+from potok.operators.core.operator_factory import Workshop, body_of
+from potok.operators.joins.foreign_key import ForeignKeys, MatchRows
+from potok.operators.joins.foreign_key_result import SettleRows
+from potok.operators.joins.table_join import JoinTables
+from potok.operators.joins.table_joiner import TableJoiner
+from potok.operators.stateless.factory import traced
+from potok.operators.tables.group_accumulators import group_folder_of
+from potok.operators.tables.group_rows import FoldGroups
+from potok.operators.tables.table_groups import GroupChanges
+from potok.records.schemas.schema import Schema
+from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, TableAggregate, TableGroup, TableJoin
+from potok.topology.nodes.joins import JoinKind
+
+
+@body_of(TableGroup)
+def group(node: TableGroup, shop: Workshop) -> Operator:
+    schemas = node.key_schema, node.schema
+    made = GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
+    made.every_update = node.every_update
+    return made
+
+
+@body_of(TableAggregate)
+def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
+    step, aggregation = shop.step(node), node.aggregation
+    of_user = aggregation.kind in ("reduce", "fold")
+    function = None if of_user else aggregation.function
+    return FoldGroups(
+        node.name,
+        shop.task,
+        group_folder_of(aggregation, node.subtractor),
+        None if function is None else (function, traced(node, shop)),
+        (step.key, step.value),
+        shop.state,
+        checked=aggregation.schema is not None or aggregation.kind == "sum",
+        keeps_empty=node.keeps_empty,
+        every_update=node.every_update,
+    )
+
+
+@body_of(TableJoin)
+def join(node: TableJoin, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    windows = step.window, shop.clock(node)
+    return JoinTables(node.name, shop.task, joiner, step.key, shop.state, *windows, every_update=node.every_update)
+
+
+@body_of(ForeignKey)
+def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
+    """Its keys are compared with those of the other table, so they are of that type."""
+    match = next(match for match in shop.plan.topology.of_type(ForeignMatch) if match.left is node)
+    key_type = shop.step(match.right).key
+    expr = None if key_type is None else traced(node, shop)
+    nulls_stay = node.how is JoinKind.LEFT
+    made = ForeignKeys(node.name, shop.task, node.function, expr, Schema.of(key_type), nulls_stay=nulls_stay)
+    made.step = node.step
+    return made
+
+
+@body_of(ForeignMatch)
+def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    made = MatchRows(node.name, shop.task, joiner, step.key, shop.state, every_update=node.every_update)
+    made.step = node.step
+    return made
+
+
+@body_of(ForeignJoin)
+def foreign_join(node: ForeignJoin, shop: Workshop) -> Operator:
+    step = shop.step(node)
+    return SettleRows(node.name, shop.task, step.key, step.value, every_update=node.upstream.every_update)

@@ -1,0 +1,266 @@
+"""How the aggregate of a group of rows takes a row in, and lets it go again."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from potok.expressions.function import Function
+from potok.operators.core.call import plain
+from potok.records.keys import UnusableKeyError, encode_key
+from potok.records.value import wrap
+from potok.topology.nodes import Aggregation
+
+
+class GroupFolder(ABC):
+    """An aggregate of one kind. What was taken in can be let go in any order; what is left does not depend on it."""
+
+    @abstractmethod
+    def start(self) -> Any: ...
+
+    @abstractmethod
+    def add(self, state: Any, key: Any, value: Any) -> Any: ...
+
+    @abstractmethod
+    def subtract(self, state: Any, key: Any, value: Any) -> Any: ...
+
+    def kept(self, state: Any) -> Any:
+        """The state as data that can be written."""
+        return state
+
+    def result(self, state: Any) -> Any:
+        return state
+
+
+class Count(GroupFolder):
+    """The rows are counted by the group itself; see `Group`."""
+
+    def start(self) -> Any:
+        return 0
+
+    def add(self, state: Any, key: Any, value: Any) -> Any:
+        return state + 1
+
+    def subtract(self, state: Any, key: Any, value: Any) -> Any:
+        return state - 1
+
+
+class Sum(GroupFolder):
+    """(how many, how many floats, their exact sum, how many of each that is not finite).
+
+    Floats are added up as fractions, so that a number that leaves takes away just what it brought, and infinities
+    and what is not a number are counted, so that they can leave at all.
+    """
+
+    def start(self) -> Any:
+        return (0, 0, 0, {})
+
+    def add(self, state: Any, key: Any, value: Any) -> Any:
+        return self._move(state, value, 1)
+
+    def subtract(self, state: Any, key: Any, value: Any) -> Any:
+        return self._move(state, value, -1)
+
+    def _move(self, state: Any, value: Any, sign: int) -> Any:
+        if value is None:
+            return state
+        count, floats, total, odd = state
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                return count + sign, floats + sign, total, _counted(odd, repr(value), sign)
+            return count + sign, floats + sign, total + sign * Fraction(value), odd
+        return count + sign, floats, total + sign * value, odd
+
+    def result(self, state: Any) -> Any:
+        count, floats, total, odd = state
+        if not count:
+            return None
+        if odd:
+            return sum(float(text) for text in odd)
+        return _float(total) if floats else _whole(total)
+
+
+class Mean(Sum):
+    def result(self, state: Any) -> Any:
+        count, floats, total, odd = state
+        if not count or odd:
+            return super().result(state)
+        return _float(Fraction(total) / count) if floats else _whole(total) / count
+
+
+def _counted(counts: dict[Any, int], name: Any, sign: int) -> dict[Any, int]:
+    changed = {**counts, name: counts.get(name, 0) + sign}
+    return {name: count for name, count in changed.items() if count}
+
+
+def _float(total: Any) -> float:
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def _whole(total: Any) -> Any:
+    """A sum without its floats, which leave a fraction behind."""
+    return int(total) if isinstance(total, Fraction) else total
+
+
+class Bag(GroupFolder):
+    """All values of the group, with how often each is there, by their canonical bytes."""
+
+    takes_nulls = False
+
+    def __init__(self, show: Callable[[Iterable[tuple[Any, int]]], Any]) -> None:
+        self._show = show
+
+    def start(self) -> Any:
+        return {}
+
+    def add(self, state: Any, key: Any, value: Any) -> Any:
+        return self._move(state, value, 1)
+
+    def subtract(self, state: Any, key: Any, value: Any) -> Any:
+        return self._move(state, value, -1)
+
+    def _move(self, state: Any, value: Any, sign: int) -> Any:
+        if value is not None or self.takes_nulls:
+            value = plain(value)
+            name = identity(value)
+            held, count = state.get(name, (value, 0))
+            state[name] = (held, count + sign)
+            if not count + sign:
+                del state[name]
+        return state
+
+    def result(self, state: Any) -> Any:
+        return self._show(state[name] for name in sorted(state))
+
+
+class CollectList(Bag):
+    takes_nulls = True
+
+
+def identity(value: Any) -> bytes:
+    """What a value is told apart by; also one that cannot be a key, or is no number for JSON, has some text. Where in
+    memory an object lies says nothing: what leaves a group is made anew."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value).encode()
+    try:
+        return encode_key(plain(value), None) or b""
+    except UnusableKeyError:
+        return _ADDRESS.sub("", _text(value)).encode(errors="replace")
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's own may raise anything
+        return type(value).__qualname__
+
+
+def in_order(values: list[Any]) -> list[Any]:
+    """Values from the least to the greatest; where these cannot be compared, kind by kind, and nulls at the end."""
+    there = [value for value in values if value is not None]
+    try:
+        if any(value != value for value in there):
+            raise TypeError("what is not a number is not in order")
+        there.sort()
+    except TypeError:
+        there.sort(key=lambda value: (type(value).__name__, identity(value)))
+    return there + [None] * (len(values) - len(there))
+
+
+def _numbers(counts: Iterable[tuple[Any, int]]) -> list[Any]:
+    values = in_order([value for value, _ in counts])
+    return [value for value in values if value == value] or values[:1]
+
+
+def _least(counts: Iterable[tuple[Any, int]]) -> Any:
+    return next(iter(_numbers(counts)), None)
+
+
+def _greatest(counts: Iterable[tuple[Any, int]]) -> Any:
+    return next(iter(_numbers(counts)[::-1]), None)
+
+
+def _list(counts: Iterable[tuple[Any, int]]) -> list[Any]:
+    return in_order([value for value, count in counts for _ in range(count)])
+
+
+class Fold(GroupFolder):
+    """The user's adder and subtractor, from the user's initial value."""
+
+    def __init__(self, aggregation: Aggregation, subtractor: Function) -> None:
+        assert aggregation.function is not None
+        self._aggregation, self._adder, self._subtractor = aggregation, aggregation.function, subtractor
+
+    def start(self) -> Any:
+        make = self._aggregation.make_initial
+        return make.callable() if make is not None else copy.deepcopy(self._aggregation.initial)
+
+    def add(self, state: Any, key: Any, value: Any) -> Any:
+        return _call(self._adder, key, value, state)
+
+    def subtract(self, state: Any, key: Any, value: Any) -> Any:
+        return _call(self._subtractor, key, value, state)
+
+    def kept(self, state: Any) -> Any:
+        return plain(state)
+
+
+def _call(function: Function, key: Any, value: Any, state: Any) -> Any:
+    given = (value, wrap(state)) if function.arity == 2 else (key, value, wrap(state))
+    return function.callable(*given)
+
+
+class Reduce(GroupFolder):
+    """The user's adder and subtractor of two values; the state is a one-tuple, so that a value of None is told from
+    no value."""
+
+    def __init__(self, adder: Function, subtractor: Function) -> None:
+        self._adder, self._subtractor = adder.callable, subtractor.callable
+
+    def start(self) -> Any:
+        return ()
+
+    def add(self, state: Any, key: Any, value: Any) -> Any:
+        # The first value becomes the state: an adder that changes it must not change the row.
+        return (self._adder(wrap(state[0]), value),) if state else (copy.deepcopy(value),)
+
+    def subtract(self, state: Any, key: Any, value: Any) -> Any:
+        return (self._subtractor(wrap(state[0]), value),) if state else state
+
+    def kept(self, state: Any) -> Any:
+        return tuple(map(plain, state))
+
+    def result(self, state: Any) -> Any:
+        return state[0] if state else None
+
+
+def group_folder_of(aggregation: Aggregation, subtractor: Function | None) -> GroupFolder:
+    if aggregation.kind in ("fold", "reduce"):
+        assert aggregation.function is not None
+        assert subtractor is not None
+        if aggregation.kind == "fold":
+            return Fold(aggregation, subtractor)
+        return Reduce(aggregation.function, subtractor)
+    return _NAMED[aggregation.kind]()
+
+
+_NAMED: dict[str, Callable[[], GroupFolder]] = {
+    "count": Count,
+    "sum": Sum,
+    "avg": Mean,
+    "min": lambda: Bag(_least),
+    "max": lambda: Bag(_greatest),
+    "count_distinct": lambda: Bag(lambda counts: sum(1 for _ in counts)),
+    "collect_list": lambda: CollectList(_list),
+}

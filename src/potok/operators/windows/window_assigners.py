@@ -1,0 +1,148 @@
+"""Which windows the records of one key form, told from the records alone and never from the order they came in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from potok.operators.windows.lateness import EventWindow
+from potok.topology.nodes import Session, Sliding
+
+Place = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+Bounds = tuple[int, int]
+"""The start and the end of a window; both belong to it."""
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """A record as long as it may matter. `reach` is its stream time, `fresh` says that this batch brought it."""
+
+    time: int
+    place: Place
+    reach: int
+    value: Any
+    opens: bool = True
+    closes: bool = False
+    fresh: bool = False
+
+    @classmethod
+    def of(cls, kept: list[Any]) -> Event:
+        time, topic, partition, offset, reach, value, opens, closes = kept
+        return cls(time, (topic, partition, offset), reach, value, opens, closes)
+
+    def kept(self) -> list[Any]:
+        return [self.time, *self.place, self.reach, self.value, self.opens, self.closes]
+
+
+@dataclass(slots=True)
+class Frame:
+    """A window with its records, in the order of time and place."""
+
+    start: int
+    end: int
+    events: list[Event]
+
+    @property
+    def bounds(self) -> Bounds:
+        return self.start, self.end
+
+    @property
+    def fresh(self) -> bool:
+        return any(event.fresh for event in self.events)
+
+
+def in_time_order(events: Iterable[Event]) -> list[Event]:
+    """By event time; of equal ones by place. What one record was made into stays in the order it was made in."""
+    return sorted(events, key=lambda event: (event.time, event.place))
+
+
+class Windower(ABC):
+    """Finds the windows of one key."""
+
+    @abstractmethod
+    def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
+        """The windows that these records form, in order; those that closed at this reading of the clock or before are
+        left out."""
+
+    @abstractmethod
+    def outlived_at(self, event: Event) -> int:
+        """The reading of the closing clock from which on no record that is still accepted could make this one part of
+        a window that it is not part of."""
+
+
+class SessionWindower(Windower):
+    def __init__(self, window: Session) -> None:
+        self._window = window
+
+    def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
+        """Records of closed sessions are not kept, so nothing needs to be left out."""
+        found: list[Frame] = []
+        current: Frame | None = None
+        ended = False
+        for event in events:
+            if current is not None and self.takes(current, event, ended=ended):
+                current.events.append(event)
+                current.end = event.time
+            elif event.opens:
+                current, ended = Frame(event.time, event.time, [event]), False
+                found.append(current)
+            else:
+                current = None
+            ended = ended or (current is not None and event.closes)
+        return found
+
+    def takes(self, session: Frame, event: Event, *, ended: bool) -> bool:
+        """Whether a record that comes next is of a session; `ended` says that one of its records closes it."""
+        if ended:
+            # A row is told by its times, so what happened at the same instant is of the same session.
+            return event.time == session.end
+        if self._window.from_first:
+            return event.time < session.start + self._window.gap_ms
+        return event.time <= session.end + self._window.gap_ms
+
+    def outlived_at(self, event: Event) -> int:
+        # It could only be taken by a session that begins before it, with a record that is late by then.
+        return event.time + self._window.gap_ms + self._window.grace_ms + 1
+
+
+class SlidingWindower(Windower):
+    def __init__(self, window: Sliding) -> None:
+        self._window = window
+
+    def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
+        """One window ends with each record and one begins right after it, if that holds any.
+
+        A record counts in the windows that were open for it; where its own was not, it does not make one.
+        """
+        length, grace = self._window.difference_ms, self._window.grace_ms
+        times = [event.time for event in events]
+        least = [max(event.time, event.reach - grace) for event in events]
+        starts = {time - length for time, end in zip(times, least, strict=True) if end == time}
+        starts.update(time + 1 for time in times)
+        partly = list(accumulate((end > time for time, end in zip(times, least, strict=True)), initial=0))
+        found: list[Frame] = []
+        for start in sorted(starts):
+            end = start + length
+            if end + 1 + grace <= closed_at:
+                continue
+            low, high = bisect_left(times, start), bisect_right(times, end)
+            held = events[low:high]
+            if partly[high] > partly[low]:
+                held = [event for event, first in zip(held, least[low:high], strict=True) if first <= end]
+            if held:
+                found.append(Frame(start, end, held))
+        return found
+
+    def outlived_at(self, event: Event) -> int:
+        # The window that begins right after it closes then, and all that hold it have closed.
+        return event.time + self._window.difference_ms + 2 + self._window.grace_ms
+
+
+def windower_of(window: EventWindow) -> Windower:
+    return SessionWindower(window) if isinstance(window, Session) else SlidingWindower(window)

@@ -1,0 +1,1 @@
+"""Python objects to typed columns."""

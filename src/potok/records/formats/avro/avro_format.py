@@ -1,0 +1,182 @@
+"""Binary Avro, whose schema is that of the declared columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from potok.errors import SchemaError
+from potok.records.conversion.binary_rules import COUNTED, counter
+from potok.records.conversion.convert import MisfitError
+from potok.records.conversion.fit import fit
+from potok.records.formats.avro.schema import avro_schema
+from potok.records.formats.format import Column, Decoded, Encoded, binary_column
+from potok.records.rows import column_of, rows_of
+from potok.records.schemas.schema import Schema
+
+_HEADER = 5
+_INVALID = "not valid Avro of the declared columns"
+_BROKEN = (EOFError, IndexError, ValueError, OverflowError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFormat:
+    """One record a value, without its schema; a header of Confluent's serializers is stepped over, not written."""
+
+    name: str = "avro"
+
+    def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
+        codec = _codec(_needed(schema))
+        errors: dict[int, str] = {}
+        objects: list[Any] = []
+        for row, data in enumerate(binary_column(values).to_pylist()):
+            try:
+                objects.append(None if data is None else codec.read(data))
+            except MisfitError as misfit:
+                objects.append(None)
+                errors[row] = str(misfit)
+        fitted = fit(objects, codec.schema.select(columns), COUNTED)
+        return Decoded(fitted.column, {**fitted.errors, **errors})
+
+    def encode(self, column: Column, schema: Schema | None) -> Encoded:
+        codec = _codec(_needed(schema))
+        if isinstance(column, list):
+            fitted = column_of(column, codec.schema)
+            return Encoded(self.encode(fitted.column, schema).values, fitted.errors)
+        return Encoded(pa.array([None if row is None else codec.write(row) for row in rows_of(column)], pa.binary()))
+
+
+class _Codec:
+    """Objects as bytes and back, for one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        whole = avro_schema(schema)
+        # Without logical types, numbers and bytes stay what they are; fastavro would make datetimes of them.
+        self._avro = fastavro.parse_schema(_plain(whole))
+        self._written = _writer(schema)
+        self._read = _reader(schema)
+        self._one_way = not _holds_items(schema)
+
+    def write(self, row: Any) -> bytes:
+        return self._bytes(self._written(row))
+
+    def read(self, data: bytes) -> Any:
+        """The object of these bytes; of bytes that could also be a header and a value, what we would write so."""
+        try:
+            found = self._parse(data)
+            if self._bytes(found) == data:
+                return self._read(found)
+            reason = MisfitError(f"{_INVALID}: no value is written so")
+        except MisfitError as misfit:
+            found, reason = None, misfit
+        if data[:1] == b"\0" and len(data) > _HEADER:
+            try:
+                return self._read(self._parse(data[_HEADER:]))
+            except MisfitError:
+                pass  # no header: what was wrong in the first place is the reason
+        # fastavro takes some bytes that no writer makes, such as negative places in a union. But lists and maps may be
+        # cut into blocks in several ways.
+        if found is None or self._one_way:
+            raise reason
+        return self._read(found)
+
+    def _parse(self, data: bytes) -> Any:
+        stream = io.BytesIO(data)
+        try:
+            found = fastavro.schemaless_reader(stream, self._avro, None)
+        except _BROKEN as error:
+            reason = "the bytes end too soon" if isinstance(error, EOFError) else str(error)
+            raise MisfitError(f"{_INVALID}: {reason}") from error
+        if stream.tell() != len(data):
+            raise MisfitError(f"{_INVALID}: {len(data) - stream.tell()} bytes are left over")
+        return found
+
+    def _bytes(self, obj: Any) -> bytes:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, self._avro, obj)
+        return stream.getvalue()
+
+
+@lru_cache(maxsize=64)
+def _codec_of(arrow: pa.DataType) -> _Codec:
+    schema = Schema.of(arrow)
+    assert schema is not None
+    return _Codec(schema)
+
+
+def _codec(schema: Schema) -> _Codec:
+    return _codec_of(schema.arrow)
+
+
+def _needed(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise SchemaError("Avro needs declared columns: its bytes name none", hint="declare the columns")
+    return schema
+
+
+def _plain(avro: Any) -> Any:
+    if isinstance(avro, dict):
+        kept = {name: _plain(part) for name, part in avro.items() if name not in ("logicalType", "precision", "scale")}
+        return kept["type"] if kept.keys() == {"type"} else kept
+    return [_plain(part) for part in avro] if isinstance(avro, list) else avro
+
+
+def _holds_items(schema: Schema) -> bool:
+    return schema.item is not None or any(_holds_items(field.schema) for field in schema.fields)
+
+
+def _writer(schema: Schema) -> Callable[[Any], Any]:
+    """Turns an object of the schema into one that fastavro takes, with names as Avro has them."""
+    if schema.kind == "struct":
+        avro_names = [field["name"] for field in avro_schema(schema)["fields"]]
+        parts = [
+            (name, field.name, _maybe(_writer(field.schema)))
+            for name, field in zip(avro_names, schema.fields, strict=True)
+        ]
+        return lambda row: {name: write(row[own]) for name, own, write in parts}
+    if schema.kind == "list":
+        assert schema.item is not None
+        write_item = _maybe(_writer(schema.item))
+        return lambda row: [write_item(item) for item in row]
+    if schema.kind == "map":
+        assert schema.key is not None
+        assert schema.item is not None
+        write_value = _maybe(_writer(schema.item))
+        if pa.types.is_string(schema.key.arrow):
+            return lambda row: {key: write_value(item) for key, item in row.items()}
+        return lambda row: [{"key": key, "value": write_value(item)} for key, item in row.items()]
+    return counter(schema.arrow) or (lambda row: row)
+
+
+def _reader(schema: Schema) -> Callable[[Any], Any]:
+    """The way back, as far as names and entries go; the rest is done by the rules for counted objects."""
+    if schema.kind == "struct":
+        avro_names = [field["name"] for field in avro_schema(schema)["fields"]]
+        parts = [
+            (name, field.name, _maybe(_reader(field.schema)))
+            for name, field in zip(avro_names, schema.fields, strict=True)
+        ]
+        return lambda row: {own: read(row[name]) for name, own, read in parts}
+    if schema.kind == "list":
+        assert schema.item is not None
+        read_item = _maybe(_reader(schema.item))
+        return lambda row: [read_item(item) for item in row]
+    if schema.kind == "map":
+        assert schema.key is not None
+        assert schema.item is not None
+        read_value = _maybe(_reader(schema.item))
+        if pa.types.is_string(schema.key.arrow):
+            return lambda row: {key: read_value(item) for key, item in row.items()}
+        return lambda row: {entry["key"]: read_value(entry["value"]) for entry in row}
+    return lambda row: row
+
+
+def _maybe(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda obj: None if obj is None else change(obj)

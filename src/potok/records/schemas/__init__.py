@@ -1,0 +1,1 @@
+"""Schemas and where they come from: annotations, Arrow types, DDL text."""

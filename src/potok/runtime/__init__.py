@@ -1,0 +1,1 @@
+"""The batch loop of queries: planning, execution, output, commit. Imports no pyspark."""

@@ -1,0 +1,1 @@
+"""One batch: its tasks, stages and attempts."""

@@ -1,0 +1,257 @@
+"""The batches of one query, from their offsets to their commit."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import cloudpickle
+
+from potok.clock import now_ms
+from potok.errors import PotokError
+from potok.log.broker import Broker
+from potok.operators.aggregates.pre_aggregate import AggregateOverflow
+from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge, Range
+from potok.operators.core.dead_letters import Lane
+from potok.operators.core.task_report import Report
+from potok.operators.windows.expiry import NEVER
+from potok.runtime.batches.assignment import balance
+from potok.runtime.batches.executor import Executor, Part
+from potok.runtime.batches.reachability import on_one_machine
+from potok.runtime.output.deliver import Deliveries
+from potok.runtime.output.processing_log import tell_failures
+from potok.runtime.planning.pace import Pace
+from potok.runtime.planning.start_offsets import check_topics
+from potok.runtime.planning.watermark import closing_clocks, windowed_steps
+from potok.runtime.queries.ledger import Ledger
+from potok.runtime.queries.lock import QueryTakenOver
+from potok.runtime.queries.progress import Pulse, Totals
+from potok.state.entry import Entry, mark_of
+from potok.state.location import Place
+from potok.state.offsets import Offsets
+from potok.topology.execution_plan import Plan
+from potok.topology.nodes import Aggregate, Deliver, Node, Session
+
+log = logging.getLogger(__name__)
+
+JUMPED = (
+    'topic "%s": %d record(s) moved the clock of a partition by more than a day, so that what comes after may be late; '
+    'max_jump="1 hour" on the stream bounds how far one record may move it'
+)
+
+OVERFLOWED = (
+    'a sum of step "%s" no longer fits into 64 bits: it takes its records one by one from here on, and those that '
+    "overflow are dead letters; sum a float instead"
+)
+
+SMALL_BATCH = 10_000
+"""Up to so many records, one task does everything: a shuffle costs more than the second core brings."""
+
+
+@dataclass(slots=True)
+class BatchRunner:
+    """Runs the batches of one query, one after the other."""
+
+    executor: Executor
+    broker: Broker
+    plan: Plan
+    ledger: Ledger
+    directory: Path
+    pulse: Pulse
+    state: Place
+    pace: Pace | None = None
+    small_batch: int = field(default_factory=lambda: SMALL_BATCH)
+    plan_bytes: bytes = b""
+    _steps: Mapping[str, set[str]] = field(default_factory=dict)
+    _careful: frozenset[str] = frozenset()
+    _deliveries: Deliveries = field(init=False)
+    _durable_intent: bool = False
+
+    def __post_init__(self) -> None:
+        self.plan_bytes = cloudpickle.dumps(self.plan)
+        self._steps = windowed_steps(self.plan.topology)
+        self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
+        before_commit = any(node.guarantee.before_commit for node in self.plan.topology.of_type(Deliver))
+        self._durable_intent = before_commit or not self.broker.commits_together
+
+    @property
+    def name(self) -> str:
+        return self.plan.topology.name
+
+    def undo(self, counted: Totals, error: BaseException) -> None:
+        """Forget an attempt that failed: nothing of it is visible, and the same batch may be run again. Raises
+        `QueryTakenOver` if another process runs the query by now."""
+        self.pulse.totals = counted
+        # First: the directory may be that of the other process too, with what it has staged.
+        self.blame_owner(error)
+        shutil.rmtree(self.directory / "staging", ignore_errors=True)
+
+    def blame_owner(self, error: BaseException) -> None:
+        """Raise `QueryTakenOver` from an error, if another process runs the query by now."""
+        try:
+            self.ledger.check_owner()
+        except QueryTakenOver as taken:
+            raise taken from error
+        except PotokError:
+            # Nobody can say: what went wrong first is told.
+            return
+
+    def ahead(self, end: Offsets) -> Offsets | None:
+        """Where a batch ends in the topics of this topology; None if it has been committed before."""
+        entry = self.ledger.entry
+        known = self._known(entry, end)
+        done = entry.offsets.reached(known) and entry.offsets.idle == known.idle
+        return None if done else known
+
+    def check(self) -> None:
+        """Whether the topics are those that the ledger tells of."""
+        topology = self.plan.topology
+        check_topics(self.broker, topology.name, topology.source_topics, self.ledger.entry)
+
+    def deliver(self, spec: BatchSpec, report: Report) -> None:
+        """Hand over what must be out when the batch is committed."""
+        self._deliveries.before_commit(spec, report)
+
+    def finish(self, spec: BatchSpec, report: Report) -> None:
+        """What comes after the commit."""
+        # Too late for the progress of this batch: they are told with the next.
+        self.pulse.totals.dead_letters += self._deliveries.after_commit(spec, report)
+        spec.clear_staging()
+
+    def close(self) -> None:
+        """Close the sinks; the next start opens them again."""
+        self._deliveries.close()
+
+    def begin(self, end: Offsets) -> None:
+        """Take note of where the batch ends, durably if output may be visible before the commit."""
+        self.ledger.intend(end, durable=self._durable_intent)
+
+    def part(self, spec: BatchSpec) -> Part:
+        return Part(self.plan_bytes, spec, self.plan.depth, self.small_batch)
+
+    def give_way(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
+        """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
+        if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
+            return False
+        spec.clear_staging()
+        self.ledger.begin_epoch({})
+        log.warning(OVERFLOWED, error.step)
+        self._careful |= {error.step}
+        return True
+
+    def shrink(self, error: BatchTooLarge, spec: BatchSpec) -> None:
+        """Have the next batch planned smaller, after this one was found to be too large."""
+        spec.clear_staging()
+        marks: dict[str, bytes | None] = {}
+        if self.pace is not None:
+            self.pace.shrink(spec.records, error.record_bytes)
+            marks[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
+        self.ledger.begin_epoch(marks, intended=None)
+
+    def _known(self, entry: Entry, end: Offsets) -> Offsets:
+        """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
+        topics = {
+            topic: {**end.topics.get(topic, {}), **_furthest(parts, end.topics.get(topic, {}))}
+            for topic, parts in entry.offsets.topics.items()
+        }
+        return replace(end, topics=topics)
+
+    def spec(self, end: Offsets) -> BatchSpec:
+        """What the tasks of the next attempt are told."""
+        entry = self.ledger.entry
+        lanes = [Lane(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])]
+        clocks = closing_clocks(self._steps, end.topics, entry.stream_times, end.idle, entry.clocks)
+        ranges: list[Range] = []
+        for index, lane in enumerate(lanes):
+            start = entry.offsets.topics.get(lane.topic, {}).get(lane.partition, 0)
+            stop = end.topics[lane.topic][lane.partition]
+            if stop > start:
+                ranges.append(Range(index, start, stop, self._stream_time(entry, lane, clocks)))
+        records = sum(len(part) for part in ranges)
+        small = records <= self.small_batch
+        tasks = balance(ranges, 1 if small else self.executor.parallelism, len)
+        for task in tasks:
+            task.sort(key=lambda part: part.lane)
+        # With a single record of each partition, there is no smaller batch.
+        bounded = end.max_bytes if records > len(ranges) else 0
+        sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
+        return BatchSpec(
+            entry.fence,
+            self.broker,
+            self.directory,
+            lanes,
+            tasks,
+            1 if small else self.plan.shards,
+            clocks,
+            end.at_ms or now_ms(),
+            sinks,
+            self.plan.topology.name,
+            self.state,
+            self._careful,
+            on_one_machine(self.executor.master),
+            entry.cells,
+            bounded // max(len(tasks), 1),
+        )
+
+    def _stream_time(self, entry: Entry, lane: Lane, clocks: Mapping[str, int]) -> int:
+        """Where a partition's stream time goes on; one that was idle, or is new, starts at the closing clock."""
+        known = entry.stream_times.get(lane.topic, {}).get(lane.partition)
+        if known is not None and (lane.topic, lane.partition) not in entry.offsets.idle:
+            return known
+        reached = [clock for step, clock in clocks.items() if lane.topic in self._steps[step]]
+        return max([NEVER if known is None else known, *reached])
+
+    def books(
+        self, end: Offsets, spec: BatchSpec, report: Report, batch_ms: int
+    ) -> tuple[Entry, dict[str, bytes | None]]:
+        """The ledger's next entry, and the marks that are set with it."""
+        entry = self.ledger.entry
+        times = {topic: dict(parts) for topic, parts in entry.stream_times.items()}
+        for index, stream_time in report.stream_times.items():
+            if stream_time > NEVER:
+                lane = spec.lanes[index]
+                times.setdefault(lane.topic, {})[lane.partition] = stream_time
+        after = replace(
+            entry,
+            batch=entry.batch + 1,
+            offsets=end,
+            stream_times=times,
+            next_ends=report.next_ends if self.plan.depth else {},
+            next_alarms=report.next_alarms,
+            clocks=spec.clocks,
+            cells=spec.fence.attempt if self.plan.depth else entry.cells,
+            intended=None,
+        )
+        pulse = self.pulse
+        pulse.begin(batch_ms)
+        pulse.state, pulse.error = "running", ""
+        pulse.batch, pulse.batch_ms = after.batch, batch_ms
+        # Fewer than there are offsets where the log has gaps.
+        read = sum(report.records_in[source.name] for source in self.plan.topology.sources)
+        pulse.records_in, pulse.records_out = read, report.written
+        pulse.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
+        pulse.state_bytes |= report.state_bytes
+        pulse.state_keys = report.state_keys
+        pulse.offsets, pulse.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
+        pulse.totals.add(report, read)
+        tell_failures(self.broker, self.plan.topology, spec, report)
+        for topic, count in report.jumps.items():
+            log.warning(JUMPED, topic, count)
+        name = self.plan.topology.name
+        marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
+        if self.pace is not None:
+            self.pace.learn(spec.records, batch_ms, report.bytes_in)
+            marks[mark_of(name, "pace")] = self.pace.to_bytes()
+        return after, marks
+
+
+def _takes_singly(node: Node) -> bool:
+    """Whether the records that make a sum overflow can be told apart: those of a session decide what it is."""
+    return isinstance(node, Aggregate) and not isinstance(node.window, Session)
+
+
+def _furthest(parts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    return {part: max(offset, ends.get(part, offset)) for part, offset in parts.items()}

@@ -1,0 +1,252 @@
+"""One batch of the queries of a group: record what it will be, execute it, publish, commit.
+
+A query that fails is set apart, and the others are committed.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from potok.errors import PotokError
+from potok.log.broker import Broker
+from potok.log.failpoint import failpoint
+from potok.operators.aggregates.pre_aggregate import AggregateOverflow
+from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge
+from potok.operators.core.dead_letters import Piles
+from potok.operators.core.task_report import Report
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.executor import Executor, Outcome
+from potok.runtime.batches.failure_cause import JVM_GONE, cause_of
+from potok.runtime.queries.lock import QueryTakenOver
+from potok.runtime.queries.progress import Totals
+from potok.state.entry import Entry
+from potok.state.offsets import Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch did for one query: its number, the tables whose rows may have changed, and its dead letters."""
+
+    batch: int
+    tables: frozenset[str]
+    piles: Piles = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at the batch of one query."""
+
+    runner: BatchRunner
+    end: Offsets
+    spec: BatchSpec
+    counted: Totals
+    """What was counted before it."""
+    outcome: Outcome = field(default_factory=Outcome)
+    entry: Entry = field(default_factory=Entry)
+    marks: dict[str, bytes | None] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, runner: BatchRunner, end: Offsets) -> Attempt:
+        return cls(runner, end, runner.spec(end), copy.deepcopy(runner.pulse.totals))
+
+    @property
+    def name(self) -> str:
+        return self.runner.name
+
+    def undo(self, error: BaseException) -> BaseException:
+        """Make ready to run again; returns why it failed: whatever it was, another process may have been the cause."""
+        try:
+            self.runner.undo(self.counted, error)
+        except QueryTakenOver as taken:
+            return taken
+        return error
+
+    @property
+    def report(self) -> Report:
+        return self.outcome.report
+
+    def changed(self) -> Committed:
+        counts = self.report.records_in + self.report.records_out
+        tables = frozenset(node.name for node in self.runner.plan.topology.tables if counts[node.name])
+        return Committed(self.entry.batch, tables, self.report.piles)
+
+
+@dataclass(slots=True)
+class JointBatch:
+    """Runs the batches it is given; `committed` and `failed` say what came of them. A query may be in both: what fails
+    after its commit does not undo it."""
+
+    executor: Executor
+    broker: Broker
+    committed: dict[str, Committed] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+    failed: dict[str, BaseException] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+    _alone: bool = True
+
+    def run(self, wanted: Iterable[tuple[BatchRunner, Offsets]]) -> None:
+        """Run one batch of each of these queries, to the given offsets."""
+        attempts = [found for runner, end in wanted if (found := self._begin(runner, end)) is not None]
+        self._alone = len(attempts) == 1
+        done = [attempt for attempt in self._tried(attempts) if self._deliver(attempt)]
+        if self.broker.commits_together:
+            self._commit_together(done)
+        else:
+            self._commit_each(done)
+
+    def _begin(self, runner: BatchRunner, end: Offsets) -> Attempt | None:
+        try:
+            ahead = runner.ahead(end)
+            if ahead is None:
+                runner.ledger.drop_intent()
+                return None
+            runner.check()
+            runner.begin(ahead)
+            return Attempt.begun(runner, ahead)
+        except PotokError as error:
+            self.failed[runner.name] = _cause(runner, error)
+            return None
+
+    def _tried(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Run the tasks of all. A query whose sum overflowed tries again, record by record, while the others wait."""
+        done: list[Attempt] = []
+        while attempts:
+            self._run(attempts)
+            again: list[Attempt] = []
+            for attempt in attempts:
+                if attempt.name in self.failed:
+                    continue
+                if attempt.outcome.error is None:
+                    done.append(attempt)
+                elif (other := self._other_attempt(attempt, attempt.outcome.error)) is not None:
+                    again.append(other)
+            attempts = again
+        return done
+
+    def _other_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
+        """Make the next attempt after an error that calls for one."""
+        try:
+            if isinstance(error, BatchTooLarge):
+                attempt.runner.shrink(error, attempt.spec)
+                return None
+            if isinstance(error, AggregateOverflow) and attempt.runner.give_way(error, attempt.spec):
+                return Attempt.begun(attempt.runner, attempt.end)
+        except PotokError as failure:
+            error = failure
+        self._fail(attempt, error)
+        return None
+
+    def _fail(self, attempt: Attempt, error: BaseException) -> None:
+        self.failed[attempt.name] = attempt.undo(error)
+
+    def _run(self, attempts: list[Attempt]) -> None:
+        try:
+            outcomes = self.executor.run([attempt.runner.part(attempt.spec) for attempt in attempts])
+        except Exception as error:
+            if cause_of(error) == JVM_GONE:
+                raise
+            if len(attempts) == 1:
+                self._fail(attempts[0], error)
+                return
+            # A worker died, and took the parts of others with it. The same attempts may run again, as a task may.
+            for attempt in attempts:
+                self._run([attempt])
+            return
+        for attempt, outcome in zip(attempts, outcomes, strict=True):
+            attempt.outcome = outcome
+
+    def _duration_ms(self, attempt: Attempt) -> int:
+        """How long the batch took a query: all of the time if it was alone, else that of its tasks."""
+        if self._alone:
+            return int((time.monotonic() - self._began) * 1000)
+        return round(attempt.outcome.busy_s * 1000 / max(len(attempt.spec.tasks), 1))
+
+    def _deliver(self, attempt: Attempt) -> bool:
+        """Deliver what must be out before the commit, and make the ledger's next entry; whether that went well."""
+        runner = attempt.runner
+        try:
+            runner.deliver(attempt.spec, attempt.report)
+            entry = runner.books(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
+            attempt.entry, attempt.marks = entry
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+            self._fail(attempt, error)
+            return False
+        return True
+
+    def _commit_together(self, attempts: list[Attempt]) -> None:
+        """One transaction for the output and the ledgers of all, so that readers find all tables at one batch."""
+        while attempts:
+            staged = [output for attempt in attempts for output in attempt.report.staged]
+            marks: dict[str, bytes | None] = {}
+            expect: dict[str, bytes | None] = {}
+            for attempt in attempts:
+                ledger = attempt.runner.ledger
+                marks |= attempt.marks | ledger.after(attempt.entry)
+                expect |= ledger.before
+            failpoint("ledger.before")
+            try:
+                self.broker.publish(staged, marks, expect)
+            except PotokError as error:
+                if all(attempt.runner.ledger.holds(attempt.entry) for attempt in attempts):
+                    # This is what was committed, and the answer was lost on the way.
+                    break
+                rest = [attempt for attempt in attempts if not self._is_at_fault(attempt, error)]
+                if len(rest) == len(attempts):
+                    for attempt in attempts:
+                        attempt.undo(error)
+                    raise
+                attempts = rest
+                continue
+            break
+        failpoint("ledger.committed")
+        for attempt in attempts:
+            attempt.runner.ledger.note(attempt.entry)
+        for attempt in attempts:
+            self._finish(attempt)
+
+    def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
+        """Whether nothing can be published because of this one: its ledger was changed, or a topic of it is gone."""
+        expected = attempt.runner.ledger.before
+        changed = any(self.broker.mark(name) != data for name, data in expected.items())
+        topics = {output.topic for output in attempt.report.staged}
+        if changed or not all(map(self.broker.has_topic, topics)):
+            self._fail(attempt, error)
+            return True
+        return False
+
+    def _commit_each(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            try:
+                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
+            except PotokError as error:
+                self._fail(attempt, error)
+                continue
+            self._finish(attempt)
+
+    def _finish(self, attempt: Attempt) -> None:
+        self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(), attempt.report
+        try:
+            attempt.runner.finish(attempt.spec, attempt.report)
+        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+            self.failed[attempt.name] = error
+
+
+def run_batch(runner: BatchRunner, end: Offsets) -> Report | None:
+    """Run a batch of one query, unless it has been committed before; raises why it failed."""
+    batch = JointBatch(runner.executor, runner.broker)
+    batch.run([(runner, end)])
+    if runner.name in batch.failed:
+        raise batch.failed[runner.name]
+    return batch.reports.get(runner.name)
+
+
+def _cause(runner: BatchRunner, error: PotokError) -> BaseException:
+    """An error, or `QueryTakenOver` if another process runs the query by now."""
+    try:
+        runner.blame_owner(error)
+    except QueryTakenOver as taken:
+        return taken
+    return error

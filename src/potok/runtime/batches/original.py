@@ -1,0 +1,18 @@
+"""Records as the log has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from potok.log.broker import Broker
+from potok.log.read_positions import read_positions
+from potok.operators.core.dead_letters import Original
+
+
+def originals(broker: Broker, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Original]:
+    """The records at some offsets; a record that waited may have outlived its place in the log, and is left out."""
+    found: dict[int, Original] = {}
+    for batch in read_positions(broker, topic, partition, offsets):
+        columns = (batch.column(name).to_pylist() for name in ("offset", "key", "value", "headers"))
+        found |= {offset: Original(*rest) for offset, *rest in zip(*columns, strict=True)}
+    return found

@@ -1,0 +1,44 @@
+"""Whether the executors of Spark reach what a query reads, writes and keeps: on several machines a directory of one of
+them will not do."""
+
+from __future__ import annotations
+
+from potok.backends.state_url import FILE
+from potok.errors import SetupError
+from potok.log.broker import Broker
+from potok.state.location import Place
+from potok.topology.execution_plan import Plan
+
+
+class OutOfReach(SetupError):
+    """A query on several machines whose log or state is in a directory of one."""
+
+    def __init__(self, query: str, master: str, what: str, hint: str) -> None:
+        super().__init__(
+            f'query "{query}" cannot run on "{master}": its executors may be on other machines, and {what}',
+            hint=f'{hint}; or run it on one machine: master="local[*,4]"',
+        )
+
+
+def on_one_machine(master: str) -> bool:
+    """Whether driver and executors are one process, so that each sees what the other writes. `local-cluster[...]`, for
+    tests, counts as several machines, so that it shows what would go wrong there."""
+    return master == "local" or master.startswith("local[")
+
+
+def check_reach(master: str, broker: Broker, plan: Plan, state: Place) -> None:
+    """Refuse what would run, and give every executor tables of its own."""
+    if master.startswith("local"):
+        return
+    query = plan.topology.name
+    if broker.url.startswith("file:"):
+        raise OutOfReach(
+            query, master, f"its log is a directory of this one: {broker.url}", 'use broker="kafka://host:9092"'
+        )
+    if plan.depth and state.where.kind == FILE:
+        raise OutOfReach(
+            query,
+            master,
+            f"its state is in a directory of this one: {state.where}",
+            'use state="redis://host:6379/0" or state="postgresql://user@host/database"',
+        )

@@ -1,0 +1,117 @@
+"""Run one stage in one task: feed its operators, finish them, and commit their state."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+
+import potok.operators.registry  # noqa: F401 - registers the operator factories
+from potok.log.broker import Broker
+from potok.log.failpoint import failpoint
+from potok.operators.core.batch_spec import BatchSpec, Range
+from potok.operators.core.dead_letters import DeadLetters
+from potok.operators.core.operator import Task
+from potok.operators.core.operator_factory import Workshop
+from potok.operators.core.read_topic import ReadBytes
+from potok.operators.core.task_report import Report
+from potok.operators.core.wiring import Wiring
+from potok.operators.exchange.shuffle_writer import Outbox, Parcel
+from potok.operators.windows.expiry import windows_of
+from potok.operators.windows.open_windows import open_table
+from potok.runtime.batches.original import originals
+from potok.runtime.output.dead_letters import stage_letters
+from potok.state.session import StateSession
+from potok.topology.execution_plan import Plan
+from potok.topology.nodes import (
+    Aggregate,
+    Node,
+    Session,
+    Sliding,
+)
+
+
+class Stage:
+    """The operators of one level, for one task and, above level 0, one shard."""
+
+    def __init__(self, plan: Plan, spec: BatchSpec, level: int, task: int, broker: Broker, shard: int | None) -> None:
+        self._plan, self._spec, self._level, self._broker = plan, spec, level, broker
+        self._shard = shard
+        self.report = Report()
+        self.outbox = Outbox(task)
+        dead_letters = DeadLetters(spec.lanes, partial(originals, broker), spec.processing_time_ms)
+        self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
+        self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
+        self._began = {part.lane: part.stream_time_ms for task_ in spec.tasks for part in task_}
+        workshop = Workshop(plan, spec, self._task, broker, self.outbox, self.report, self._session)
+        wiring = Wiring(workshop, level)
+        self._readers, self._receivers, self._order = wiring.readers, wiring.receivers, wiring.order
+        self._bytes = ReadBytes(spec.task_bytes)
+        for reader in self._readers.values():
+            reader.bytes = self._bytes
+
+    def read(self, ranges: list[Range]) -> None:
+        for part in ranges:
+            lane = self._spec.lanes[part.lane]
+            self._readers[lane.topic].read(part, lane.partition)
+
+    def take(self, lane: int, batch: pa.RecordBatch) -> None:
+        """Records that somebody else has read, in the order of their partition."""
+        self._readers[self._spec.lanes[lane].topic].take(batch, lane, self._began[lane])
+
+    def receive(self, parcels: list[Parcel]) -> None:
+        for parcel in sorted(parcels, key=lambda parcel: (parcel.task, parcel.sequence)):
+            self._receivers[parcel.step].receive(parcel.payload)
+
+    def finish(self) -> None:
+        """Finish the operators in order; parcels for this very level are handed over on the way."""
+        for operator in self._order:
+            operator.finish()
+            local = [parcel for parcel in self.outbox.parcels if parcel.level == self._level]
+            if local:
+                self.outbox.parcels = [parcel for parcel in self.outbox.parcels if parcel.level != self._level]
+                self.receive(local)
+        self.report.bytes_in = self._bytes.total
+        for reader in self._readers.values():
+            self.report.stream_times |= reader.stream_times
+        self._stage_dead_letters()
+        if self._session is not None:
+            self._commit(self._session)
+        self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
+        self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
+        self.report.piles, self.report.jumps = self._task.dead_letters.piles, self._task.jumps
+        self.report.failures, self.report.failed = self._task.failures.counts, self._task.failures.first
+
+    def _stage_dead_letters(self) -> None:
+        letters = self._task.dead_letters
+        if len(letters):
+            topic = self._plan.topology.dead_letter_topic
+            self.report.staged += stage_letters(self._broker, self._spec.staging, topic, letters)
+
+    def _commit(self, session: StateSession) -> None:
+        session.sweep(sorted({table for operator in self._order for table in operator.state_tables}))
+        failpoint("state.before")
+        session.commit()
+        failpoint("state.written")
+        store = session.store
+        for node in self._plan.topology.tables:
+            if self._plan.levels[node] == self._level:
+                self.report.state_keys[node.name] = sum(map(store.entries, _cells_of(node)))
+        for operator in self._order:
+            due = operator.next_due()
+            if due is not None:
+                held_ms = self._plan.topology.held_back_ms(self._plan.topology.node(operator.name))
+                self.report.next_ends[operator.name] = due + held_ms
+            alarm = operator.next_alarm()
+            if alarm is not None:
+                self.report.next_alarms[operator.name] = alarm
+        assert self._shard is not None
+        self.report.state_bytes[self._shard] = store.size_bytes()
+
+
+def _cells_of(node: Node) -> list[str]:
+    """Where the rows of a table are."""
+    window = node.window if isinstance(node, Aggregate) else None
+    if isinstance(window, Session | Sliding):
+        return [node.name, open_table(node.name)]
+    return [node.name] if window is None else [windows_of(node.name)]

@@ -1,0 +1,170 @@
+"""The tasks of a batch: functions over shuffle blocks, the same on every executor.
+
+What goes wrong in a task is returned as data: Spark would run the task again, and fail the parts of other queries with
+it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from potok.errors import PotokError
+from potok.operators.core.batch_spec import BatchSpec
+from potok.operators.core.task_report import Report
+from potok.operators.exchange.shuffle_writer import Parcel
+from potok.records.garbage_collection import collector_paused
+from potok.runtime.batches.failure_cause import QueryFailed, described
+from potok.runtime.batches.stage import Stage
+from potok.runtime.batches.step_failed import naming_step
+from potok.topology.execution_plan import Plan
+
+Item = tuple[int, bytes]
+"""What a task returns: the task of the next level that it goes to, and a pickled parcel, report or error."""
+
+Split = Callable[[BatchSpec], Iterator[tuple[int, pa.RecordBatch]]]
+"""Gives the records of a batch by input partition."""
+
+MOST_PLANS = 64
+"""How many plans a worker keeps: the queries of a group use it by turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How long a task ran."""
+
+    seconds: float
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _load_plan(data: bytes) -> Plan:
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _load_spec(data: bytes) -> BatchSpec:
+    return pickle.loads(data)  # type: ignore[no-any-return]
+
+
+class Job:
+    """The functions that an executor calls. Plan and spec travel as bytes, and a worker unpickles each once."""
+
+    def __init__(self, plan: bytes, spec: bytes, depth: int, query: str) -> None:
+        self._plan, self._spec, self._depth, self._query = plan, spec, depth, query
+
+    def read(self, index: int, items: Iterable[object]) -> Iterator[Item]:
+        """Level 0: read, and do all that needs no other shard."""
+        _drain(items)
+        return self._guarded(self._read_level(index))
+
+    def decode(self, index: int, split: Split) -> Iterator[Item]:
+        """Level 0 on records that somebody else has read."""
+        return self._guarded(self._decode_level(index, split))
+
+    def run_level(self, level: int, index: int, items: Iterable[Item]) -> Iterator[Item]:
+        """A level after a shuffle, on all shards of a task."""
+        return self._guarded(self._shard_level(level, index, items))
+
+    def all_levels(self, items: Iterable[object]) -> Iterator[Item]:
+        """All levels in one task."""
+        _drain(items)
+        return self._guarded(self._whole())
+
+    def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Return an error as an item, and then how long the task took."""
+        began = time.perf_counter()
+        try:
+            yield from items
+        except PotokError as error:
+            yield 0, pickle.dumps(error)
+        except Exception as error:  # noqa: BLE001 - raised by the driver
+            yield 0, pickle.dumps(QueryFailed(self._query, described(error)))
+        yield 0, pickle.dumps(Busy(time.perf_counter() - began))
+
+    def _read_level(self, index: int) -> Iterator[Item]:
+        yield from self._send(*self._read(index), index)
+
+    def _decode_level(self, index: int, split: Split) -> Iterator[Item]:
+        yield from self._send(*self._take(index, split), index)
+
+    def _shard_level(self, level: int, index: int, items: Iterable[Item]) -> Iterator[Item]:
+        parcels, others = self._open(items)
+        mine = [parcel for parcel in parcels if parcel.level == level]
+        yield from ((index, data) for data in others)
+        sent, report = self._shards(level, index, mine)
+        yield from self._send([p for p in parcels if p.level != level] + sent, report, index)
+
+    def _whole(self) -> Iterator[Item]:
+        parcels, total = self._read(0)
+        for level in range(1, self._depth + 1):
+            mine = [parcel for parcel in parcels if parcel.level == level]
+            sent, report = self._shards(level, 0, mine)
+            parcels = [parcel for parcel in parcels if parcel.level != level] + sent
+            total.add(report)
+        yield 0, pickle.dumps(total)
+
+    def _read(self, index: int) -> tuple[list[Parcel], Report]:
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        stage = Stage(plan, spec, 0, index, spec.broker, None)
+        with collector_paused(), naming_step(None):
+            stage.read(spec.tasks[index] if spec.tasks else [])
+            stage.finish()
+        stage.report.arrange()
+        return stage.outbox.parcels, stage.report
+
+    def _take(self, index: int, split: Split) -> tuple[list[Parcel], Report]:
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        stage = Stage(plan, spec, 0, index, spec.broker, None)
+        with collector_paused(), naming_step(None):
+            for lane, batch in split(spec):
+                stage.take(lane, batch)
+            stage.finish()
+        stage.report.arrange()
+        return stage.outbox.parcels, stage.report
+
+    def _shards(self, level: int, index: int, parcels: list[Parcel]) -> tuple[list[Parcel], Report]:
+        """Run one level on all the shards of a task; a shard without records still closes its windows."""
+        plan, spec = _load_plan(self._plan), _load_spec(self._spec)
+        by_shard: dict[int, list[Parcel]] = defaultdict(list)
+        for parcel in parcels:
+            by_shard[parcel.shard].append(parcel)
+        sent: list[Parcel] = []
+        total = Report()
+        for shard in range(index, plan.shards, spec.shard_tasks):
+            with collector_paused(), naming_step(shard):
+                stage = Stage(plan, spec, level, shard, spec.broker, shard)
+                stage.receive(by_shard[shard])
+                stage.finish()
+            sent += stage.outbox.parcels
+            total.add(stage.report)
+        total.arrange()
+        return sent, total
+
+    def _send(self, parcels: list[Parcel], report: Report, index: int) -> Iterator[Item]:
+        tasks = _load_spec(self._spec).shard_tasks
+        yield index % tasks, pickle.dumps(report)
+        for parcel in parcels:
+            yield parcel.shard % tasks, pickle.dumps(parcel, protocol=5)
+
+    def _open(self, items: Iterable[Item]) -> tuple[list[Parcel], list[bytes]]:
+        parcels: list[Parcel] = []
+        reports: list[bytes] = []
+        for _, data in items:
+            item = pickle.loads(data)
+            if isinstance(item, Parcel):
+                parcels.append(item)
+            else:
+                reports.append(data)
+        return parcels, reports
+
+
+def _drain(items: Iterable[object]) -> None:
+    """Spark reuses a worker only if its input was read to the end; a new one costs as much as a small batch."""
+    for _ in items:
+        pass

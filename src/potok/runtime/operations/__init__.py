@@ -1,0 +1,1 @@
+"""Operations on stopped queries and next to running ones: replay, shadow, reshard, backup."""

@@ -1,0 +1,136 @@
+"""Setting a stopped query to other offsets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.runtime.planning.start_offsets import Places, protect
+from potok.runtime.queries.directory import query_directory
+from potok.runtime.queries.ledger import Ledger
+from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
+from potok.snapshots.layout import load_layouts
+from potok.snapshots.state_location import state_of
+from potok.snapshots.tables import NoSuchQuery, known_queries
+from potok.state.entry import mark_of
+from potok.state.location import Place
+from potok.state.offsets import Offsets
+
+
+class StateInTheWay(QueryError):
+    """Offsets moved under tables that have counted what lies between."""
+
+    def __init__(self, query: str, tables: list[str]) -> None:
+        super().__init__(
+            f'query "{query}" keeps {", ".join(tables)}, which would count records twice, or miss some',
+            hint="pass --drop-state to build them anew from the new offsets, or --keep-state if you mean it",
+        )
+
+
+class OutsideTheLog(QueryError):
+    """An offset that the log does not hold."""
+
+    def __init__(self, topic: str, partition: int, offset: int, first: int, end: int) -> None:
+        super().__init__(
+            f'topic "{topic}" partition {partition} has no offset {offset}',
+            hint=f"it holds offsets {first} to {end} (where the next record will be)",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition before and after a reset."""
+
+    topic: str
+    partition: int
+    before: int
+    after: int
+
+
+def plan_moves(broker: Broker, query: str, wanted: Places) -> list[Move]:
+    """What a reset would change; every wanted offset must be in the log."""
+    ledger = _ledger(broker, query)
+    moves: list[Move] = []
+    for topic, parts in sorted(ledger.entry.offsets.topics.items()):
+        firsts, ends = broker.earliest_offsets(topic), broker.end_offsets(topic)
+        for part, before in sorted(parts.items()):
+            after = wanted.get(topic, {}).get(part, before)
+            if after != before and not firsts[part] <= after <= ends[part]:
+                raise OutsideTheLog(topic, part, after, firsts[part], ends[part])
+            moves.append(Move(topic, part, before, after))
+    return moves
+
+
+def reset(
+    broker: Broker, query: str, wanted: Callable[[], Places], *, drop_state: bool, keep_state: bool
+) -> list[Move]:
+    """Set a query to other offsets. Tables are dropped with all that their steps remember, or kept as they are.
+
+    `wanted` is asked when nobody can start the query any more: a batch in between would move what the plan rests on.
+    """
+    with stopped(broker, query):
+        moves = plan_moves(broker, query, wanted())
+        tables = tables_of(broker, query)
+        if tables and not drop_state and not keep_state and any(move.before != move.after for move in moves):
+            raise StateInTheWay(query, tables)
+        ledger = _ledger(broker, query)
+        entry = ledger.entry
+        topics: dict[str, dict[int, int]] = {}
+        for move in moves:
+            topics.setdefault(move.topic, {})[move.partition] = move.after
+        forgotten: tuple[str, ...] = ("stream_times", "next_ends", "clocks", "next_alarms") if drop_state else ()
+        changes: dict[str, Any] = {field: {} for field in forgotten}
+        if drop_state:
+            changes["cells"] = None
+            state_of(broker, query).with_password().remove()
+        # Nothing else may ever take the number of a batch whose output may be out already.
+        sealed = entry.sealed(batch=entry.batch + 1)
+        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
+        return moves
+
+
+def forget(broker: Broker, query: str) -> None:
+    """Remove a stopped query with its tables, as if it had never run; its topics stay."""
+    directory = query_directory(broker, query)
+    with stopped(broker, query):
+        _ledger(broker, query)
+        state = state_of(broker, query).with_password()
+        state.remove()
+        # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
+        Place(state.where, query).remove()
+        protect(broker, query, {})
+        broker.set_marks(dict.fromkeys(broker.marks(mark_of(query, ""))))
+    for left in (directory, query_directory(broker, query)):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def tables_of(broker: Broker, query: str) -> list[str]:
+    data = broker.mark(mark_of(query, "tables"))
+    return [] if data is None else sorted(load_layouts(data))
+
+
+@contextmanager
+def stopped(broker: Broker, query: str) -> Iterator[None]:
+    """Holds the lock of a query, so that nobody starts it; raises where somebody runs it."""
+    try:
+        lock = QueryLock(query_directory(broker, query), query)
+    except QueryAlreadyRuns as error:
+        raise QueryAlreadyRuns(
+            query, error.holder, hint="stop that process first: this is for queries that do not run"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _ledger(broker: Broker, query: str) -> Ledger:
+    ledger = Ledger(broker, query)
+    if ledger.is_new:
+        raise NoSuchQuery(query, known_queries(broker))
+    return ledger

@@ -1,0 +1,1 @@
+"""Output next to the commit: external sinks, dead letters, the processing log."""

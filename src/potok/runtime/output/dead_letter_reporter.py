@@ -1,0 +1,75 @@
+"""Telling of dead letters while a query runs: the first of each step at once, the others as a number now and then."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from potok.operators.core.dead_letters import Pile, Piles, Reason
+from potok.topology.graph import Topology
+from potok.topology.nodes import Agents
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+"""How long to wait before more of the same is told; each time twice as long as before, where there is no end to it."""
+
+MOST_S = 600.0
+
+
+class Outcry:
+    """Logs what a query sets aside. Late records are no mistake of the program, and are told as a warning."""
+
+    def __init__(
+        self, topology: Topology, broker: str = "", clock: Callable[[], float] = time.monotonic, *, see: str = ""
+    ) -> None:
+        """`broker` is the URL of a log that commands do not find by themselves; `see` says how to see dead letters
+        where no command does."""
+        self._clock = clock
+        words = ["potok", "dead-letters", "list", "--query", topology.name, *(["--broker", broker] if broker else [])]
+        self._see = see or shlex.join(words)
+        self._agents = {agent.name for node in topology.of_type(Agents) for agent in node.crew.agents}
+        self._known: set[tuple[str, str]] = set()
+        self._more: Counter[tuple[str, str]] = Counter()
+        self._told_at = float("-inf")
+        self._wait_s = EVERY_S
+
+    def tell(self, piles: Piles) -> None:
+        """Tell of a batch that is committed."""
+        for (step, reason), pile in piles.items():
+            if (step, reason) in self._known:
+                self._more[step, reason] += pile.count
+                continue
+            self._known.add((step, reason))
+            log.log(_level(reason), "%s: %s", self._who(step), self._first(pile))
+            self._told_at, self._wait_s = self._clock(), EVERY_S
+        self.tell_more()
+
+    def tell_more(self, *, now: bool = False) -> None:
+        """Tell of those that came since, if that was not done a moment ago."""
+        if not self._more or not (now or self._clock() - self._told_at >= self._wait_s):
+            return
+        more, self._more = self._more, Counter()
+        self._told_at, self._wait_s = self._clock(), min(2 * self._wait_s, MOST_S)
+        for (step, reason), count in more.items():
+            log.log(_level(reason), "%s: %s set aside (%s); %s", self._who(step), _more(count), reason, self._see)
+
+    def _who(self, step: str) -> str:
+        return f'{"agent" if step in self._agents else "step"} "{step}"'
+
+    def _first(self, pile: Pile) -> str:
+        place = [f"record {pile.topic}/{pile.partition}@{pile.offset}"] if pile.topic else []
+        more = [_more(pile.count - 1)] if pile.count > 1 else []
+        told = ", ".join([*place, *more, "set aside"])
+        return f"{pile.error} ({told}; {self._see})"
+
+
+def _level(reason: str) -> int:
+    return logging.WARNING if reason == Reason.LATE.value else logging.ERROR
+
+
+def _more(count: int) -> str:
+    return f"{count:,} more record{'' if count == 1 else 's'}"

@@ -1,0 +1,58 @@
+"""Dead letters on their way to their topic. None may be refused there: a letter that does not fit is made to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from potok.log.broker import LOG_SCHEMA, Broker, Staged
+from potok.operators.core.dead_letters import CUT, DeadLetters, Note, split_headers
+
+Row = dict[str, Any]
+
+
+def stage_letters(broker: Broker, directory: Path | None, topic: str, letters: DeadLetters) -> list[Staged]:
+    return [
+        broker.stage(directory, topic, 0, fitted(broker, topic, batch, letters.at_ms))
+        for batch in letters.batches(LOG_SCHEMA)
+    ]
+
+
+def fitted(broker: Broker, topic: str, batch: pa.RecordBatch, at_ms: int) -> pa.RecordBatch:
+    """The letters with those changed that the log would refuse: their time is noted, or their bytes are cut."""
+    misfits = broker.unfit(topic, batch)
+    if not misfits:
+        return batch
+    rows = batch.to_pylist()
+    for number in misfits:
+        rows[number] = _mended(broker, topic, rows[number], at_ms)
+    return pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
+
+
+def _mended(broker: Broker, topic: str, letter: Row, at_ms: int) -> Row:
+    for candidate in _candidates(letter, at_ms):
+        if not broker.unfit(topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
+            return candidate
+    return letter
+
+
+def _candidates(letter: Row, at_ms: int) -> Iterator[Row]:
+    """The letter with ever less of the value, then without key and headers; and all that with its time as a note."""
+    noted = {**letter, "timestamp": at_ms, "headers": _with_note(letter, Note.TIME, str(letter["timestamp"]))}
+    for timed in (letter, noted):
+        yield timed
+        headers = _with_note(timed, Note.BYTES, CUT)
+        value = timed["value"]
+        while value:
+            value = value[: len(value) // 2]
+            yield {**timed, "value": value, "headers": headers}
+        yield {**timed, "key": None, "value": None, "headers": headers}
+        _, notes = split_headers(headers)
+        yield {**timed, "key": None, "value": None, "headers": notes}
+
+
+def _with_note(letter: Row, note: str, text: str) -> list[dict[str, Any]]:
+    return [*letter["headers"], {"name": note, "value": text.encode()}]

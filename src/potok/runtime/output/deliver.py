@@ -1,0 +1,119 @@
+"""What goes out beside the commit point: before it, so that a crash repeats it, or after it, so that a crash loses it.
+
+A sink that promises exactly_once gets a batch before the commit, and knows it when it comes again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+
+from potok.log.broker import Broker, Staged
+from potok.log.failpoint import failpoint
+from potok.operators.core.batch_spec import BatchSpec
+from potok.operators.core.chunk import concat, in_order
+from potok.operators.core.dead_letters import DeadLetters, Reason, add_piles
+from potok.operators.core.task_report import Report
+from potok.operators.sinks.external_sink import rows_of
+from potok.operators.sinks.staged_output import Outgoing
+from potok.runtime.batches.original import originals
+from potok.runtime.output.dead_letters import stage_letters
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.sink_spec import Batch, Opening, Outlet, PartOutlet, Types
+from potok.state.entry import Entry
+from potok.topology.execution_plan import Plan
+from potok.topology.nodes import Deliver
+
+
+@dataclass(slots=True)
+class Deliveries:
+    """The open sinks of a query, and the topics that are not part of its commit."""
+
+    broker: Broker
+    dead_letter_topic: str
+    _sinks: list[tuple[Deliver, Outlet | PartOutlet]] = field(default_factory=list)
+
+    @classmethod
+    def opened(cls, plan: Plan, broker: Broker, entry: Entry) -> Deliveries:
+        """Open all sinks: one that cannot be reached or does not fit is found before there are records."""
+        made = cls(broker, plan.topology.dead_letter_topic)
+        try:
+            for node in plan.topology.of_type(Deliver):
+                step = plan.inferred[node]
+                types = Types(step.key, step.value)
+                opening = Opening(plan.topology.name, node.name, node.guarantee, types, entry.epoch, entry.batch)
+                made._sinks.append((node, node.target.open(opening)))
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def before_commit(self, spec: BatchSpec, report: Report) -> None:
+        """Deliver what must be out when the ledger says so. What a sink refuses joins the dead letters of the batch."""
+        if not report.outgoing and not report.unfenced:
+            return
+        failpoint("deliver.before")
+        letters = self._deliver(spec, report, early=True)
+        if len(letters):
+            report.staged += self._staged(letters, spec)
+            report.reasons += letters.reasons
+            add_piles(report.piles, letters.piles)
+        self._append(report, Guarantee.AT_LEAST_ONCE)
+        failpoint("deliver.done")
+
+    def after_commit(self, spec: BatchSpec, report: Report) -> Counter[str]:
+        """Deliver what must not come twice, whatever happens; returns how many records were refused."""
+        if not report.outgoing and not report.unfenced:
+            return Counter()
+        self._append(report, Guarantee.AT_MOST_ONCE)
+        letters = self._deliver(spec, report, early=False)
+        if len(letters):
+            self.broker.append_staged(self._staged(letters, spec))
+            add_piles(report.piles, letters.piles)
+        failpoint("deliver.after")
+        return letters.reasons
+
+    def _append(self, report: Report, guarantee: Guarantee) -> None:
+        staged = report.unfenced.get(guarantee)
+        if staged:
+            self.broker.append_staged(staged)
+
+    def _deliver(self, spec: BatchSpec, report: Report, *, early: bool) -> DeadLetters:
+        letters = DeadLetters(spec.lanes, partial(originals, self.broker), spec.processing_time_ms)
+        by_step: dict[str, list[Outgoing]] = defaultdict(list)
+        for outgoing in report.outgoing:
+            by_step[outgoing.step].append(outgoing)
+        batch = Batch(*spec.fence.attempt)
+        for node, outlet in self._sinks:
+            if by_step[node.name] and node.guarantee.before_commit == early:
+                self._hand_over(node, outlet, batch, by_step[node.name], letters)
+        return letters
+
+    def _hand_over(
+        self,
+        node: Deliver,
+        outlet: Outlet | PartOutlet,
+        batch: Batch,
+        outgoing: Sequence[Outgoing],
+        letters: DeadLetters,
+    ) -> None:
+        """Give one sink the records of a batch, in an order that does not depend on who worked on them when."""
+        ordered = sorted(outgoing, key=attrgetter("task"))
+        if isinstance(outlet, PartOutlet):
+            outlet.accept(batch, [found.part for found in ordered if found.part is not None])
+            return
+        chunk = in_order(concat([found.chunk() for found in ordered]))
+        failures = outlet.deliver(batch, rows_of(chunk))
+        if failures:
+            letters.add(chunk, failures, node.name, Reason.REFUSED)
+
+    def _staged(self, letters: DeadLetters, spec: BatchSpec) -> list[Staged]:
+        return stage_letters(self.broker, spec.staging, self.dead_letter_topic, letters)
+
+    def close(self) -> None:
+        for _, outlet in self._sinks:
+            outlet.close()
+        self._sinks = []

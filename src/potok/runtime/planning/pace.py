@@ -1,0 +1,156 @@
+"""Choose the size of a batch: close to the target duration, with little time lost to the fixed cost of a batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from potok.runtime.planning.batch_cost import APART, BatchCost
+
+LEAST = 1
+FIRST = 250_000
+FIRST_ONE_BY_ONE = 20_000
+"""Used where each record goes through a user's function, whose duration is unknown."""
+
+WARM_UP = 2
+"""The first batches after a start are slow: workers start, code is loaded, connections are made."""
+
+WARM_UP_MS = 10_000
+"""No warm-up takes longer; the rest of a slow batch is attributed to its records."""
+
+GROWTH = 4
+"""Maximum ratio between a batch and the largest before it."""
+
+_SURE = 3
+"""How many small batches are needed to estimate the fixed cost: a single one may be slow by accident."""
+
+_TRY_EVERY = 12
+"""Every how many batches one has half or twice the usual size, so that the estimate is based on several sizes and
+corrects itself."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
+
+    A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
+    ones would take nearly as long and process less: up to 1.9 times the target so that records get at least three
+    quarters of the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
+    the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
+    size of the next batch.
+    """
+
+    target_ms: int
+    most: int
+    limit: int = FIRST
+    most_bytes: int = 0
+    next: int = field(init=False)
+    _cost: BatchCost = field(default_factory=BatchCost)
+    _batches: int = 0
+    _learnt: int = 0
+    _record_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._set(self.limit)
+
+    def learn(self, records: int, batch_ms: int, size: int = 0) -> int:
+        """Add the measurement of a batch of `size` bytes, and return how many records the next one may have."""
+        if records:
+            self._learn(records, batch_ms)
+            # A growing record size applies at once, a shrinking one gradually.
+            self._record_bytes = max(size / records, (self._record_bytes + size / records) / 2)
+        self.next = min(self.next, self._fitting())
+        return self.next
+
+    def shrink(self, records: int, record_bytes: float) -> None:
+        """Make the next batch smaller than one of `records`, which had too many bytes."""
+        self._record_bytes = max(self._record_bytes, record_bytes)
+        self.next = max(min(self._fitting(), records // 2), LEAST)
+
+    def _fitting(self) -> int:
+        """How many records fit into half of the byte limit: some are larger than the average."""
+        if not self.most_bytes or self._record_bytes * self.most <= self.most_bytes / 2:
+            return self.most
+        return max(int(self.most_bytes / 2 / self._record_bytes), LEAST)
+
+    def _learn(self, records: int, batch_ms: int) -> None:
+        self._batches += 1
+        if self._batches <= WARM_UP:
+            self._warm_up(records, batch_ms)
+            return
+        self._cost.add(records, batch_ms)
+        self._learnt += 1
+        self._set(self._wanted(records, max(batch_ms, 1)))
+        if self._learnt % _TRY_EVERY == 0:
+            self.next = self._other_size()
+
+    def _other_size(self) -> int:
+        """Alternate between half of the limit and twice the limit."""
+        half = self._learnt // _TRY_EVERY % 2 == 1 or self.limit == self.most
+        return max(self.limit // 2, LEAST) if half and self.limit > LEAST else min(self.limit * 2, self.most)
+
+    def _warm_up(self, records: int, batch_ms: int) -> None:
+        """Shrink the next batch by the time beyond any warm-up, while there is no estimate."""
+        beyond = batch_ms - WARM_UP_MS
+        if beyond > self.target_ms and not self._cost.largest:
+            self._set(min(self.limit, records) * max(self.target_ms / beyond, 1 / GROWTH))
+
+    def _wanted(self, records: int, batch_ms: int) -> float:
+        cost, smallest = self._cost.fit(), self._cost.smallest
+        if cost is None:
+            return self._apart(records, batch_ms)
+        for_records = self._time(cost.fixed) - cost.fixed
+        if cost.fixed + for_records > self.target_ms:
+            # Longer than the target only after small batches have confirmed the fixed cost.
+            if cost.fixed < cost.per_record * smallest and smallest > LEAST:
+                return smallest / 2
+            if self._cost.count_up_to(APART * smallest) < _SURE:
+                return smallest
+        reach = GROWTH * self._cost.largest
+        if for_records >= cost.per_record * reach:
+            return max(self.limit, reach)
+        wanted = for_records / cost.per_record
+        # Take half of the step, as a ratio, so that noisy durations do not make the size oscillate.
+        return float((wanted * self.limit) ** 0.5) if wanted / 2 < self.limit < wanted * 2 else wanted
+
+    def _time(self, fixed_ms: float) -> float:
+        """How long a batch should take, if one without records took `fixed_ms`."""
+        target = self.target_ms
+        return max(target, min(5 * fixed_ms, max(1.9 * target, 6 * fixed_ms - 1.1 * target)))
+
+    def _apart(self, records: int, batch_ms: int) -> float:
+        """Choose a clearly different size while all batches have had about the same."""
+        if batch_ms * APART <= self.target_ms:
+            return max(self.limit, records * min(self.target_ms / batch_ms, GROWTH))
+        smaller = min(self.limit, records) * max(min(self.target_ms / batch_ms, 0.5), 1 / GROWTH)
+        return smaller if smaller >= LEAST else 2 * records
+
+    def _set(self, limit: float) -> None:
+        self.limit = self.next = max(min(round(limit), self.most), LEAST)
+
+    def to_bytes(self) -> bytes:
+        """Serialize what the next start needs."""
+        found = {
+            "next": self.next,
+            "limit": self.limit,
+            "learnt": self._learnt,
+            "record_bytes": self._record_bytes,
+            "batches": list(self._cost.samples()),
+        }
+        return json.dumps(found).encode()
+
+    def resume(self, data: bytes | None) -> None:
+        """Continue with the measurements of an earlier run."""
+        found = _load(data)
+        for records, batch_ms in found.get("batches", ()):
+            self._cost.add(records, batch_ms)
+        self._learnt, self._record_bytes = found.get("learnt", 0), found.get("record_bytes", 0.0)
+        self._set(found.get("limit", self.limit))
+        self.next = max(min(found.get("next", self.limit), self._fitting()), LEAST)
+
+
+def _load(data: bytes | None) -> dict[str, Any]:
+    """Read what `to_bytes` wrote. Earlier versions wrote only the limit."""
+    found = json.loads(data or b"{}")
+    return found if isinstance(found, dict) else {"limit": int(found), "next": int(found)}

@@ -1,0 +1,149 @@
+"""Where the next batch of a query ends: at new records, at a tick, or nowhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from potok.clock import now_ms
+from potok.log.broker import Broker
+from potok.runtime.planning.alignment import Aligner
+from potok.runtime.planning.start_offsets import check_topics
+from potok.runtime.planning.table_loading import Gates, held_at_gates, load_gates
+from potok.runtime.planning.watermark import closing_clocks, tick_due
+from potok.runtime.queries.ledger import Ledger
+from potok.snapshots.ledger_view import read_entry
+from potok.state.entry import Entry
+from potok.state.offsets import Ends, Offsets
+from potok.topology.alignment import AlignedTopics
+from potok.topology.execution_plan import Plan
+
+
+@dataclass(slots=True)
+class Planner:
+    """Looks at the log and at the ledger, and decides.
+
+    `target` makes it stop there: the run is over when the target is reached and no tick is due. Then the partitions
+    that never had a record do not hold the clock back, and of what waits for a processing time, only what was due when
+    the run began comes to pass: something that comes again and again would keep it from its end. `ahead_ms` is how
+    far processing time is ahead of the clock of this machine: for tests. `leader` is a query that this one must not
+    pass. Of the topics that are its `own`, since it writes them, all is read, whatever the target: what has come of
+    the records that were there belongs to them.
+    """
+
+    broker: Broker
+    ledger: Ledger
+    topics: list[str]
+    steps: Mapping[str, set[str]]
+    idle_after_ms: int
+    max_records: int
+    target: Ends | None = None
+    ahead_ms: int = 0
+    leader: str = ""
+    own: frozenset[str] = frozenset()
+    aligned: tuple[AlignedTopics, ...] = ()
+    plan: Plan | None = None
+    max_bytes: int = 0
+    _quiet_since: dict[tuple[str, int], float] = field(default_factory=dict)
+    _began_ms: int = field(default_factory=lambda: now_ms())
+    _aligner: Aligner = field(init=False)
+    _gates: Gates | None = None
+
+    def __post_init__(self) -> None:
+        self._aligner = Aligner(self.broker, self.aligned, self.plan)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the target is reached, and nothing is due."""
+        return self.target is not None and self.next() == self.ledger.entry.offsets
+
+    def next(self, limit: int | None = None, ends: Ends | None = None) -> Offsets:
+        """The offsets of the next batch; those of the last one if there is nothing to do.
+
+        A batch that was begun is planned again to the same end.
+
+        Args:
+            limit: The greatest number of records.
+            ends: Where topics end, if that is known.
+        """
+        entry = self.ledger.entry
+        if entry.intended is not None:
+            return entry.intended
+        ends = self._ends(ends) if self.target is None else {**self.target, **self._own_ends()}
+        shrunk = _shrunk(entry.offsets.topics, ends)
+        if shrunk:
+            check_topics(self.broker, self.ledger.query, shrunk, entry)
+        if self._gates is None:
+            self._gates = load_gates(self.broker, self.ledger.query)
+        reachable = held_at_gates(self._gates, entry.offsets, ends)
+        further = self._aligner.advance(entry, reachable, min(limit or self.max_records, self.max_records))
+        quiet = self._quiet(entry, ends)
+        if further.pending(ends) < entry.offsets.pending(ends):
+            read = _moved(entry.offsets, further)
+            idle, at_ms = frozenset(entry.offsets.idle - read), now_ms() + self.ahead_ms
+            return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
+        idle = frozenset(entry.offsets.idle | quiet)
+        clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
+        if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):
+            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=now_ms() + self.ahead_ms)
+        return entry.offsets
+
+    def _own_ends(self) -> Ends:
+        return self.broker.end_offsets_of(sorted(self.own)) if self.own else {}
+
+    def _ends(self, known: Ends | None) -> Ends:
+        missing = known is None or any(topic not in known for topic in self.topics)
+        ends = self.broker.end_offsets_of(self.topics) if known is None or missing else known
+        ends = {topic: ends[topic] for topic in self.topics}
+        if not self.leader:
+            return ends
+        ahead = (read_entry(self.broker, self.leader) or Entry()).offsets.topics
+        return {
+            topic: {part: min(end, ahead.get(topic, {}).get(part, 0)) for part, end in parts.items()}
+            for topic, parts in ends.items()
+        }
+
+    def _alarm_due(self, entry: Entry) -> bool:
+        """Whether the processing time has come that some step waits for.
+
+        A clock that was set back is believed: the batch would find that nothing is due, and be tried again at once.
+        """
+        now = self.ahead_ms + (now_ms() if self.target is None else min(self._began_ms, now_ms()))
+        return any(alarm <= now for alarm in entry.next_alarms.values())
+
+    def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
+        """The partitions that have been read to their end for long enough, or that never had a record at the end of a
+        run."""
+        now = time.monotonic()
+        quiet: set[tuple[str, int]] = set()
+        for topic, parts in ends.items():
+            for partition, end in parts.items():
+                place = (topic, partition)
+                if entry.offsets.topics.get(topic, {}).get(partition, 0) < end:
+                    self._quiet_since.pop(place, None)
+                    continue
+                since = self._quiet_since.setdefault(place, now)
+                never = partition not in entry.stream_times.get(topic, {})
+                at_the_end = never and self.target is not None and not self.leader
+                if (now - since) * 1000 >= self.idle_after_ms or at_the_end:
+                    quiet.add(place)
+        return quiet
+
+
+def _shrunk(offsets: Ends, ends: Ends) -> list[str]:
+    """The topics that end before what has been read of them."""
+    return [
+        topic
+        for topic, parts in ends.items()
+        if any(end < offsets.get(topic, {}).get(part, 0) for part, end in parts.items())
+    ]
+
+
+def _moved(before: Offsets, after: Offsets) -> set[tuple[str, int]]:
+    return {
+        (topic, partition)
+        for topic, parts in after.topics.items()
+        for partition, offset in parts.items()
+        if offset > before.topics.get(topic, {}).get(partition, 0)
+    }

@@ -1,0 +1,48 @@
+"""Streams that wait until a table is loaded: nothing of their topics is read before the table's have been read as far
+as they reached when the query first started."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from potok.log.broker import Broker
+from potok.state.entry import mark_of
+from potok.state.offsets import Ends, Offsets
+from potok.topology.graph import Topology
+from potok.topology.table_loading import waiting_topics
+
+Gates = Mapping[str, Ends]
+"""For each topic that waits, how far others must have been read."""
+
+
+def gate_mark(query: str) -> str:
+    return mark_of(query, "gates")
+
+
+def gates_of(topology: Topology, broker: Broker) -> bytes | None:
+    """The gates of a query, to be kept beside its ledger: what was set at its first start stays."""
+    waits = waiting_topics(topology)
+    if not waits:
+        return None
+    known = load_gates(broker, topology.name)
+    gates = {
+        topic: {other: known.get(topic, {}).get(other) or broker.end_offsets(other) for other in sorted(others)}
+        for topic, others in waits.items()
+    }
+    return json.dumps(gates).encode()
+
+
+def load_gates(broker: Broker, query: str) -> Gates:
+    data = broker.mark(gate_mark(query))
+    found = {} if data is None else json.loads(data)
+    return {
+        topic: {other: {int(part): end for part, end in parts.items()} for other, parts in ends.items()}
+        for topic, ends in found.items()
+    }
+
+
+def held_at_gates(gates: Gates, offsets: Offsets, ends: Ends) -> Ends:
+    """How far topics may be read: those before a closed gate stay where they are."""
+    closed = {topic for topic, others in gates.items() if offsets.pending(others)}
+    return {topic: offsets.topics.get(topic, {}) if topic in closed else parts for topic, parts in ends.items()}

@@ -1,0 +1,50 @@
+"""The closing clock: how far event time has certainly come, for each step with windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from potok.operators.windows.expiry import NEVER
+from potok.topology.graph import Topology
+
+StreamTimes = Mapping[str, Mapping[int, int]]
+Partitions = frozenset[tuple[str, int]]
+
+
+def windowed_steps(topology: Topology) -> dict[str, set[str]]:
+    """The steps that have something to close, with the topics whose records can reach them."""
+    return {node.name: topology.upstream_topics(node) for node in topology if node.timed}
+
+
+def closing_clock(
+    topics: set[str], partitions: Mapping[str, Mapping[int, int]], stream_times: StreamTimes, idle: Partitions
+) -> int:
+    """The least stream time of all partitions that can still bring records; of idle ones alone, the greatest."""
+    waiting: list[int] = []
+    quiet: list[int] = []
+    for topic in topics:
+        for partition in partitions.get(topic, {}):
+            time = stream_times.get(topic, {}).get(partition, NEVER)
+            (quiet if (topic, partition) in idle else waiting).append(time)
+    if waiting:
+        return min(waiting)
+    return max(quiet, default=NEVER)
+
+
+def closing_clocks(
+    steps: Mapping[str, set[str]],
+    partitions: Mapping[str, Mapping[int, int]],
+    stream_times: StreamTimes,
+    idle: Partitions,
+    last: Mapping[str, int],
+) -> dict[str, int]:
+    """The clock of each step; it never goes back, so that nothing that was final is opened again."""
+    return {
+        step: max(last.get(step, NEVER), closing_clock(topics, partitions, stream_times, idle))
+        for step, topics in steps.items()
+    }
+
+
+def tick_due(clocks: Mapping[str, int], next_ends: Mapping[str, int]) -> bool:
+    """Whether a batch without records would close something."""
+    return any(end <= clocks.get(step, NEVER) for step, end in next_ends.items())

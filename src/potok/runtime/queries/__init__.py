@@ -1,0 +1,1 @@
+"""Queries and groups of queries: preparation, lock, ledger, batch loop."""

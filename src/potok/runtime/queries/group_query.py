@@ -1,0 +1,281 @@
+"""A query of a group: it shares its batches with the others, and has a ledger, state and dead letters of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from potok.backends.state_url import StoreUnreachable
+from potok.clock import now_ms
+from potok.errors import LogError, PotokError
+from potok.log.broker import Broker
+from potok.operators.core.dead_letters import Piles
+from potok.retry import Retry, brief_calls
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.executor import Executor
+from potok.runtime.batches.failure_cause import QueryFailed, cause_of
+from potok.runtime.batches.reachability import check_reach
+from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.planning.pace import Pace
+from potok.runtime.planning.planner import Planner
+from potok.runtime.planning.start_offsets import Places, protect
+from potok.runtime.planning.watermark import windowed_steps
+from potok.runtime.queries.lock import QueryTakenOver
+from potok.runtime.queries.prepare import Prepared
+from potok.settings import Settings
+from potok.state.entry import mark_of
+from potok.state.offsets import Ends
+from potok.topology.graph import Topology
+
+log = logging.getLogger(__name__)
+
+RATE_OVER_S = 10.0
+PROTECT_EVERY_S = 5.0
+CHECK_OWNER_EVERY_S = 2.0
+
+
+class MemberState(StrEnum):
+    """What a member does. One that failed has let go of its lock, and waits to be tried again or removed; one that is
+    waiting has not: what it waits for is expected to come back, and it is tried again by itself."""
+
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """How a member is doing. `lag` counts the records that it has not read; `batch` is the last that it committed."""
+
+    name: str
+    state: MemberState
+    error: str
+    batch: int
+    offsets: Places
+    lag: int
+    records_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a member waits for, and the time (ms since 1970) of its next try."""
+
+    error: PotokError
+    retry: Retry
+    until_ms: int
+
+
+@dataclass(slots=True)
+class Member:
+    """A topology that holds its lock and its epoch, unless it failed.
+
+    While it waits for a server or a sink it is `RUNNING` with something in `waiting`, and its status is `WAITING`.
+    """
+
+    topology: Topology
+    prepared: Prepared
+    runner: BatchRunner
+    planner: Planner
+    outcry: Outcry | None = None
+    state: MemberState = MemberState.RUNNING
+    error: PotokError | None = None
+    waiting: Waiting | None = None
+    _read: deque[tuple[float, int]] = field(default_factory=deque)
+    _protected_at: float = 0.0
+    _owner_checked_at: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def begun(
+        cls,
+        prepared: Prepared,
+        executor: Executor,
+        settings: Settings,
+        *,
+        first: int,
+        target: Ends | None = None,
+        leader: str = "",
+        own: frozenset[str] = frozenset(),
+    ) -> Member:
+        """Open the sinks of a query that is prepared. `first` is the size of its first batch; for the others see
+        `Planner`."""
+        broker, plan, ledger = prepared.broker, prepared.plan, prepared.ledger
+        topology = plan.topology
+        check_reach(executor.master, broker, plan, prepared.state)
+        planner = Planner(
+            broker,
+            ledger,
+            topology.source_topics,
+            windowed_steps(topology),
+            settings.idle_after_ms,
+            settings.max_batch_records,
+            target,
+            leader=leader,
+            own=own,
+            aligned=plan.aligned,
+            plan=plan,
+            max_bytes=settings.max_batch_bytes,
+        )
+        pace = Pace(settings.target_batch_ms, settings.max_batch_records, first, settings.max_batch_bytes)
+        pace.resume(broker.mark(mark_of(topology.name, "pace")))
+        parts = plan, ledger, prepared.directory, prepared.pulse, prepared.state
+        return cls(topology, prepared, BatchRunner(executor, broker, *parts, pace), planner)
+
+    @property
+    def name(self) -> str:
+        return self.topology.name
+
+    @property
+    def broker(self) -> Broker:
+        return self.prepared.broker
+
+    @property
+    def offsets(self) -> Places:
+        return self.runner.ledger.entry.offsets.topics
+
+    def lag(self) -> int:
+        """Counted from the ends of the topics as they are now."""
+        offsets = self.runner.ledger.entry.offsets
+        return offsets.pending(self.broker.end_offsets_of(self.topology.source_topics))
+
+    def status(self, all_wait_for: PotokError | None = None) -> MemberStatus:
+        """`all_wait_for` is what no batch can do without. Where the log does not answer, the batch under way waits for
+        it, and the lag is that of the last one."""
+        state, error, waiting = self.state, self.error, self.waiting
+        waits_for = all_wait_for or (waiting and waiting.error)
+        lag = self.runner.pulse.lag
+        try:
+            if not isinstance(waits_for, LogError):
+                with brief_calls():
+                    lag = self.lag()
+        except PotokError as found:
+            waits_for = waits_for or (found if found.passing else None)
+        if state is MemberState.RUNNING and waits_for:
+            state, error = MemberState.WAITING, waits_for
+        batch, told = self.runner.ledger.entry.batch, str(error) if error else ""
+        return MemberStatus(self.name, state, told, batch, self.offsets, lag, self._rate())
+
+    def _rate(self) -> float:
+        since = time.monotonic() - RATE_OVER_S
+        return sum(records for at, records in list(self._read) if at >= since) / RATE_OVER_S
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it runs, and does not wait for its next try."""
+        if self.state is not MemberState.RUNNING:
+            return False
+        return self.waiting is None or self.waiting.until_ms <= now_ms()
+
+    def has_nothing_to_do(self) -> None:
+        """Say that it runs, although no batch says so; what was waited for is there, or it could not be planned."""
+        self.go_on()
+        pulse = self.runner.pulse
+        if pulse.state == "starting":
+            pulse.begin()
+            pulse.offsets = self.runner.ledger.entry.offsets.topics
+            self.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
+
+    def look_after(self) -> None:
+        """Now and then: whether the query is still this process's, and dead letters that were not reported."""
+        now = time.monotonic()
+        if now - self._owner_checked_at > CHECK_OWNER_EVERY_S and self.state is not MemberState.FAILED:
+            self._owner_checked_at = now
+            self.runner.ledger.check_owner()
+        if self.outcry is not None:
+            self.outcry.tell_more()
+
+    def committed(self, piles: Piles) -> None:
+        """After a batch: remember how many records it had, and let go of them in the log now and then."""
+        if self.outcry is not None:
+            self.outcry.tell(piles)
+        now = time.monotonic()
+        self._read.append((now, self.runner.pulse.records_in))
+        while self._read[0][0] < now - RATE_OVER_S:
+            self._read.popleft()
+        if now - self._protected_at > PROTECT_EVERY_S:
+            self._protected_at = now
+            protect(self.broker, self.name, self.offsets)
+
+    def wait(self, error: BaseException, retry_for_ms: int) -> bool:
+        """Put the next try off, if what failed may pass; False if it will not, or if the time for that is over."""
+        if not isinstance(error, PotokError) or not error.passing:
+            return False
+        try:
+            self.runner.blame_owner(error)
+        except QueryTakenOver:
+            return False
+        before = self.waiting
+        retry = before.retry if before is not None else Retry(retry_for_ms)
+        pause_s = retry.pause()
+        if pause_s is None:
+            return False
+        self.waiting = Waiting(error, retry, now_ms() + round(pause_s * 1000))
+        tell_waiting(self.prepared, error, first=before is None)
+        return True
+
+    def go_on(self) -> None:
+        """What was waited for is there; whoever looks is told, unless a batch has done so."""
+        if self.waiting is None:
+            return
+        self.waiting = None
+        tell_waiting(self.prepared, None)
+
+    def fail(self, error: BaseException) -> None:
+        """Set aside. What it began is void: the next start takes another epoch."""
+        self.waiting = None
+        try:
+            self.runner.blame_owner(error)
+        except QueryTakenOver as taken:
+            self.error, self.state = taken, MemberState.FAILED
+            self._close(lambda _: None)
+            return
+        self.error = error if isinstance(error, PotokError) else QueryFailed(self.name, cause_of(error))
+        self.state = MemberState.FAILED
+        pulse = self.runner.pulse
+        pulse.state, pulse.error = "failed", str(self.error)
+        self._close(lambda marks: self.broker.set_marks(marks))
+
+    def end(self) -> None:
+        """Close the books between two batches; what failed has done so."""
+        if self.state is MemberState.FAILED:
+            return
+        pulse = self.runner.pulse
+        pulse.state, pulse.error = "stopped", ""
+        self._close(self.runner.ledger.end_epoch)
+
+    def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
+        if self.outcry is not None:
+            self.outcry.tell_more(now=True)
+        try:
+            write({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+        finally:
+            self.runner.close()
+            self.prepared.release()
+
+    def tell(self, state: MemberState) -> None:
+        """Change between running and paused, and say so to whoever looks."""
+        self.state, self.waiting = state, None
+        self.runner.pulse.state, self.runner.pulse.error = state.lower(), ""
+        self.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+
+
+def tell_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
+    """Say in the progress of a query what it waits for, None where it continues; and in the log, if that is the first
+    time."""
+    pulse, name = prepared.pulse, prepared.plan.topology.name
+    pulse.state, pulse.error = ("running", "") if error is None else ("waiting", error.message)
+    if not first:
+        return
+    if error is None:
+        log.warning('query "%s" continues', name)
+    else:
+        log.warning('query "%s" waits and tries again: %s', name, error.message)
+    # Over Kafka the progress may be on the very server that does not answer.
+    if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
+        with contextlib.suppress(PotokError):
+            prepared.broker.set_marks({mark_of(name, "progress"): pulse.to_bytes()})

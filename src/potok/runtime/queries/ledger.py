@@ -1,0 +1,119 @@
+"""The ledger of a query: what has been committed. It changes together with the output of a batch, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from potok.log.broker import Broker, PublishedBatch, Staged
+from potok.log.errors import MarkChanged
+from potok.log.failpoint import failpoint
+from potok.runtime.queries.lock import QueryTakenOver, this_process
+from potok.state.entry import Entry, mark_of
+from potok.state.offsets import Offsets
+
+
+class Ledger:
+    """The writing side: every change expects the ledger as it was read, so that a second driver cannot get in."""
+
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._broker, self.query = broker, query
+        self._mark = mark_of(query, "ledger")
+        self._data = broker.mark(self._mark)
+        self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
+
+    @property
+    def is_new(self) -> bool:
+        return self._data is None
+
+    def begin_epoch(self, marks: Mapping[str, bytes | None], **changes: Any) -> None:
+        """Take the next epoch; what the last one began and did not commit is void from here on."""
+        last = self.entry
+        ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
+        entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
+        self._set(entry, {**marks, mark_of(self.query, "holder"): this_process().encode()})
+
+    def intend(self, end: Offsets, *, durable: bool) -> None:
+        """Take note of where the next batch ends, before it begins.
+
+        Until it is committed, every attempt at it has the same end: cells that an attempt has written count for the
+        next one. `durable` makes this hold after a crash too, for output that may be visible before the commit.
+        """
+        entry = replace(self.entry, intended=end)
+        if durable and self.entry.intended != end:
+            failpoint("intent.before")
+            self._set(entry, {})
+            failpoint("intent.recorded")
+        self.entry = entry
+
+    def drop_intent(self) -> None:
+        """Forget a batch that has nothing left to read, because the program or its offsets have changed since."""
+        self.entry = replace(self.entry, intended=None)
+
+    def check_owner(self) -> None:
+        """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
+        data = self._broker.mark(self._mark)
+        if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
+            holder = self._broker.mark(mark_of(self.query, "holder")) or b""
+            raise QueryTakenOver(self.query, holder.decode())
+
+    def move_clock(self, stream_time_ms: int) -> None:
+        """Set the stream time of every partition that lies behind it to an instant: for tests."""
+        entry = self.entry
+        times = {
+            topic: {
+                part: max(stream_time_ms, entry.stream_times.get(topic, {}).get(part, stream_time_ms)) for part in parts
+            }
+            for topic, parts in entry.offsets.topics.items()
+        }
+        self._set(replace(entry, stream_times=times), {})
+
+    def replace(self, entry: Entry, marks: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
+        """Say that a stopped query stands elsewhere."""
+        self._set(entry, marks)
+
+    def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
+        """Say that this epoch is over. It is clean unless a batch was begun: cells of that one do not count."""
+        self._set(replace(self.entry, clean=self.entry.intended is None), marks)
+
+    def commit(self, entry: Entry, staged: Sequence[Staged], marks: Mapping[str, bytes | None]) -> None:
+        """The commit point of a batch: its output, its marks and the ledger in one transaction."""
+        failpoint("ledger.before")
+        batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
+        try:
+            self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
+        except MarkChanged:
+            self.check_owner()
+            if not self.holds(entry):
+                raise
+            # An earlier try came as far as this, and its answer was lost on the way.
+        failpoint("ledger.committed")
+        self.note(entry)
+
+    @property
+    def before(self) -> dict[str, bytes | None]:
+        """The mark as it was read: what whoever writes it expects to find."""
+        return {self._mark: self._data}
+
+    def after(self, entry: Entry) -> dict[str, bytes | None]:
+        """The mark as it will be."""
+        return {self._mark: entry.to_bytes()}
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether an entry is what was committed last."""
+        return self._broker.mark(self._mark) == entry.to_bytes()
+
+    def note(self, entry: Entry) -> None:
+        """Take over what was committed, here or together with the ledgers of others."""
+        self._data, self.entry = entry.to_bytes(), entry
+
+    def _set(self, entry: Entry, marks: Mapping[str, bytes | None]) -> None:
+        data = entry.to_bytes()
+        try:
+            self._broker.set_marks({**marks, self._mark: data}, {self._mark: self._data})
+        except MarkChanged:
+            self.check_owner()
+            raise
+        self._data, self.entry = data, entry

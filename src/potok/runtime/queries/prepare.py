@@ -1,0 +1,179 @@
+"""All that happens between a topology and its first batch: topics, the lock, the ledger, the state that must fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import cloudpickle
+
+from potok.errors import TopologyError
+from potok.log.broker import Broker
+from potok.log.failpoint import failpoint
+from potok.runtime.planning.start_offsets import OnLost, Places, begin_at, check_topics, protect
+from potok.runtime.planning.table_loading import gate_mark, gates_of
+from potok.runtime.queries.directory import query_directory
+from potok.runtime.queries.ledger import Ledger
+from potok.runtime.queries.lock import QueryLock
+from potok.runtime.queries.progress import Pulse, Totals
+from potok.settings import Settings
+from potok.snapshots.layout import layouts_of
+from potok.snapshots.state_location import chosen_state, written_place
+from potok.state.entry import mark_of
+from potok.state.location import Place
+from potok.state.offsets import Offsets
+from potok.state.store import StateMissing
+from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
+from potok.topology.describe import description_of
+from potok.topology.execution_plan import Plan, make_plan
+from potok.topology.graph import Topology
+from potok.topology.inference.infer import infer
+from potok.topology.nodes import Node, Process, Sink, StreamSource
+
+MOST_SHARDS = 8
+"""More are for clusters, and for those who ask."""
+
+
+class Buildable(Protocol):
+    """A builder of the DSL, or anything that gives a topology."""
+
+    def build(self) -> Topology: ...
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A query that holds its lock and its epoch, ready to run batches."""
+
+    plan: Plan
+    broker: Broker
+    ledger: Ledger
+    directory: Path
+    lock: QueryLock
+    pulse: Pulse
+    changes: list[Change]
+    state: Place
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def topology_of(program: Buildable | Topology) -> Topology:
+    return program if isinstance(program, Topology) else program.build()
+
+
+def changes_of(topology: Topology, broker: Broker) -> list[Change]:
+    """What differs from the version that ran last; nothing for a query that never ran."""
+    stored = broker.mark(mark_of(topology.name, "shape"))
+    return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
+
+
+def prepare(
+    program: Buildable | Topology, broker: Broker, settings: Settings, *, begin: Places = MappingProxyType({})
+) -> Prepared:
+    """Take the lock and the next epoch of a query; a new one begins at `begin`, or with the first records there are."""
+    topology = topology_of(program)
+    directory = query_directory(broker, topology.name)
+    lock = QueryLock(directory, topology.name)
+    try:
+        changes = changes_of(topology, broker)
+        misfits = [change for change in changes if not change.fits]
+        if misfits:
+            raise StateDoesNotFit(topology.name, misfits)
+        state = chosen_state(broker, topology.name, settings.state)
+        make_topics(topology, broker)
+        ledger = Ledger(broker, topology.name)
+        plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
+        check_topics(broker, topology.name, topology.source_topics, ledger.entry)
+        pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
+        known = ledger.entry.offsets.topics
+        on_lost = OnLost(settings.on_lost)
+        places = begin_at(broker, topology.source_topics, known, begin, on_lost, topology.name)
+        _begin(plan, broker, ledger, pulse, places, state)
+        _drop_orphans(plan, state)
+        # Output that a killed process staged and never published; nobody else will remove it.
+        shutil.rmtree(directory / "staging", ignore_errors=True)
+    except BaseException:
+        lock.release()
+        raise
+    return Prepared(plan, broker, ledger, directory, lock, pulse, changes, state)
+
+
+def make_topics(topology: Topology, broker: Broker) -> None:
+    """Create what is read and written and does not exist; a sink gets as many partitions as what feeds it."""
+    for topic in topology.source_topics:
+        asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
+        broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
+    for sink in topology.of_type(Sink):
+        if not broker.has_topic(sink.topic):
+            feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))
+            kept: dict[str, Any] = {"retention_ms": sink.retention_ms, "cleanup_policy": sink.cleanup_policy}
+            broker.create_topic(sink.topic, sink.partitions or feeding, exist_ok=True, **kept)
+    broker.create_topic(topology.dead_letter_topic, 1, exist_ok=True)
+
+
+def _drop_orphans(plan: Plan, state: Place) -> None:
+    """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
+    kept = {node.name for node in plan.topology.keepers}
+    stores = {node.name: dict(node.stores) for node in plan.topology.of_type(Process)}
+    for shard in range(plan.shards):
+        try:
+            state.store(shard, create=False).close()
+        except StateMissing:
+            continue
+        store = state.store(shard)
+        store.drop_tables_except(kept, stores)
+        store.close()
+
+
+class NotPicklable(TopologyError):
+    """A function that cannot be sent to Spark's workers."""
+
+    def __init__(self, node: Node, cause: str) -> None:
+        super().__init__(
+            f'step "{node.name}" cannot be sent to Spark: {cause}',
+            hint="a function may not close over open files, locks or connections; make them inside it",
+            at=node.at,
+        )
+
+
+def check_picklable(topology: Topology) -> None:
+    """Every function must reach Spark's workers; one that cannot is named, with its step."""
+    for node in topology:
+        for function in functions_of(node):
+            try:
+                cloudpickle.dumps(function)
+            except (TypeError, AttributeError, pickle.PicklingError) as error:
+                raise NotPicklable(node, str(error)) from error
+
+
+def _begin(
+    plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse, places: dict[str, dict[int, int]], state: Place
+) -> None:
+    topology = plan.topology
+    check_picklable(topology)
+    topic_ids = broker.topic_ids(topology.source_topics)
+    offsets = ledger.entry.offsets
+    marks: dict[str, bytes | None] = {
+        mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
+        mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
+        mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
+        mark_of(topology.name, "progress"): pulse.to_bytes(),
+        mark_of(topology.name, "state"): written_place(broker, state.where),
+        gate_mark(topology.name): gates_of(topology, broker),
+    }
+    changes: dict[str, Any] = {
+        "shards": plan.shards,
+        "topic_ids": topic_ids,
+        "offsets": Offsets(places, offsets.tick, offsets.idle),
+    }
+    failpoint("epoch.before")
+    # Before the first batch: one that is cut short is read again, and must find the same records.
+    protect(broker, topology.name, places)
+    ledger.begin_epoch(marks, **changes)
+    failpoint("epoch.begun")

@@ -1,0 +1,85 @@
+"""A running topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from potok.errors import PotokError
+from potok.redact import redact_url
+from potok.runtime.batches.executor import Executor
+from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.planning.pace import FIRST, FIRST_ONE_BY_ONE
+from potok.runtime.queries.group_query import Member
+from potok.runtime.queries.prepare import Prepared
+from potok.runtime.queries.query_group import QueryGroup
+from potok.settings import Settings
+from potok.snapshots.table_view import TableView
+from potok.snapshots.tables import Tables
+from potok.state.offsets import Ends, Offsets
+from potok.topology.nodes import Agents, Process
+
+
+class Query:
+    """A topology that runs in the background of this process: a group of one query."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        executor: Executor,
+        settings: Settings,
+        *,
+        target: Ends | None = None,
+        leader: str = "",
+        own: frozenset[str] = frozenset(),
+    ) -> None:
+        """`target` makes it stop there; of the topics that are its `own`, it reads all that it has written until then.
+        `leader` is a query that it must not pass."""
+        topology = prepared.plan.topology
+        self.name, self._broker = topology.name, prepared.broker
+        one_by_one = any(isinstance(node, Agents | Process) for node in topology.nodes)
+        first = FIRST_ONE_BY_ONE if one_by_one else FIRST
+        self._member = Member.begun(prepared, executor, settings, first=first, target=target, leader=leader, own=own)
+        found_anyway = settings.broker == Settings.load().broker
+        self._member.outcry = Outcry(topology, "" if found_anyway else redact_url(settings.broker))
+        self._group = QueryGroup(self._broker, settings, executor, self.name, lock=False, ends_with_query=True)
+        self._group.take(self._member)
+
+    def start(self) -> Query:
+        self._group.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop at the next batch boundary, and wait for it."""
+        self._group.stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; whether it has come. Raises what made the query fail."""
+        return self._group.wait(timeout)
+
+    @property
+    def is_active(self) -> bool:
+        return self._group.is_active
+
+    @property
+    def waiting_for(self) -> PotokError | None:
+        """What the query waits for: Kafka, the server of its state or a sink that does not answer."""
+        waiting = self._member.waiting
+        return waiting.error if waiting is not None else self._group.waiting_for
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self._broker, self.name)
+
+    def table(self, name: str) -> TableView:
+        """Read a table, as of the last committed batch."""
+        return self.tables[name]
+
+    @property
+    def offsets(self) -> Offsets:
+        return self._member.runner.ledger.entry.offsets
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()

@@ -1,0 +1,1 @@
+"""Authentication, limits and the threads that execute statements."""

@@ -1,0 +1,215 @@
+"""What every request passes first: who sends it, from where, and how much."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Collection
+from functools import lru_cache
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from potok.errors import PotokError
+from potok.server.access.disconnects import remember_stop
+from potok.server.access.held_bytes import HeldBytes, Holding
+from potok.server.access.limits import Limits
+from potok.server.access.tokens import Caller, Tokens
+from potok.server.errors import BadRequest, BodyTooLarge, ForeignPage
+from potok.server.problems import refusal_of
+from potok.server.sending import Sending, connection_of
+
+log = logging.getLogger(__name__)
+
+CALLER = "potok.caller"
+BODY = "potok.body"
+OPEN_PATHS = frozenset({"/healthcheck", "/info"})
+"""Whoever looks after a server asks these, without a token."""
+
+SLOWEST = 16 << 10
+"""Bytes a second of a body: one that comes more slowly has to be there within the time of an answer."""
+
+STREAMED = "/inserts-stream"
+"""Its body has no end; each of its lines is measured there."""
+
+
+class Guard:
+    """Lets requests pass that may. Their sender stands in the scope, for those who know what a request needs."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        limits: Limits,
+        bodies: HeldBytes,
+        unsent: HeldBytes,
+        origins: Collection[str] = (),
+    ) -> None:
+        self._app, self._tokens, self._limits = app, tokens, limits
+        self._bodies, self._unsent = bodies, unsent
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        try:
+            self._check_page(scope, headers, origin)
+            if scope["type"] == "http" and scope["method"] == "OPTIONS" and origin is not None:
+                await _preflight(origin)(scope, receive, send)
+                return
+            open_to_all = scope["path"] in OPEN_PATHS
+            scope[CALLER] = None if open_to_all else self._tokens.caller(headers.get("authorization"))
+            is_measured = scope["type"] == "http" and scope["path"] != STREAMED
+            if is_measured:
+                _check_length(headers, self._limits)
+        except PotokError as error:
+            await self._refuse(error, scope, receive, send)
+            return
+        remember_stop(scope)
+        connection = connection_of(scope)
+        scope[BODY] = holding = Holding(self._bodies, connection)
+        sent = Holding(self._unsent, connection)
+        sending = Sending(sent, scope, receive, send if origin is None else _allowing(origin, send))
+        try:
+            if scope["type"] == "http":
+                receiving = _Body(self._limits, holding, receive).receive if is_measured else receive
+                await self._app(scope, receiving, sending)
+            else:
+                await self._app(scope, receive, send)
+        except ClientDisconnect:
+            log.debug("a client left before its answer was there")
+        finally:
+            sent.give_back()
+            holding.give_back()
+
+    def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
+        """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
+        host = headers.get("host", "")
+        if not self._tokens and not _is_this_machine(host):
+            raise ForeignPage(f'the address "{host}"')
+        if origin is None:
+            _check_site(scope, headers)
+            return
+        if origin.lower() in self._origins:
+            return
+        if _split(origin).netloc.lower() != host.lower():
+            raise ForeignPage(f"pages of {origin}")
+
+    async def _refuse(self, error: PotokError, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message[:120]})
+            return
+        await refusal_of(error, scope)(scope, receive, send)
+
+
+class _Body:
+    """The body of one request, measured as it comes. Its size counts until the request is answered."""
+
+    __slots__ = ("_ends_at", "_holding", "_is_whole", "_limits", "_receive")
+
+    def __init__(self, limits: Limits, holding: Holding, receive: Receive) -> None:
+        self._limits, self._holding, self._receive = limits, holding, receive
+        self._is_whole, self._ends_at = False, 0.0
+
+    async def receive(self) -> Message:
+        if self._is_whole:
+            return await self._receive()
+        limits, loop = self._limits, asyncio.get_running_loop()
+        self._ends_at = self._ends_at or loop.time() + limits.seconds
+        try:
+            async with asyncio.timeout_at(self._ends_at + self._holding.size / SLOWEST):
+                message = await self._receive()
+        except TimeoutError:
+            waited = f"the body did not come within {limits.seconds:g} seconds"
+            raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
+        self._is_whole = not message.get("more_body", False)
+        size = len(message.get("body", b""))
+        if self._holding.size + size > limits.body_bytes:
+            raise BodyTooLarge(limits.body_bytes)
+        self._holding.take(size)
+        return message
+
+
+def _check_length(headers: Headers, limits: Limits) -> None:
+    """Refuse a body that says that it is too large, before any of it is read."""
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
+        raise BodyTooLarge(limits.body_bytes)
+
+
+def caller_of(scope: Scope) -> Caller:
+    caller = scope[CALLER]
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def body_of(scope: Scope) -> Holding:
+    """What a request whose body is not measured here holds of it; given back in the end."""
+    holding = scope[BODY]
+    assert isinstance(holding, Holding)
+    return holding
+
+
+def _check_site(scope: Scope, headers: Headers) -> None:
+    """A browser says which site a request comes from where it sends no origin; to open a page by a link is allowed."""
+    site = headers.get("sec-fetch-site", "")
+    if site in ("", "same-origin", "none"):
+        return
+    opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    if not (opened and scope["type"] == "http" and scope["method"] in ("GET", "HEAD")):
+        raise ForeignPage(f"pages of other sites ({site})")
+
+
+@lru_cache(maxsize=256)
+def _is_this_machine(host: str) -> bool:
+    """Whether a header `Host` names this machine; clients send the same one with every request."""
+    return is_loopback(_split(f"//{host}").hostname or "")
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of an address; none of what is no address."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _preflight(origin: str) -> Response:
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+            "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Max-Age": "600",
+            "Vary": "Origin",
+        },
+    )
+
+
+def _allowing(origin: str, send: Send) -> Send:
+    async def allowing(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["Access-Control-Allow-Origin"] = origin
+            headers.add_vary_header("Origin")
+        await send(message)
+
+    return allowing

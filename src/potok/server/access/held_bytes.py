@@ -1,0 +1,63 @@
+"""Bytes that the server holds for clients: bodies that are not answered yet, answers that are not sent yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from potok.server.errors import Busy
+
+Connection = Hashable
+"""Tells one connection from the others: the address and port of its client."""
+
+
+class HeldBytes:
+    """Counts what is held, for all clients together and for each connection. One thread calls it: the event loop.
+
+    Args:
+        most: For all connections together.
+        most_each: For one connection, with all of its requests.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self.most, self.most_each = most, most_each
+        self.total = 0
+        self._of: Counter[Connection] = Counter()
+
+    def take(self, size: int, connection: Connection) -> None:
+        """Count bytes before they are kept; raises `Busy` where they would be too many."""
+        if self.total + size > self.most or self._of[connection] + size > self.most_each:
+            if not self._of[connection]:
+                del self._of[connection]
+            raise Busy
+        self.total += size
+        self._of[connection] += size
+
+    def give_back(self, size: int, connection: Connection) -> None:
+        self.total -= size
+        self._of[connection] -= size
+        if not self._of[connection]:
+            del self._of[connection]
+
+
+class Holding:
+    """What one request holds: all of it is given back in the end, whatever came of the request."""
+
+    __slots__ = ("_connection", "_held", "size")
+
+    def __init__(self, held: HeldBytes, connection: Connection) -> None:
+        self._held, self._connection, self.size = held, connection, 0
+
+    def take(self, size: int) -> None:
+        if size:
+            self._held.take(size, self._connection)
+            self.size += size
+
+    def give_back(self, size: int | None = None) -> None:
+        """Give some of it back; without a size, all."""
+        if not self.size:
+            return
+        given = self.size if size is None else min(size, self.size)
+        if given:
+            self.size -= given
+            self._held.give_back(given, self._connection)

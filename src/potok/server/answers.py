@@ -1,0 +1,39 @@
+"""Answers that end: written in the thread that computed them, and measured as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from potok.server.errors import AnswerTooLarge
+from potok.server.ksql.json_rows import dump
+from potok.sql.budget import in_time
+
+
+class AnswerSize:
+    """Counts the bytes of one answer; raises `AnswerTooLarge` as soon as they are too many."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self.size = most, 0
+
+    def add(self, data: bytes) -> bytes:
+        self.size += len(data)
+        if self.size > self._most:
+            raise AnswerTooLarge(self._most)
+        return data
+
+    def each(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        return map(self.add, in_time(parts))
+
+    def fragment(self, make: Callable[[], Any]) -> orjson.Fragment:
+        """What is made, as JSON that is to stand in a larger one. Parts that were counted on the way count once."""
+        before = self.size
+        data = dump(make())
+        self.size = before
+        return orjson.Fragment(self.add(data))
+
+    def array(self, parts: Iterable[bytes]) -> bytes:
+        """An array of values that are JSON already."""
+        return b"[" + b",".join(self.each(parts)) + b"]"

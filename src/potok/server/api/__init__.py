@@ -1,0 +1,1 @@
+"""Potok's HTTP API."""

@@ -1,0 +1,117 @@
+"""Records of a stream, or changes of a table, from a place on: who was cut off goes on behind the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from potok.server.errors import BadRequest
+from potok.server.ksql.json_rows import RowWriter, dump
+from potok.sql.analysis.scope import source_fields
+from potok.sql.catalog import Source
+from potok.statements.database import Database
+from potok.statements.frames import python_rows
+from potok.statements.push.tail import Block, tail_of
+from potok.statements.records import RecordReader
+from potok.statements.results import ResultColumn
+
+_R = "R"
+_PLACE = ("ROWTIME", "ROWPARTITION", "ROWOFFSET")
+
+Places = dict[int, int]
+"""The next offset of each partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record, or a `gap`: records that retention took before the client came back for them."""
+
+    id: str
+    data: bytes
+    kind: str = ""
+
+
+class Feed:
+    """Events of one source for one client. `take` is called by one thread at a time, `close` by any."""
+
+    def __init__(self, database: Database, source: Source, places: Mapping[int, int]) -> None:
+        self._source, self._places = source, dict(places)
+        self._gaps = _skip_gaps(self._places, database.broker.earliest_offsets(source.topic))
+        fields = [field for field in source_fields(source, _R, positions=True) if not field.hidden]
+        self._slots = [field.slot for field in fields] + [f"{_R}.{name}" for name in _PLACE]
+        self._reader = RecordReader(source, _R, frozenset(self._slots))
+        self._writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
+        self._keys = [column.name for column in self._writer.columns if column.is_key]
+        self.subscription = tail_of(database).subscribe(source.topic, self._places)
+
+    def take(self) -> list[Event] | None:
+        """What has come; nothing if nothing has, None when it is over. Raises why the client was dropped."""
+        if self._gaps:
+            gaps, self._gaps = self._gaps, []
+            return [Event(show_places(self._places), dump(gap), "gap") for gap in gaps]
+        blocks = self.subscription.take(0)
+        if self.subscription.closed:
+            return None
+        events = [event for block in blocks for event in self._events(block)]
+        if not events:
+            self.subscription.remind()
+        return events
+
+    def _events(self, block: Block) -> list[Event]:
+        read = self._reader.read(block.batch, block.partition)
+        rows = python_rows([read.frame.columns[slot] for slot in self._slots], read.frame.rows)
+        deleted = read.deletes.to_pylist() if self._source.is_table else [False] * len(rows)
+        return [self._event(row, gone) for row, gone in zip(rows, deleted, strict=True)]
+
+    def _event(self, row: tuple[Any, ...], gone: bool) -> Event:
+        *values, rowtime, partition, offset = row
+        named = self._writer.named(tuple(values))
+        told: dict[str, Any] = {"rowtime": rowtime, "partition": partition, "offset": offset}
+        if self._source.is_table:
+            told["key"] = {name: named[name] for name in self._keys}
+        told["row"] = None if gone else named
+        self._places[partition] = offset + 1
+        return Event(show_places(self._places), dump(told))
+
+    def close(self) -> None:
+        self.subscription.close()
+
+
+def places_of(database: Database, source: Source, last_id: str | None, begin: str) -> Places:
+    """Where a client begins: behind the last event that it has, at the beginning, or now."""
+    broker, topic = database.broker, source.topic
+    if last_id:
+        known = broker.earliest_offsets(topic)
+        return {**known, **read_places(last_id, broker.end_offsets(topic))}
+    if begin not in ("now", "beginning"):
+        raise BadRequest(f'a feed cannot begin at "{begin}"', hint="write from=now or from=beginning")
+    return dict(broker.end_offsets(topic) if begin == "now" else broker.earliest_offsets(topic))
+
+
+def show_places(places: Mapping[int, int]) -> str:
+    """`0:12,1:7`."""
+    return ",".join(f"{partition}:{offset}" for partition, offset in sorted(places.items()))
+
+
+def read_places(text: str, ends: Mapping[int, int]) -> Places:
+    places: Places = {}
+    for part in text.split(","):
+        partition, colon, offset = part.strip().partition(":")
+        if not (colon and partition.isdecimal() and offset.isdecimal() and max(len(partition), len(offset)) < 19):
+            raise BadRequest(f'"{text}" is no id of an event here', hint="send the id of the last event as it came")
+        if int(partition) not in ends or int(offset) > ends[int(partition)]:
+            hint = "the topic was created anew, or the id is of another one: begin with from=beginning"
+            raise BadRequest(f'there is no event "{text}" here', hint=hint)
+        places[int(partition)] = int(offset)
+    return places
+
+
+def _skip_gaps(places: Places, earliest: Mapping[int, int]) -> list[dict[str, int]]:
+    gaps = []
+    for partition, first in earliest.items():
+        wanted = places.get(partition, 0)
+        if wanted < first:
+            gaps.append({"partition": partition, "from": wanted, "to": first})
+            places[partition] = first
+    return gaps

@@ -1,0 +1,118 @@
+"""Appends that happen once: the key of a request is kept beside the log, in the transaction that appends."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from potok.clock import now_ms
+from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.errors import MarkChanged, TopicNotFound
+from potok.log.partitioner import split
+from potok.server.api.record_bodies import Placed
+from potok.server.errors import BadRequest, KeyUsedBefore
+
+_PREFIX = "http/once/"
+KEPT_MS = 24 * 3_600_000
+_PRUNE_EVERY_S = 600.0
+
+_locks = [threading.Lock() for _ in range(64)]
+_pruned_at: dict[int, float] = {}
+
+
+def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str | None, body: bytes) -> dict[str, Any]:
+    """Append all records at once; with a `key` that came before, nothing, and what was told then is told again.
+
+    On Kafka the key is noted right after the records: if the process dies between the two, and the request comes again,
+    they are appended twice.
+    """
+    if not broker.has_topic(topic):
+        raise TopicNotFound(topic)
+    if not placed:
+        raise BadRequest("there are no records", hint='send {"key": "k", "value": {...}}')
+    parts = _parts(broker, topic, placed)
+    told = {"topic": topic, "records": len(placed), "partitions": {str(p): len(batch) for p, batch in parts}}
+    staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
+    if key is None:
+        broker.append_staged(staged)
+        return told
+    mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
+    note = orjson.dumps({"at": now_ms(), "body": digest, "told": told})
+    with _locks[int(mark[-2:], 16) % len(_locks)]:
+        found = broker.mark(mark)
+        if found is None:
+            try:
+                broker.publish(staged, {mark: note}, {mark: None})
+            except MarkChanged:
+                found = broker.mark(mark)
+    _prune(broker)
+    if found is None:
+        return told
+    before = orjson.loads(found)
+    if before["body"] != digest:
+        raise KeyUsedBefore(key)
+    return {**before["told"], "repeated": True}
+
+
+def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[int, pa.RecordBatch]]:
+    """The records of each partition, in their order."""
+    partitions = broker.partitions(topic)
+    by_partition: dict[int | None, list[Placed]] = {}
+    for item in placed:
+        if item.partition is not None and not item.partition < partitions:
+            raise TopicNotFound(topic, item.partition, partitions)
+        by_partition.setdefault(item.partition, []).append(item)
+    parts: list[tuple[int, pa.RecordBatch]] = []
+    for partition, items in by_partition.items():
+        batch = _batch(items)
+        _check(broker, topic, batch)
+        parts += split(batch, partitions) if partition is None else [(partition, batch)]
+    return parts
+
+
+def _batch(items: Sequence[Placed]) -> pa.RecordBatch:
+    rows = [item.record for item in items]
+    headers = [[{"name": n, "value": v} for n, v in row.headers] or None for row in rows]
+    times = [None if row.timestamp_ms < 0 else row.timestamp_ms for row in rows]
+    columns = [
+        [row.key for row in rows],
+        [row.value for row in rows],
+        times,
+        [None] * len(rows),
+        headers,
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, LOG_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=LOG_SCHEMA)
+
+
+def _check(broker: Broker, topic: str, batch: pa.RecordBatch) -> None:
+    for row, why in broker.unfit(topic, batch).items():
+        raise BadRequest(f"record {row + 1} cannot be appended: {why}", hint="nothing was appended")
+
+
+def _mark(topic_id: str, key: str) -> str:
+    """A topic that was created anew has had no requests yet, whatever came to another one of its name."""
+    return _PREFIX + hashlib.sha256(f"{topic_id}\0{key}".encode()).hexdigest()
+
+
+def _prune(broker: Broker) -> None:
+    """Forget keys that are older than a day, now and then."""
+    now = time.monotonic()
+    if now - _pruned_at.setdefault(id(broker), now) < _PRUNE_EVERY_S:
+        return
+    _pruned_at[id(broker)] = now
+    prune(broker, now_ms() - KEPT_MS)
+
+
+def prune(broker: Broker, before_ms: int) -> int:
+    """Forget the keys that came before an instant; how many."""
+    old = {mark: data for mark, data in broker.marks(_PREFIX).items() if orjson.loads(data)["at"] < before_ms}
+    if old:
+        broker.set_marks(dict.fromkeys(old), old)
+    return len(old)

@@ -1,0 +1,149 @@
+"""Our API: statements, and the queries that they left running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request, Response
+
+from potok.errors import PotokError
+from potok.server.access.guard import caller_of
+from potok.server.access.tokens import ADMIN, READ
+from potok.server.access.work import allow, properties_of
+from potok.server.answers import AnswerSize
+from potok.server.api.tables import answer
+from potok.server.context import Site, json_body, object_of, site_of, text_of
+from potok.server.errors import BadRequest, NotThere
+from potok.server.ksql.json_rows import RowWriter
+from potok.server.problems import NOT_THERE, problem_described, problem_response
+from potok.sql.syntax import ast
+from potok.sql.types import type_name
+from potok.statements.database import QueryInfo
+from potok.statements.results import Done, Result, Rows
+
+router = APIRouter()
+
+_SQL = {
+    "type": "object",
+    "required": ["sql"],
+    "properties": {
+        "sql": {"type": "string", "description": "One statement or several, each with its `;`."},
+        "properties": {"type": "object", "description": "For these statements alone, as SET has them."},
+        "variables": {"type": "object", "description": "What `${name}` stands for."},
+    },
+}
+_BODY = {"requestBody": {"content": {"application/json": {"schema": _SQL}}}}
+_SO_FAR = {"type": "array", "items": {"type": "object"}, "description": "What the statements before it gave."}
+_FAILED: dict[int | str, dict[str, Any]] = {
+    400: problem_described("A statement that is wrong, or a body that cannot be read.", results=_SO_FAR),
+    404: problem_described("A statement that names a query or a topic that is not there.", results=_SO_FAR),
+    409: problem_described("Somebody else has changed the catalogue meanwhile: send it again.", results=_SO_FAR),
+}
+
+
+@router.post("/sql", tags=["statements"], summary="Carry out statements", openapi_extra=_BODY, responses=_FAILED)
+async def sql(request: Request) -> Response:
+    """The results in the order of the statements. What came before a statement that fails has happened: the answer
+    is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
+    site, body = site_of(request), await json_body(request)
+    text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
+    properties = properties_of(body.get("properties"))
+    script = await site.work.script(text, variables)
+    allow(script, caller_of(request.scope))
+    _check_ends(script)
+    return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
+
+
+def _check_ends(script: Sequence[ast.Parsed]) -> None:
+    for parsed in script:
+        statement = parsed.statement
+        if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
+            raise BadRequest("a query that keeps running has no answer that ends", hint="POST it to /query-stream")
+
+
+def _carry_out(
+    site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
+) -> Response:
+    """The whole answer: it may be large, and the event loop is for all."""
+    session, results = site.work.session(variables), list[orjson.Fragment]()
+    size = AnswerSize(site.limits.answer_bytes)
+    for parsed in script:
+        try:
+            result = site.work.run(session, parsed, properties)
+            results.append(size.fragment(partial(_executed, parsed.text, result, size)))
+        except PotokError as error:
+            return problem_response(error, results=results)
+    return answer({"results": results})
+
+
+def _executed(text: str, result: Result, size: AnswerSize) -> dict[str, Any]:
+    return {"statement": text, **result_of(result, size)}
+
+
+def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
+    """A result that ends, as JSON has it."""
+    if isinstance(result, Done):
+        return {"kind": "done", **asdict(result)}
+    assert isinstance(result, Rows)
+    writer = RowWriter(result.columns)
+    return {
+        "kind": result.kind,
+        "columns": [{"name": c.name, "type": type_name(c.type), "key": c.is_key} for c in result.columns],
+        "rows": orjson.Fragment(size.array(map(writer.array, result.rows))),
+        "details": [[head, result_of(told, size) if isinstance(told, Rows) else told] for head, told in result.details],
+        "warnings": list(result.warnings),
+    }
+
+
+@router.get("/queries", tags=["queries"], summary="The queries, and how they are doing")
+async def queries(request: Request) -> Response:
+    caller_of(request.scope).require(READ)
+    site = site_of(request)
+    found = await site.work.answer(site.database.queries)
+    return answer({"queries": [_told(info) for info in found], "push": site.pushes.ids})
+
+
+@router.get("/queries/{query_id}", tags=["queries"], summary="One query", responses=NOT_THERE)
+async def query(request: Request, query_id: str) -> Response:
+    caller_of(request.scope).require(READ)
+    return answer(_told(await _known(site_of(request), query_id)))
+
+
+@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume", responses=NOT_THERE)
+async def steer(request: Request, query_id: str, action: str) -> Response:
+    if action not in ("pause", "resume"):
+        raise NotThere(f'there is no action "{action}"', hint="POST .../pause or .../resume, or DELETE the query")
+    return await _steer(request, query_id, action.upper())
+
+
+@router.delete(
+    "/queries/{query_id}", tags=["queries"], summary="Terminate a query; what it wrote stays", responses=NOT_THERE
+)
+async def terminate(request: Request, query_id: str) -> Response:
+    return await _steer(request, query_id, "TERMINATE")
+
+
+async def _steer(request: Request, query_id: str, action: str) -> Response:
+    caller_of(request.scope).require(ADMIN)
+    site = site_of(request)
+    info = await _known(site, query_id)
+    (parsed,) = await site.work.script(f"{action} {info.query_id};")
+    done = await site.work.change(lambda: site.work.run(site.work.session(), parsed, {}))
+    assert isinstance(done, Done)
+    return answer({"query": info.query_id, "message": done.message})
+
+
+async def _known(site: Site, query_id: str) -> QueryInfo:
+    found = {info.query_id: info for info in await site.work.answer(site.database.queries)}
+    info = found.get(query_id) or found.get(query_id.upper())
+    if info is None:
+        raise NotThere(f'there is no query "{query_id}"', hint=f"there are: {', '.join(found) or 'none'}")
+    return info
+
+
+def _told(info: QueryInfo) -> dict[str, Any]:
+    return asdict(info)

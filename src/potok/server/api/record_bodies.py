@@ -1,0 +1,83 @@
+"""Records as JSON tells them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from potok.log.clients.encoding import to_bytes
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
+from potok.server.errors import BadRequest
+
+_FIELDS = frozenset({"key", "key_base64", "value", "value_base64", "timestamp", "headers", "partition"})
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A record, and the partition that it is meant for; None for that of its key."""
+
+    record: LogRecord
+    partition: int | None
+
+
+def records_of(given: Any) -> list[Placed]:
+    """One record, a list of them, or `{"records": [...]}`."""
+    if isinstance(given, Mapping) and given.keys() == {"records"}:
+        given = given["records"]
+    if isinstance(given, Mapping):
+        given = [given]
+    if not isinstance(given, list):
+        raise BadRequest("records are an object or a list of them", hint='send {"key": "k", "value": {...}}')
+    return [_record(item, number) for number, item in enumerate(given)]
+
+
+def _record(item: Any, number: int) -> Placed:
+    where = f"record {number + 1}"
+    if not isinstance(item, Mapping):
+        raise BadRequest(f"{where} is no object", hint='write {"key": "k", "value": {...}}')
+    odd = sorted(item.keys() - _FIELDS)
+    if odd:
+        raise BadRequest(f'{where} has a field "{odd[0]}"', hint=f"the fields are: {', '.join(sorted(_FIELDS))}")
+    if not item.keys() & {"value", "value_base64"}:
+        hint = 'write "value": null for a record that deletes'
+        raise BadRequest(f"{where} has no value", hint=hint)
+    timestamp = _whole(item, "timestamp", where)
+    record = LogRecord(
+        _bytes(item, "key", where),
+        _bytes(item, "value", where),
+        NO_TIMESTAMP if timestamp is None else timestamp,
+        _headers(item.get("headers"), where),
+    )
+    return Placed(record, _whole(item, "partition", where))
+
+
+def _bytes(item: Mapping[str, Any], name: str, where: str) -> bytes | None:
+    encoded = item.get(f"{name}_base64")
+    if encoded is None:
+        return to_bytes(item.get(name))
+    if name in item:
+        raise BadRequest(f"{where} has its {name} twice", hint=f"write {name} or {name}_base64")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise BadRequest(f"{name}_base64 of {where} is no base64", hint="encode the bytes as RFC 4648 says") from error
+
+
+def _whole(item: Mapping[str, Any], name: str, where: str) -> int | None:
+    found = item.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0 or found >= 1 << 62:
+        raise BadRequest(f"the {name} of {where} is no whole number", hint=f"write {name} as a number, or leave it out")
+    return found
+
+
+def _headers(given: Any, where: str) -> tuple[tuple[str, bytes], ...]:
+    if not given:
+        return ()
+    if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
+        raise BadRequest(f"the headers of {where} are no object of texts", hint='write {"name": "value"}')
+    return tuple((name, value.encode()) for name, value in given.items())

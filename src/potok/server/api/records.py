@@ -1,0 +1,88 @@
+"""Our API: records into topics, each request once if it says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Header, Request, Response
+
+from potok.server.access.guard import caller_of
+from potok.server.access.tokens import READ, WRITE
+from potok.server.api.idempotent import append_once
+from potok.server.api.record_bodies import records_of
+from potok.server.api.tables import answer
+from potok.server.context import site_of
+from potok.server.errors import BadRequest
+from potok.server.problems import BAD, NOT_THERE, problem_described
+from potok.statements.database import Database
+
+router = APIRouter(tags=["topics"])
+
+_RECORD = {
+    "type": "object",
+    "properties": {
+        "key": {"description": "Text as it is, anything else as JSON."},
+        "key_base64": {"type": "string", "description": "The bytes of the key, instead of `key`."},
+        "value": {"description": "Text as it is, anything else as JSON; null deletes the key of a compacted topic."},
+        "value_base64": {"type": "string", "description": "The bytes of the value, instead of `value`."},
+        "timestamp": {"type": "integer", "description": "Milliseconds since 1970; by default the present."},
+        "headers": {"type": "object", "description": "Text by name."},
+        "partition": {"type": "integer", "description": "By default that of the key."},
+    },
+}
+_SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
+_BODY = {"requestBody": {"content": {"application/json": {"schema": _SCHEMA}}}}
+_USED_BEFORE: dict[int | str, dict[str, Any]] = {
+    422: problem_described("An idempotency key that came with other records before.")
+}
+
+
+@router.post(
+    "/topics/{name}/records",
+    status_code=201,
+    summary="Append one record or many",
+    openapi_extra=_BODY,
+    responses=BAD | NOT_THERE | _USED_BEFORE,
+)
+async def append(
+    request: Request,
+    name: str,
+    idempotency_key: str | None = Header(
+        None, max_length=200, description="The same key appends once within a day, also after a restart."
+    ),
+) -> Response:
+    """All records of a request become visible at once, and are durable when it is answered."""
+    caller_of(request.scope).require(WRITE)
+    site, body = site_of(request), await request.body()
+    broker = site.database.broker
+    try:
+        given: Any = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}", hint='send {"key": "k", "value": {...}} or a list') from error
+    records = records_of(given)
+
+    def work() -> dict[str, Any]:
+        _check_writable(site.database, name)
+        return append_once(broker, name, records, idempotency_key, body)
+
+    told = await site.work.answer(work)
+    return answer(told, 200 if told.get("repeated") else 201)
+
+
+def _check_writable(database: Database, topic: str) -> None:
+    """Raise if the records of a topic are what Potok makes of others."""
+    if topic.startswith("_") or topic.endswith("-dead-letters"):
+        raise BadRequest(f'topic "{topic}" is not written from outside', hint="name a topic of your own")
+    for source in database.catalog.sources.values():
+        if source.topic == topic and source.is_table and source.query:
+            hint = "its rows are what its query makes of others; send records to those"
+            raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)
+
+
+@router.get("/topics", summary="The topics")
+async def topics(request: Request) -> Response:
+    caller_of(request.scope).require(READ)
+    site = site_of(request)
+    names = await site.work.answer(site.database.broker.topics)
+    return answer({"topics": sorted(name for name in names if not name.startswith("_"))})

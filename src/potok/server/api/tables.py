@@ -1,0 +1,143 @@
+"""Our API: rows of tables by key, range and window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import Route
+
+from potok.clock import parse_epoch_ms
+from potok.server.access.guard import caller_of
+from potok.server.access.tokens import READ
+from potok.server.answers import AnswerSize
+from potok.server.context import Site, site_of
+from potok.server.errors import BadRequest
+from potok.server.ksql.json_rows import dump
+from potok.server.problems import BAD, NOT_THERE
+from potok.server.tables.table_reads import EVERY, Keys, Windows, no_row, source_named
+
+router = APIRouter(tags=["tables"])
+
+_INSTANT = "Milliseconds since 1970, or an ISO time."
+_START = f"Windows that begin at this instant or later. {_INSTANT}"
+_END = f"Windows that begin before this instant. {_INSTANT}"
+
+
+def _parameter(name: str, place: str, description: str) -> dict[str, Any]:
+    required = {"required": True} if place == "path" else {}
+    return {"name": name, "in": place, "description": description, "schema": {"type": "string"}, **required}
+
+
+@router.get("/tables", summary="The tables, and whether their rows can be read here")
+async def tables(request: Request) -> Response:
+    """`readable` are the tables whose rows a query keeps: those of CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE.
+    The others name what lies in a topic."""
+    caller_of(request.scope).require(READ)
+    sources = site_of(request).database.catalog.sources.values()
+    found = [
+        {
+            "name": source.name,
+            "key": [column.name for column in source.keys],
+            "columns": [column.name for column in source.columns],
+            "windowed": source.window is not None,
+            "readable": bool(source.table_of),
+        }
+        for source in sorted(sources, key=lambda source: source.name)
+        if source.is_table
+    ]
+    return answer({"tables": found})
+
+
+@router.get("/tables/{name}", summary="Rows of a table, in the order of their keys", responses=BAD | NOT_THERE)
+async def rows(
+    request: Request,
+    name: str,
+    low: str | None = Query(None, alias="from", description="The first key."),
+    high: str | None = Query(None, alias="to", description="The key before which the rows end."),
+    prefix: str | None = Query(None, description="What the keys begin with."),
+    limit: int | None = Query(None, ge=1, description="At most so many rows."),
+    at: str | None = Query(None, description=f"Windows that hold this instant. {_INSTANT}"),
+    window_from: str | None = Query(None, description=_START),
+    window_to: str | None = Query(None, description=_END),
+) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    if limit is not None and limit > site.limits.rows:
+        raise BadRequest(f"limit is at most {site.limits.rows:,} here", hint="ask for the rest with from")
+    keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
+    return await site.work.answer(lambda: _listed(site, site.reads.in_range(name, keys, windows, limit)))
+
+
+@router.get(
+    "/tables/{name}/{key:path}",
+    summary="The row of a key, or those of its windows",
+    responses=BAD | NOT_THERE,
+    openapi_extra={
+        "parameters": [
+            _parameter("name", "path", "The table."),
+            _parameter("key", "path", "The key. Of several key columns a JSON array, in their order."),
+            _parameter("at", "query", f"The windows that hold this instant. {_INSTANT}"),
+            _parameter("from", "query", _START),
+            _parameter("to", "query", _END),
+        ]
+    },
+)
+async def row(request: Request) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    name, key = request.path_params["name"], request.path_params["key"]
+    asked = request.query_params if request.scope["query_string"] else {}
+    windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
+    if site.reads.local_table(name) is not None:
+        return _by_key(site, name, key, windows)
+    return await site.work.answer(lambda: _by_key(site, name, key, windows))
+
+
+def _by_key(site: Site, name: str, key: str, windows: Windows) -> Response:
+    found = site.reads.by_key(name, key, windows)
+    source = source_named(site.database.catalog, name, is_table=True)
+    if source.window is not None:
+        return _listed(site, found)
+    if not found:
+        raise no_row(source)
+    return answer(found[0])
+
+
+def _listed(site: Site, rows: Iterable[Mapping[str, Any]]) -> Response:
+    listed = AnswerSize(site.limits.answer_bytes).array(map(dump, rows))
+    return Response(b'{"rows":' + listed + b"}", media_type="application/json")
+
+
+class KeyConvertor(Convertor[str]):
+    """A key in a path: anything but the name of the feed of changes."""
+
+    regex = "(?!changes$).*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("row_key", KeyConvertor())
+
+QUICK = Route("/tables/{name}/{key:row_key}", row, methods=["GET"])
+"""The same as the last of the routes above, to stand before all: to find a route takes long where there are many."""
+
+
+def answer(content: Any, status: int = 200) -> Response:
+    return Response(dump(content), status, media_type="application/json")
+
+
+def _ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_epoch_ms(text)
+    except ValueError as error:
+        hint = "write milliseconds since 1970, or 2026-01-31T12:00:00Z"
+        raise BadRequest(f'"{text}" is no instant', hint=hint) from error

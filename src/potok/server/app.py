@@ -1,0 +1,115 @@
+"""The web application: ksqlDB's API and our own, behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from potok.errors import PotokError
+from potok.machine import MachineError, is_of_machine
+from potok.server.access.guard import Guard
+from potok.server.access.limits import Limits
+from potok.server.access.tokens import Tokens
+from potok.server.api import changes, records, tables
+from potok.server.api import queries as api_queries
+from potok.server.context import Site
+from potok.server.errors import BadRequest, InternalError, NotThere, ServingError
+from potok.server.ksql import inserts, statements
+from potok.server.ksql import queries as ksql_queries
+from potok.server.pages import Files, Page, PageRoute, file_routes
+from potok.server.problems import OTHERS, refusal_of
+from potok.server.tables.fast_path import QuickRows, leave_tables_alone
+from potok.statements.database import Database
+from potok.version import __version__
+
+ABOUT = """
+Tables, streams and queries of one database. Errors are `application/problem+json`, with a `hint`.
+The REST API of ksqlDB is served beside this one: `/ksql`, `/query`, `/query-stream`, `/inserts-stream`,
+`/close-query`, `/info`, `/healthcheck`, `/status`, `/clusterStatus`, `/ws/query`.
+"""
+
+
+def create_app(
+    database: Database,
+    *,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    origins: Collection[str] = (),
+    pages: Sequence[Page] = (),
+    files: Sequence[Files] = (),
+) -> FastAPI:
+    """An application over a database, which stays open when the application ends.
+
+    Args:
+        tokens: Who may do what; without any, whoever is on this machine may do everything.
+        origins: Sites whose pages may call this one from a browser.
+        pages: Those of a program; they come before all other paths.
+        files: Those of a program; they come last.
+    """
+    limits = limits or Limits()
+    site = Site(database, limits)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    app = FastAPI(
+        title="Potok",
+        version=__version__,
+        description=ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        responses=OTHERS,
+    )
+    app.state.site = site
+    app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
+    for routes in (statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
+        app.router.routes.extend(routes)
+    for api in (changes, tables, records, api_queries):
+        app.include_router(api.router)
+    app.router.routes.extend(file_routes(files))
+    if leave_tables_alone(page.path for page in pages):
+        app.add_middleware(QuickRows, reads=site.reads)
+    app.add_middleware(
+        Guard, tokens=tokens or Tokens({}), limits=limits, bodies=site.bodies, unsent=site.unsent, origins=origins
+    )
+    app.add_exception_handler(PotokError, _potok_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _bad_parameter)
+    app.add_exception_handler(Exception, _unexpected)
+    return app
+
+
+async def _potok_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PotokError)
+    return refusal_of(error, request.scope)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """Whoever asks gets a problem; the server's log gets the rest."""
+    if isinstance(error, OSError | MemoryError) and is_of_machine(error):
+        return await _potok_error(request, MachineError("the request was answered", error))
+    return await _potok_error(request, InternalError(type(error).__name__))
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        nothing = NotThere(f"there is nothing at {request.url.path}", hint="GET /openapi.json")
+        return await _potok_error(request, nothing)
+    other = ServingError(str(error.detail), hint="GET /openapi.json says what can be asked")
+    other.status = error.status_code
+    return await _potok_error(request, other)
+
+
+async def _bad_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return await _potok_error(request, BadRequest(f"{where}: {first['msg']}", hint="GET /openapi.json"))

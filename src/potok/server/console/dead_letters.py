@@ -1,0 +1,82 @@
+"""The latest open dead letters of a query, a few of every reason, and how many there are."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.read import DeadLetter, Fate, read_letters
+from potok.log.broker import Broker
+
+PER_REASON = 12
+SHOWN_CHARS = 200
+TAIL = 200
+"""Only so many records of a partition are read at a time: after a flood the page shows its end, not all of it."""
+
+
+class RecentLetters:
+    """Follows the dead letters. Each reason keeps its own latest, so that a flood of one hides no other."""
+
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._broker = broker
+        self._query = query
+        self._box: LetterBox | None = None
+        self._read_to: dict[int, int] = {}
+        self._by_reason: dict[str, deque[DeadLetter]] = {}
+
+    def latest(self) -> list[dict[str, Any]]:
+        """What is open now, the newest first."""
+        box = self._opened()
+        if box is None:
+            return []
+        self._follow(box.topic)
+        kept = [letter for some in self._by_reason.values() for letter in some]
+        fates = zip(kept, box.fates(kept), strict=True)
+        letters = [letter for letter, fate in fates if fate is Fate.OPEN]
+        letters.sort(key=lambda letter: (letter.set_aside_at_ms, letter.offset), reverse=True)
+        return [_as_object(letter) for letter in letters]
+
+    def open(self) -> int:
+        """How many are open."""
+        box = self._opened()
+        return 0 if box is None else box.count()
+
+    def _opened(self) -> LetterBox | None:
+        """The letters of a query that has started: until then it has no topic for them."""
+        if self._box is None:
+            box = LetterBox(self._broker, self._query)
+            self._box = box if self._broker.has_topic(box.topic) else None
+        return self._box
+
+    def _follow(self, topic: str) -> None:
+        starts = self._broker.start_offsets(topic)
+        for partition, end in self._broker.end_offsets(topic).items():
+            start = max(self._read_to.get(partition, 0), starts.get(partition, 0), end - TAIL)
+            if start < end:
+                for letter in read_letters(self._broker, topic, partition, [(start, end)]):
+                    self._by_reason.setdefault(letter.reason, deque(maxlen=PER_REASON)).append(letter)
+                self._read_to[partition] = end
+
+
+def _as_object(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "at": letter.set_aside_at_ms,
+        "reason": letter.reason,
+        "step": letter.step,
+        "error": shown(letter.error.encode()),
+        "key": shown(letter.key),
+        "value": shown(letter.value),
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "replays": letter.replays,
+    }
+
+
+def shown(data: bytes | None) -> str:
+    """Bytes as text that a person can look at; what is no text is escaped, what is long is cut."""
+    if data is None:
+        return ""
+    text = data[: SHOWN_CHARS * 4].decode("utf-8", errors="backslashreplace")
+    return text if len(text) <= SHOWN_CHARS and len(data) <= SHOWN_CHARS * 4 else text[: SHOWN_CHARS - 1] + "…"

@@ -1,0 +1,100 @@
+"""What all requests of a server share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.requests import HTTPConnection, Request
+
+from potok.clock import now_ms
+from potok.server.access.held_bytes import HeldBytes
+from potok.server.access.limits import Limits
+from potok.server.access.work import Work
+from potok.server.api.feeds import Feed
+from potok.server.errors import BadRequest
+from potok.server.ksql.statuses import Statuses
+from potok.server.pushes import Pushes
+from potok.server.tables.table_reads import TableReads
+from potok.statements.database import Database
+
+
+class Site:
+    """A database, and the work that is done on it for clients."""
+
+    def __init__(self, database: Database, limits: Limits) -> None:
+        self.database, self.limits = database, limits
+        self.work = Work(database, limits)
+        most_bodies = max(limits.bodies_bytes, limits.body_bytes)
+        self.bodies = HeldBytes(most_bodies, min(max(limits.connection_bytes, limits.body_bytes), most_bodies))
+        """Bodies of requests that are not answered yet, and lines of those that stream rows in."""
+        self.unsent = HeldBytes(max(limits.unsent_bytes, limits.answer_bytes), limits.answer_bytes)
+        """Answers that are written and not sent."""
+        self.pushes = Pushes(limits.push_queries)
+        self.reads = TableReads(database, limits.rows)
+        self.statuses = Statuses(database)
+        self.feeds: set[Feed] = set()
+        self.started_ms = now_ms()
+        self.address = "localhost:8088"
+
+    def end_streams(self) -> None:
+        """End the answers that would never end; from any thread."""
+        for feed in list(self.feeds):
+            feed.close()
+        self.pushes.close_all()
+
+    def close(self) -> None:
+        self.end_streams()
+        self.reads.release()
+        self.pushes.pool.shutdown(wait=False)
+        self.work.close()
+
+
+def site_of(connection: HTTPConnection) -> Site:
+    site = connection.app.state.site
+    assert isinstance(site, Site)
+    return site
+
+
+_ASKED_FOR = ("sql", "ksql", "properties", "streamsProperties", "variables", "sessionVariables", "queryId")
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """The JSON object that a request carries, whatever it calls itself."""
+    found = json_object(await request.body())
+    # What nobody asks for is not kept while the request is answered.
+    return {name: found[name] for name in _ASKED_FOR if name in found}
+
+
+MOST_NESTED = 250_000
+"""Arrays and objects in a body: each takes twenty times its characters, and all others wait until they are read."""
+
+
+def json_object(text: bytes | str) -> dict[str, Any]:
+    data = text if isinstance(text, bytes) else text.encode()
+    if len(data) > MOST_NESTED and data.count(b"[") + data.count(b"{") > MOST_NESTED:
+        raise BadRequest(f"the body has more than {MOST_NESTED:,} arrays and objects", hint="send the statement alone")
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}", hint='send a JSON object, such as {"sql": "..."}') from error
+    if not isinstance(found, dict):
+        raise BadRequest("the body is no JSON object", hint='send one, such as {"sql": "..."}')
+    return found
+
+
+def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one if there is none."""
+    found = body.get(name) or {}
+    if not isinstance(found, dict):
+        raise BadRequest(f'"{name}" is no object', hint=f'write {{"{name}": {{"name": "value"}}}}')
+    return found
+
+
+def text_of(body: dict[str, Any], *names: str) -> str:
+    """The statement in a body, under any of these names."""
+    for name in names:
+        if isinstance(body.get(name), str) and body[name].strip():
+            return str(body[name])
+    raise BadRequest(f'"{names[0]}" is missing', hint=f'write {{"{names[0]}": "SHOW STREAMS;"}}')

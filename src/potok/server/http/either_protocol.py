@@ -1,0 +1,72 @@
+"""HTTP/1.1 and HTTP/2 on one port: clients of ksqlDB speak HTTP/2 without asking first."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import uvicorn
+
+from potok.server.http.connections import ServerState
+from potok.server.http.http1 import Http1Protocol
+from potok.server.http.http2 import Http2Protocol
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SILENT_S = 10.0
+"""Whoever connects and says nothing is not waited for."""
+
+CROWD = 1.25
+"""Connections beyond the limit are refused as busy; beyond so many times the limit they are closed."""
+
+
+class EitherProtocol(asyncio.Protocol):
+    """Looks at the first bytes of a connection and hands it to whoever understands them.
+
+    `uvicorn.Config(http=...)` takes this class; its arguments have the names that `uvicorn.Server` gives them.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self._arguments = config, server_state, app_state
+        self._connections: set[Any] = server_state.connections
+        self._loop = _loop or asyncio.get_event_loop()
+        self._most, self._begun = config.limit_concurrency, b""
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if self._most is not None and len(self._connections) > CROWD * self._most:
+            self._transport.abort()
+            return
+        self._connections.add(self)
+        self._patience = self._loop.call_later(SILENT_S, self._transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        self._begun += data
+        if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
+            return
+        kind: Any = Http2Protocol if self._begun.startswith(PREFACE) else Http1Protocol
+        chosen: asyncio.Protocol = kind(*self._arguments)
+        self._leave()
+        self._transport.set_protocol(chosen)
+        chosen.connection_made(self._transport)
+        chosen.data_received(self._begun)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+
+    def shutdown(self) -> None:
+        """Called when the server ends."""
+        self._transport.close()
+
+    def _leave(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._connections.discard(self)

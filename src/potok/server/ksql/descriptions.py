@@ -1,0 +1,187 @@
+"""Sources, queries, topics and functions, described as clients of ksqlDB expect it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from potok.server.ksql.json_rows import schema_tree
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.functions.signatures import arguments_of
+from potok.statements.database import Database, QueryInfo
+from potok.statements.inspect.sources import show_format
+from potok.statements.results import Row, Rows
+from potok.topology.describe import as_text, description_of
+
+Told = dict[str, Any]
+
+
+def source_line(source: Source) -> Told:
+    """A line of SHOW STREAMS or SHOW TABLES."""
+    return {
+        "type": source.kind,
+        "name": source.name,
+        "topic": source.topic,
+        "keyFormat": _plain_format(source.key_format),
+        "valueFormat": _plain_format(source.value_format),
+        "isWindowed": source.window is not None,
+    }
+
+
+def _plain_format(format_: str) -> str:
+    return show_format(format_).partition(" ")[0]
+
+
+def source_description(source: Source, database: Database, *, extended: bool) -> Told:
+    books, known = database.books(), {info.query_id: info for info in database.queries()}
+    readers = [known[name] for name in books.readers(source) if name in known and name != source.query]
+    writers = [known[name] for name in books.writers(source) if name in known]
+    there = database.broker.has_topic(source.topic)
+    return {
+        "name": source.name,
+        "windowType": None if source.window is None else source.window.kind,
+        "readQueries": [running_query(info) for info in readers],
+        "writeQueries": [running_query(info) for info in writers],
+        "fields": [_field(column) for column in source.columns],
+        "type": source.kind,
+        "timestamp": source.timestamp,
+        "statistics": _statistics(source, database) if extended and there else "",
+        "errorStats": "",
+        "statisticsMap": {},
+        "errorStatsMap": {},
+        "extended": extended,
+        "keyFormat": _plain_format(source.key_format),
+        "valueFormat": _plain_format(source.value_format),
+        "topic": source.topic,
+        "partitions": database.broker.partitions(source.topic) if there else 0,
+        "replication": 1 if there else 0,
+        "statement": source.statement,
+        "queryOffsetSummaries": [],
+        "sourceConstraints": _constraints(source, database),
+    }
+
+
+def _statistics(source: Source, database: Database) -> str:
+    (topic,) = database.broker.describe_topics([source.topic])
+    return f"records: {topic.records}" if topic.exact else f"records: at most {topic.records}"
+
+
+def _constraints(source: Source, database: Database) -> list[str]:
+    """The sources that are made of this one, which keep it from being dropped."""
+    readers = set(database.books().readers(source)) - {source.query, source.table_of}
+    return sorted(other.name for other in database.catalog.sources.values() if other.query in readers)
+
+
+def _field(column: SourceColumn) -> Told:
+    told: Told = {"name": column.name, "schema": schema_tree(column.type)}
+    if column.header is not None:
+        told["type"] = "HEADER"
+        if column.header:
+            told["headerKey"] = column.header
+    elif column.is_key:
+        told["type"] = "KEY"
+    return told
+
+
+def running_query(info: QueryInfo) -> Told:
+    state = state_of(info)
+    return {
+        "queryString": info.text,
+        "sinks": [info.source] if info.kind != "SOURCE TABLE" else [],
+        "sinkKafkaTopics": list(info.writes),
+        "id": info.query_id,
+        "statusCount": {state: 1},
+        "queryType": "PERSISTENT",
+        "state": state,
+    }
+
+
+def state_of(info: QueryInfo) -> str:
+    """ksqlDB knows RUNNING, PAUSED, ERROR and UNRESPONSIVE. There, too, a query that waits for a broker is running."""
+    return {"STOPPED": "UNRESPONSIVE", "WAITING": "RUNNING"}.get(info.state, info.state)
+
+
+def query_description(result: Rows | None, database: Database, info: QueryInfo | None = None) -> Told:
+    """A query that runs, or the one that a statement would begin."""
+    details = dict(result.details) if result is not None else {}
+    known = {query.query_id: query for query in database.queries()}
+    info = info or known.get(str(details.get("ID", "")))
+    if info is None:
+        plan = str(details.get("Execution plan") or _steps(result))
+        reads = [topic for topic in str(details.get("Reads topics", "")).split(", ") if topic]
+        return _query(str(details.get("Statement", "")), _names(reads, database), plan)
+    wanted = database.books().queries[info.query_id]
+    plan = as_text(description_of(wanted.topology))
+    source = database.catalog.sources.get(info.source)
+    return {
+        **_query(info.text, _names(info.reads, database), plan),
+        "id": info.query_id,
+        "windowType": None if source is None or source.window is None else source.window.kind,
+        "fields": [] if source is None else [_field(column) for column in source.columns],
+        "sinks": [info.source],
+        "ksqlHostQueryStatus": {"potok": state_of(info)},
+        "queryType": "PERSISTENT",
+        "queryErrors": [{"type": "UNKNOWN", "errorMessage": info.error}] if info.error else [],
+        "state": state_of(info),
+    }
+
+
+def _query(text: str, sources: list[str], plan: str) -> Told:
+    """One that does not run."""
+    return {
+        "id": "",
+        "statementText": text,
+        "windowType": None,
+        "fields": [],
+        "sources": sources,
+        "sinks": [],
+        "topology": plan,
+        "executionPlan": plan,
+        "overriddenProperties": {},
+        "ksqlHostQueryStatus": {},
+        "queryType": "PUSH",
+        "queryErrors": [],
+        "state": None,
+    }
+
+
+def _names(topics: Any, database: Database) -> list[str]:
+    return sorted(source.name for source in database.catalog.readers(topics))
+
+
+def _steps(result: Rows | None) -> str:
+    rows = () if result is None else result.rows
+    return "\n".join("  ".join(str(part) for part in row if part) for row in rows)
+
+
+def topic_line(row: Row, database: Database, extended: bool) -> Told:
+    name, partitions = row[0], row[1]
+    told: Told = {"name": name, "replicaInfo": [1] * int(partitions)}
+    if extended:
+        groups = [group for group in database.broker.groups() if database.broker.committed(group, name)]
+        told |= {"consumerCount": 0, "consumerGroupCount": len(groups)}
+    return told
+
+
+def _arguments(signature: str) -> list[Told]:
+    return [
+        {"name": one.name, "type": one.type, "description": "optional" * one.optional, "isVariadic": one.variadic}
+        for one in arguments_of(signature)
+    ]
+
+
+def functions_of(result: Rows) -> Told:
+    details = dict(result.details)
+    overview = str(details.get("Overview", ""))
+    signatures = [
+        {"arguments": _arguments(row[0]), "returnType": row[1], "description": overview, "signature": row[0]}
+        for row in result.rows
+    ]
+    return {
+        "name": details.get("Name", ""),
+        "description": details.get("Overview", ""),
+        "author": details.get("Defined by", ""),
+        "version": "",
+        "path": "internal",
+        "functions": signatures,
+        "type": details.get("Type", ""),
+    }

@@ -1,0 +1,130 @@
+"""The three forms in which ksqlDB sends the rows of a query."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from potok.errors import PotokError
+from potok.server.ksql.json_rows import dump, schema_text, type_text
+from potok.server.problems import ksql_error
+from potok.statements.results import ResultColumn
+
+DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+JSON = "application/json"
+KSQL_V1 = "application/vnd.ksql.v1+json"
+
+
+class RowFormat(ABC):
+    """Pieces of an answer, each complete as far as it goes: a client can read a row when it has its piece."""
+
+    media_type: str
+
+    @abstractmethod
+    def header(self, query_id: str | None, columns: Sequence[ResultColumn]) -> bytes: ...
+
+    @abstractmethod
+    def row(self, array: bytes) -> bytes: ...
+
+    @abstractmethod
+    def failed(self, error: PotokError) -> bytes:
+        """The last piece of an answer that was cut short."""
+
+    @abstractmethod
+    def ended(self, message: str) -> bytes:
+        """The last piece."""
+
+    def whole(self, query_id: str | None, columns: Sequence[ResultColumn], arrays: Iterable[bytes]) -> bytes:
+        """An answer whose rows are all there."""
+        pieces = [self.header(query_id, columns), *map(self.row, arrays), self.ended("")]
+        return b"".join(pieces)
+
+    idle = b""
+    """What may be sent while nothing comes, so that both sides know of each other."""
+
+
+class Delimited(RowFormat):
+    """One JSON document on each line."""
+
+    media_type = DELIMITED
+
+    def header(self, query_id: str | None, columns: Sequence[ResultColumn]) -> bytes:
+        return dump(_columns(query_id, columns)) + b"\n"
+
+    def row(self, array: bytes) -> bytes:
+        return array + b"\n"
+
+    def failed(self, error: PotokError) -> bytes:
+        return dump(ksql_error(error)) + b"\n"
+
+    def ended(self, message: str) -> bytes:
+        return b""
+
+
+class JsonArray(RowFormat):
+    """All in one JSON array."""
+
+    media_type = JSON
+    idle = b"\n"
+
+    def header(self, query_id: str | None, columns: Sequence[ResultColumn]) -> bytes:
+        return b"[" + dump(_columns(query_id, columns)) + b"\n"
+
+    def row(self, array: bytes) -> bytes:
+        return b"," + array + b"\n"
+
+    def failed(self, error: PotokError) -> bytes:
+        return b"," + dump(ksql_error(error)) + b"\n]\n"
+
+    def ended(self, message: str) -> bytes:
+        return b"]\n"
+
+
+class KsqlRows(RowFormat):
+    """The form of /query: an array of objects that say what they are, a line for each."""
+
+    media_type = KSQL_V1
+    idle = b"\n"
+
+    def header(self, query_id: str | None, columns: Sequence[ResultColumn]) -> bytes:
+        return b"[" + self._header(query_id, columns) + b",\n"
+
+    def _header(self, query_id: str | None, columns: Sequence[ResultColumn]) -> bytes:
+        return dump({"header": {"queryId": query_id, "schema": schema_text(columns)}})
+
+    def row(self, array: bytes) -> bytes:
+        return b'{"row":{"columns":' + array + b"}},\n"
+
+    def failed(self, error: PotokError) -> bytes:
+        return dump({"errorMessage": ksql_error(error)}) + b"]\n"
+
+    def ended(self, message: str) -> bytes:
+        return dump({"finalMessage": message}) + b"]\n"
+
+    def whole(self, query_id: str | None, columns: Sequence[ResultColumn], arrays: Iterable[bytes]) -> bytes:
+        rows = (b'{"row":{"columns":' + array + b"}}" for array in arrays)
+        return b"[" + b",\n".join([self._header(query_id, columns), *rows]) + b"]\n"
+
+
+def _columns(query_id: str | None, columns: Sequence[ResultColumn]) -> dict[str, Any]:
+    return {
+        "queryId": query_id,
+        "columnNames": [column.name for column in columns],
+        "columnTypes": [type_text(column.type) for column in columns],
+        # ksqlDB has no such; its clients look for names that they know.
+        "keyColumns": [column.name for column in columns if column.is_key],
+    }
+
+
+def chosen(accept: str) -> RowFormat:
+    """The form that a client of /query-stream asks for."""
+    for part in accept.split(","):
+        kind = part.partition(";")[0].strip().lower()
+        if kind == JSON:
+            return JsonArray()
+        if kind == KSQL_V1:
+            return KsqlRows()
+        if kind == DELIMITED:
+            break
+    return Delimited()

@@ -1,0 +1,187 @@
+"""ksqlDB's REST API, statements: /ksql, and what a server says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from potok.clock import now_ms
+from potok.errors import PotokError
+from potok.server.access.guard import caller_of
+from potok.server.access.tokens import READ
+from potok.server.access.work import allow, properties_of
+from potok.server.answers import AnswerSize
+from potok.server.context import Site, json_body, object_of, site_of, text_of
+from potok.server.errors import NotThere
+from potok.server.ksql.entities import entity_of
+from potok.server.ksql.json_rows import dump
+from potok.server.problems import QUERY_ENDPOINT, ksql_response
+from potok.sql.errors import Refused
+from potok.sql.syntax import ast
+from potok.statements.results import Push
+from potok.version import __version__
+
+SPOKEN = "0.29.0"
+"""The version of ksqlDB whose API this is: clients ask for it before they say anything else."""
+
+
+class Failed(Exception):
+    """A statement of a script that failed, and what those before it gave."""
+
+    def __init__(self, error: PotokError, statement: str, entities: list[orjson.Fragment]) -> None:
+        super().__init__(str(error))
+        self.error, self.statement, self.entities = error, statement, entities
+
+
+async def ksql(request: Request) -> Response:
+    site, text = site_of(request), ""
+    try:
+        body = await json_body(request)
+        text = text_of(body, "ksql", "sql")
+        variables = object_of(body, "sessionVariables")
+        properties = properties_of(body.get("streamsProperties", body.get("properties")))
+        script = await site.work.script(text, variables)
+        allow(script, caller_of(request.scope))
+        _check_endpoint(script)
+        told = await site.work.carry_out(script, lambda: dump(_carry_out(site, script, properties, variables)))
+    except Failed as failed:
+        return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
+    except _ForQueries as error:
+        return ksql_response(error, statement=text, code=QUERY_ENDPOINT)
+    except PotokError as error:
+        return ksql_response(error, statement=text) if text else ksql_response(error)
+    return Response(told, media_type="application/json")
+
+
+class _ForQueries(Refused):
+    """A query that came to the wrong address."""
+
+
+def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
+    for parsed in script:
+        if isinstance(parsed.statement, ast.Query | ast.Print):
+            hint = "POST it to /query-stream or /query"
+            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, place=parsed.at)
+
+
+def _carry_out(
+    site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
+) -> list[orjson.Fragment]:
+    session, entities = site.work.session(variables), list[orjson.Fragment]()
+    size = AnswerSize(site.limits.answer_bytes)
+    for parsed in script:
+        try:
+            result = site.work.run(session, parsed, properties)
+            assert not isinstance(result, Push)
+            entity = entity_of(parsed, result, site.database, session)
+            if entity is not None:
+                entities.append(orjson.Fragment(size.add(dump(entity))))
+        except PotokError as error:
+            raise Failed(error, parsed.text, entities) from error
+    return entities
+
+
+async def info(_request: Request) -> Response:
+    told = {
+        "version": SPOKEN,
+        "kafkaClusterId": "potok",
+        "ksqlServiceId": "default_",
+        "serverStatus": "RUNNING",
+        "potokVersion": __version__,
+    }
+    return Response(dump({"KsqlServerInfo": told}), media_type="application/json")
+
+
+async def healthcheck(request: Request) -> Response:
+    """Whether the log answers, and whether the queries that should run here do."""
+    site = site_of(request)
+    log_is_well = await _is_well(site)
+    shared = site.database.shared
+    runner_is_well = shared is None or shared.is_active
+    details = {
+        "metastore": {"isHealthy": log_is_well},
+        "kafka": {"isHealthy": log_is_well},
+        "commandRunner": {"isHealthy": runner_is_well},
+    }
+    is_healthy = log_is_well and runner_is_well
+    told = {"isHealthy": is_healthy, "details": details, "serverState": "READY"}
+    return Response(dump(told), 200 if is_healthy else 503, media_type="application/json")
+
+
+async def _is_well(site: Site) -> bool:
+    try:
+        await site.work.look(site.database.broker.topics)
+    except PotokError:
+        return False
+    return True
+
+
+async def statuses(request: Request) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    found = await site.work.answer(site.statuses.all)
+    return Response(
+        dump({"commandStatuses": {name: told["status"] for name, told in found.items()}}),
+        media_type="application/json",
+    )
+
+
+async def status(request: Request) -> Response:
+    site, command_id = site_of(request), request.path_params["command_id"]
+    try:
+        caller_of(request.scope).require(READ)
+        found = await site.work.answer(lambda: site.statuses.find(command_id))
+        if found is None:
+            raise NotThere(f'there is no command "{command_id}"', hint="GET /status lists them")
+    except PotokError as error:
+        return ksql_response(error)
+    return Response(dump(found), media_type="application/json")
+
+
+async def cluster_status(request: Request) -> Response:
+    site = site_of(request)
+    caller_of(request.scope).require(READ)
+    told = await site.work.answer(lambda: _cluster(site))
+    return Response(dump(told), media_type="application/json")
+
+
+def _cluster(site: Site) -> dict[str, Any]:
+    broker, sources = site.database.broker, site.database.catalog.sources.values()
+    per_query = {
+        query_id: {
+            "activeStores": sorted(source.name for source in sources if source.table_of == query_id),
+            "activePartitions": [
+                {"topic": topic, "partition": partition}
+                for topic in wanted.topology.source_topics
+                if broker.has_topic(topic)
+                for partition in range(broker.partitions(topic))
+            ],
+            "standByStores": [],
+            "standByPartitions": [],
+        }
+        for query_id, wanted in site.database.books().queries.items()
+    }
+    now = now_ms()
+    lags = {info.query_id: {"lag": info.lag} for info in site.database.queries()}
+    host = {
+        "hostAlive": True,
+        "lastStatusUpdateMs": now,
+        "activeStandbyPerQuery": per_query,
+        "hostStoreLags": {"stateStoreLags": lags, "updateTimeMs": now},
+    }
+    return {"clusterStatus": {site.address: host}}
+
+
+ROUTES = [
+    Route("/ksql", ksql, methods=["POST"]),
+    Route("/info", info, methods=["GET"]),
+    Route("/healthcheck", healthcheck, methods=["GET"]),
+    Route("/status", statuses, methods=["GET"]),
+    Route("/status/{command_id:path}", status, methods=["GET"]),
+    Route("/clusterStatus", cluster_status, methods=["GET"]),
+]

@@ -1,0 +1,90 @@
+"""Answers that keep coming: sent piece by piece, ended when the client goes, or when it takes nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from starlette.types import Message, Receive, Scope, Send
+
+from potok.server.sending import in_pieces
+
+log = logging.getLogger(__name__)
+
+
+LINGER_S = 300.0
+"""How long the reason why a client was dropped waits to be taken. Nothing is kept for the client meanwhile."""
+
+
+class Streamed:
+    """A response whose pieces come from an iterator.
+
+    A client that takes nothing for `stall_seconds` is given `dropped` as its last piece. `on_end` is called however it
+    ends, and may be called twice.
+    """
+
+    def __init__(
+        self,
+        pieces: AsyncIterator[bytes],
+        media_type: str,
+        stall_seconds: float,
+        on_end: Callable[[], object],
+        dropped: bytes,
+    ) -> None:
+        self._pieces, self._media_type = pieces, media_type
+        self._stall_seconds, self._on_end, self._dropped = stall_seconds, on_end, dropped
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [
+            (b"content-type", self._media_type.encode()),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await first_of(self._send_all(send), _until_gone(receive))
+        finally:
+            self._on_end()
+
+    async def _send_all(self, send: Send) -> None:
+        patience_s = self._stall_seconds
+        async for piece in self._pieces:
+            for part, _ in in_pieces(piece):
+                if not await sent(send({"type": "http.response.body", "body": part, "more_body": True}), patience_s):
+                    self._on_end()
+                    await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
+                    return
+        self._on_end()  # before the client knows: whoever asks again at once finds the place free
+        await sent(send({"type": "http.response.body", "body": b""}), patience_s)
+
+
+async def sent(sending: Awaitable[None], patience_s: float) -> bool:
+    """Whether the client took it in time."""
+    try:
+        # Not `wait_for`, which in Python 3.11 loses a cancellation that comes as the work is done.
+        async with asyncio.timeout(patience_s):
+            await sending
+    except (TimeoutError, OSError):
+        log.info("a client took nothing for %g seconds, and is dropped", patience_s)
+        return False
+    return True
+
+
+async def first_of(*works: Awaitable[None]) -> None:
+    """Run all until one ends; what it raised is raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_gone(receive: Receive) -> None:
+    message: Message = {"type": ""}
+    while message["type"] != "http.disconnect":
+        message = await receive()

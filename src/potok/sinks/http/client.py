@@ -1,0 +1,76 @@
+"""One POST request, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+
+from potok.redact import redact, safe_cause
+from potok.sinks.urls import clear_url, remember_url
+
+BEGINNING = 500
+"""So much of an answer is shown."""
+
+LONGEST_S = 3600.0
+"""The longest pause that a server can ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    text: str
+    retry_after_s: float
+
+    @property
+    def taken(self) -> bool:
+        return 200 <= self.status < 300
+
+    def __str__(self) -> str:
+        return f"HTTP {self.status}: {self.text}" if self.text else f"HTTP {self.status}"
+
+
+class Unanswered(Exception):
+    """No answer came. `sent` says that the request may have arrived all the same."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.reason, self.sent = reason, sent
+
+
+class Client:
+    """Posts to one address, over connections that stay open."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_ms: int, connections: int) -> None:
+        remember_url(url, headers.items())
+        self._url = str(clear_url(url))
+        self._headers = {"Content-Type": "application/json", "User-Agent": "potok", **headers}
+        self._pool = urllib3.PoolManager(
+            maxsize=connections, block=True, retries=False, timeout=urllib3.Timeout(total=timeout_ms / 1000)
+        )
+
+    def post(self, body: bytes, key: str) -> Answer:
+        headers = {**self._headers, "Idempotency-Key": key}
+        try:
+            found = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            raise Unanswered(redact(f"no connection: {error}"), sent=False) from safe_cause(error)
+        except HTTPError as error:
+            raise Unanswered(redact(f"no answer: {error}"), sent=True) from safe_cause(error)
+        text = found.data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING].strip()
+        location = found.headers.get("Location", "")
+        if location and 300 <= found.status < 400:
+            text = f"it redirects to {location}: post there. {text}".strip()
+        return Answer(found.status, redact(text), _seconds(found.headers.get("Retry-After", "")))
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+def _seconds(header: str) -> float:
+    """Only the form in seconds: an instant would need a clock that agrees with the server's."""
+    return min(float(header), LONGEST_S) if header.isascii() and header.isdigit() else 0.0

@@ -1,0 +1,53 @@
+"""Records posted to a web address, as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from potok.errors import TopologyError
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.json_bodies import json_bodies
+from potok.sinks.sink_spec import Opening, Outlet, Prepared, Rows, Target, Types
+from potok.sinks.urls import address_of, clear_url
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTarget(Target):
+    """An address that takes POST requests. The headers may hold secrets, and are not shown."""
+
+    verb: ClassVar[str] = "to_http"
+
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    batch: int
+    concurrency: int
+    timeout_ms: int
+    give_up_after_ms: int | None
+    with_key: bool
+
+    @property
+    def label(self) -> str:
+        return address_of(self.url)
+
+    def check(self, types: Types, guarantee: Guarantee) -> None:
+        if self.url.partition(":")[0] not in ("http", "https") or not clear_url(self.url).hosts:
+            raise TopologyError("this is no web address", hint='write "https://example.org/orders"')
+        for what, number in (("batch", self.batch), ("concurrency", self.concurrency)):
+            if number < 1:
+                raise TopologyError(f"{what}={number} is too small", hint=f"write {what}=1 or more")
+        given = {name.lower() for name, _ in self.headers}
+        if "idempotency-key" in given:
+            hint = "leave it out: each request gets a key of its own"
+            raise TopologyError("the header Idempotency-Key is set by Potok", hint=hint)
+
+    def prepare(self, rows: Rows, types: Types) -> Prepared:
+        """Bodies as values; keys only to tell which records must stay in order."""
+        bodies = json_bodies(rows, with_key=self.with_key)
+        keys = json_bodies(Rows(rows.key, rows.key, rows.timestamp), with_key=False)
+        return Prepared(keys.values, bodies.values, bodies.errors)
+
+    def open(self, opening: Opening) -> Outlet:
+        from potok.sinks.http.writer import HttpOutlet  # which loads the client
+
+        return HttpOutlet(self, opening)

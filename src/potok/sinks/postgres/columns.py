@@ -1,0 +1,149 @@
+"""Which columns of a PostgreSQL table the keys and values of records go to, and as which text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.errors import TopologyError
+from potok.records.formats.format import Column, Encoded, format_named
+from potok.records.formats.json.encode import encode_typed
+from potok.sinks.sink_spec import Failures, Types
+
+_NAMES: tuple[tuple[Any, str], ...] = (
+    (pa.types.is_string, "text"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "smallint"),
+    (pa.types.is_int16, "smallint"),
+    (pa.types.is_int32, "integer"),
+    (pa.types.is_int64, "bigint"),
+    (pa.types.is_float32, "real"),
+    (pa.types.is_float64, "double precision"),
+    (pa.types.is_binary, "bytea"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_time, "time"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column, and the field that fills it; an empty field is the whole key or value, and no type is dynamic."""
+
+    name: str
+    field: str
+    type: pa.DataType | None
+    is_key: bool
+
+    @property
+    def sql_type(self) -> str:
+        if self.type is None:
+            return "text" if self.is_key else "jsonb"
+        if pa.types.is_decimal(self.type):
+            return f"numeric({self.type.precision},{self.type.scale})"
+        if pa.types.is_timestamp(self.type):
+            return "timestamptz" if self.type.tz else "timestamp"
+        return next((name for matches, name in _NAMES if matches(self.type)), "jsonb")
+
+
+def table_columns(types: Types, key: Sequence[str], renamed: Mapping[str, str]) -> tuple[TableColumn, ...]:
+    """The columns, those of the primary key first.
+
+    A row is told by the record's key, or by the fields of the value that `key` names. A field of the value that has the
+    name of a column of the record's key is that column.
+    """
+    values = _fields("value", types.value, is_key=False)
+    if key:
+        keys = [_key_field(name, values) for name in key]
+        values = [column for column in values if column.field not in key]
+    else:
+        keys = _fields("key", types.key, is_key=True)
+    missing = sorted(set(renamed) - {column.name for column in (*keys, *values)})
+    if missing:
+        known = ", ".join(f'"{column.name}"' for column in (*keys, *values))
+        raise TopologyError(f'columns= renames "{missing[0]}", which is not there', hint=f"there are {known}")
+    taken = {column.name for column in keys}
+    keys = [_renamed(column, renamed) for column in keys]
+    rest = {name: new for name, new in renamed.items() if key or name not in taken}
+    values = [_renamed(column, rest) for column in values]
+    return (*keys, *_apart(keys, values))
+
+
+def _fields(whole: str, arrow: pa.DataType | None, *, is_key: bool) -> list[TableColumn]:
+    if arrow is not None and pa.types.is_struct(arrow):
+        return [TableColumn(field.name, field.name, field.type, is_key) for field in arrow]
+    return [TableColumn(whole, "", arrow, is_key)]
+
+
+def _key_field(name: str, values: list[TableColumn]) -> TableColumn:
+    for column in values:
+        if column.field == name:
+            return TableColumn(name, name, column.type, is_key=True)
+    known = ", ".join(f'"{column.field}"' for column in values if column.field)
+    hint = f"its fields are {known}" if known else "leave key= out: a row is then told by the key of its record"
+    raise TopologyError(f'key= names "{name}", which is no field of the value', hint=hint)
+
+
+def _renamed(column: TableColumn, renamed: Mapping[str, str]) -> TableColumn:
+    return TableColumn(renamed.get(column.name, column.name), column.field, column.type, column.is_key)
+
+
+def _apart(keys: list[TableColumn], values: list[TableColumn]) -> list[TableColumn]:
+    """The columns of the value that are not columns of the key already."""
+    types = {column.name: column.type for column in keys}
+    for column in values:
+        if column.name in types and column.type != types[column.name]:
+            raise TopologyError(
+                f'both the key and the value of a record have a column "{column.name}"',
+                hint=f'rename that of the key: columns={{"{column.name}": "record_{column.name}"}}',
+            )
+    return [column for column in values if column.name not in types]
+
+
+def column_texts(column: TableColumn, whole: Column) -> Encoded:
+    """What fills a column, as PostgreSQL reads it, null for null."""
+    found = whole.field(column.field) if column.field and not isinstance(whole, list) else whole
+    if isinstance(found, list):
+        return key_texts(found) if column.is_key else format_named("json").encode(found, None)
+    assert not isinstance(whole, list)
+    if column.field and whole.null_count:
+        found = pc.if_else(whole.is_valid(), found, None)
+    if column.sql_type == "jsonb":
+        return Encoded(encode_typed(found).cast(pa.string()))
+    if column.sql_type == "bytea":
+        hexes = [None if item is None else f"\\x{item.hex()}" for item in found.to_pylist()]
+        return Encoded(pa.array(hexes, pa.string()))
+    return Encoded(found.cast(pa.string()))
+
+
+def key_texts(keys: list[Any]) -> Encoded:
+    """Dynamic keys as text, as a topic would have them: text as it is, anything else as JSON."""
+    encoded = format_named("json").encode([None if type(key) is str else key for key in keys], None)
+    texts = encoded.values.cast(pa.string()).to_pylist()
+    mixed = [key if type(key) is str else text for key, text in zip(keys, texts, strict=True)]
+    errors = dict(encoded.errors)
+    for row, text in enumerate(mixed):
+        if text is not None and not _is_text(text):
+            errors[row], mixed[row] = "the key is no text that can be written", None
+    return Encoded(pa.array(mixed, pa.string()), errors)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def null_keys(columns: Sequence[tuple[TableColumn, pa.Array]]) -> Failures:
+    """The records of which a column of the primary key is null."""
+    failures: Failures = {}
+    for column, texts in columns:
+        if texts.null_count:
+            what = f'the key column "{column.name}" is null'
+            failures |= dict.fromkeys(pc.indices_nonzero(texts.is_null()).to_pylist(), what)
+    return failures

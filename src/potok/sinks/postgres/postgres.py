@@ -1,0 +1,85 @@
+"""Records as rows of a PostgreSQL table, kept current by key: a value is put, a null value deletes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow as pa
+
+from potok.errors import TopologyError
+from potok.records.formats.format import Column
+from potok.sinks.errors import SinkDriverMissing
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.json_bodies import null_values
+from potok.sinks.postgres.columns import TableColumn, column_texts, null_keys, table_columns
+from potok.sinks.sink_spec import Failures, Opening, Outlet, Prepared, Rows, Target, Types
+from potok.sinks.urls import address_of, clear_url
+
+SCHEMES = ("postgresql", "postgres")
+
+THERE = "potok_there"
+"""Of the prepared values: whether there is one."""
+
+NO_ROW = "a null value does not tell which row to delete: leave key= out, and give records that key with select_key"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTarget(Target):
+    """A table. The URL may hold a password, and is not shown."""
+
+    verb: ClassVar[str] = "to_postgres"
+
+    url: str = field(repr=False)
+    table: str
+    key: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...]
+    give_up_after_ms: int | None
+
+    @property
+    def label(self) -> str:
+        return f'table "{self.table}" at {address_of(self.url)}'
+
+    def check(self, types: Types, guarantee: Guarantee) -> None:
+        if self.url.partition(":")[0] not in SCHEMES:
+            raise TopologyError("this is no PostgreSQL server", hint='write "postgresql://user@localhost/shop"')
+        clear_url(self.url)
+        if not all(self.table.split(".")) or self.table.count(".") > 1:
+            raise TopologyError(f'"{self.table}" is no table', hint='write "orders", or "shop.orders" with a schema')
+        self.columns(types)
+
+    def columns(self, types: Types) -> tuple[TableColumn, ...]:
+        return table_columns(types, self.key, dict(self.renamed))
+
+    def prepare(self, rows: Rows, types: Types) -> Prepared:
+        """All columns as text: those of the key as one struct, the others as a second one that says of each whether the
+        record has a value."""
+        failures: Failures = dict.fromkeys(null_values(rows.value), NO_ROW) if self.key else {}
+        keys: list[tuple[TableColumn, pa.Array]] = []
+        values: list[tuple[TableColumn, pa.Array]] = []
+        for column in self.columns(types):
+            texts = column_texts(column, rows.key if column.is_key and not self.key else rows.value)
+            failures = {**texts.errors, **failures}
+            (keys if column.is_key else values).append((column, texts.values))
+        failures = {**null_keys(keys), **failures}
+        there = (pa.field(THERE, pa.bool_()), _valid(rows.value))
+        return Prepared(_struct(keys), _struct(values, there), failures)
+
+    def open(self, opening: Opening) -> Outlet:
+        try:
+            from potok.sinks.postgres.writer import PostgresOutlet
+        except ImportError as error:
+            raise SinkDriverMissing("to_postgres", "postgres") from error
+        return PostgresOutlet(self, opening)
+
+
+def _valid(column: Column) -> pa.Array:
+    if isinstance(column, list):
+        return pa.array([value is not None for value in column], pa.bool_())
+    return column.is_valid()
+
+
+def _struct(columns: list[tuple[TableColumn, pa.Array]], *more: tuple[pa.Field, pa.Array]) -> pa.StructArray:
+    texts = [(pa.field(column.name, pa.string()), array.cast(pa.string())) for column, array in columns]
+    both = [*more, *texts]
+    return pa.StructArray.from_arrays([array for _, array in both], fields=[found for found, _ in both])

@@ -1,0 +1,174 @@
+"""How the cells of a table are read, as plain data: no user code is needed to look at a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from potok.checksum import crc32
+from potok.operators.cells.cell_codec import CellCodec, FixedCells, ObjectCells
+from potok.operators.windows.windows import WindowKeys
+from potok.records.schemas.schema import Schema
+from potok.snapshots.windows import LiveWindows, OpenReader, window_kind
+from potok.state.entry import decoding
+from potok.topology.aggregations import AggregatePlan, Slot
+from potok.topology.graph import Topology
+from potok.topology.inference.infer import Inferred
+from potok.topology.nodes import AgentTable, Aggregate, Node, TableSource, ToTable, Window
+
+DYNAMIC = "dynamic"
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
+
+    `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own;
+    `by_start` that they stand by their start, and that those which the horizon has passed are over. `held_ms` is how
+    far steps before it hold its clock back. `one_shard` says that all rows are on the first shard, whatever their keys.
+    """
+
+    table: str
+    key: str
+    window_ms: int
+    advance_ms: int
+    form: str
+    kind: str
+    slots: tuple[tuple[str, str, float | None], ...] = ()
+    fields: tuple[str, ...] = ()
+    window: str = ""
+    open: bool = False
+    history_ms: int = 0
+    by_start: bool = False
+    held_ms: int = 0
+    one_shard: bool = False
+
+    def shard_of(self, key: bytes, shards: int) -> int:
+        """Where the row of a canonical key is."""
+        return 0 if self.one_shard else crc32(key) % shards
+
+    @property
+    def key_type(self) -> pa.DataType | None:
+        if self.key == DYNAMIC:
+            return None
+        schema = Schema.of(self.key)
+        assert schema is not None
+        return schema.arrow
+
+    def codec(self) -> CellCodec:
+        """What decodes the cells of the table's rows."""
+        return FixedCells(self.plan) if self.form == "columns" else ObjectCells(self.kind)
+
+    @property
+    def hides_nulls(self) -> bool:
+        """Whether a cell without a value only remembers a deleted key, so that older records stay out."""
+        return self.kind in ("by_time", "value")
+
+    @property
+    def plan(self) -> AggregatePlan:
+        """What is needed to read cells of numbers."""
+        types = {"int64": pa.int64(), "double": pa.float64()}
+        slots = tuple(Slot(op, None, types[type_], initial) for op, type_, initial in self.slots)
+        fields = [pa.field(name, slot.type) for name, slot in zip(self.fields, slots, strict=False)]
+        result = pa.struct(fields) if fields else slots[0].type
+        return AggregatePlan(self.kind, slots, self.fields, None, result)
+
+    @property
+    def window_keys(self) -> WindowKeys:
+        return WindowKeys(self.window, self.window_ms, self.by_start)
+
+    def live_windows(self) -> LiveWindows | None:
+        return LiveWindows(self.table, self.window_ms) if self.by_start else None
+
+    def open_reader(self) -> OpenReader | None:
+        if not self.open:
+            return None
+        return OpenReader(self.table, self.window_keys, self.plan if self.form == "columns" else None)
+
+
+def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
+    """The layouts of all tables of a topology, to be kept beside its ledger."""
+    layouts = [replace(_layout(node, inferred), held_ms=topology.held_back_ms(node)) for node in topology.tables]
+    return json.dumps({layout.table: _to_json(layout) for layout in layouts}).encode()
+
+
+def load_layouts(data: bytes) -> dict[str, TableLayout]:
+    with decoding("the layout of the tables of a query"):
+        return _layouts_in(json.loads(data))
+
+
+def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
+    return {
+        table: TableLayout(
+            table,
+            found["key"],
+            found["window_ms"],
+            found["advance_ms"],
+            found["form"],
+            found["kind"],
+            tuple(tuple(slot) for slot in found["slots"]),
+            tuple(found["fields"]),
+            found.get("window", "fixed" if found["window_ms"] else ""),
+            found.get("open", False),
+            found.get("history_ms", 0),
+            found.get("by_start", False),
+            found.get("held_ms", 0),
+            found.get("one_shard", False),
+        )
+        for table, found in data.items()
+    }
+
+
+def _to_json(layout: TableLayout) -> dict[str, Any]:
+    names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
+    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard")}
+
+
+def _layout(node: Node, inferred: Inferred) -> TableLayout:
+    if isinstance(node, Aggregate):
+        key = inferred[node.upstream].key
+        plan = inferred[node].plan
+        assert plan is not None
+        times, window = window_times(node.window), window_kind(node.window)
+        slots = tuple((slot.op, str(slot.type), slot.initial) for slot in plan.slots)
+        form, fields = ("columns", plan.fields) if plan.native else ("objects", ())
+        return TableLayout(
+            node.name,
+            _text(key),
+            *times,
+            form,
+            plan.kind,
+            slots,
+            fields,
+            window=window,
+            open=window in ("session", "sliding"),
+            by_start=window == "fixed",
+        )
+    step = inferred[node]
+    history_ms = (node.lifetime.history_ms or 0) if isinstance(node, TableSource | ToTable) else 0
+    by_time = bool(history_ms) or (isinstance(node, ToTable) and inferred[node.upstream].rekeyed)
+    kind = "by_time" if by_time else "value"
+    one = isinstance(node, AgentTable) and node.one_shard
+    if step.window is None:
+        return TableLayout(node.name, _text(step.key), 0, 0, "objects", kind, history_ms=history_ms, one_shard=one)
+    inner = None if step.key is None else step.key.field(0).type
+    times, window = window_times(step.window), window_kind(step.window)
+    return TableLayout(node.name, _text(inner), *times, "objects", kind, window=window, one_shard=one)
+
+
+def window_times(window: Window | None) -> tuple[int, int]:
+    """The length of a table's windows, and how far apart they begin."""
+    if window is None:
+        return 0, 0
+    return window.size_ms, getattr(window, "advance_ms", 0)
+
+
+def _text(type_: pa.DataType | None) -> str:
+    if type_ is None:
+        return DYNAMIC
+    schema = Schema.of(type_)
+    assert schema is not None
+    return schema.ddl()

@@ -1,0 +1,52 @@
+"""How a query is doing, as it wrote it down with its last batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from potok.metadata.metadata_store import MetadataStore
+from potok.state.entry import decoding, mark_of
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Times are milliseconds since 1970; totals count from the creation of the query, the rest is of the last batch."""
+
+    query: str
+    state: str
+    error: str
+    started_at_ms: int
+    committed_at_ms: int
+    batch: int
+    batch_ms: int
+    records_in: int
+    records_out: int
+    lag: int
+    total_in: int
+    total_out: int
+    dead_letters: int
+    dead_letters_by_reason: dict[str, int]
+    state_bytes: int
+    state_keys: dict[str, int]
+    offsets: dict[str, dict[str, int]]
+    clocks: dict[str, int]
+    steps: dict[str, dict[str, int]]
+    clock_jumps: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    """How often each expression of a statement could not be computed, and was NULL."""
+
+
+def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
+    """The progress of a query; nothing for one that never ran."""
+    data = metadata.mark(mark_of(query, "progress"))
+    with decoding(f'the progress of query "{query}"'):
+        return None if data is None else Progress(**json.loads(data))
+
+
+def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:
+    """The topology that a query runs, as plain data."""
+    data = metadata.mark(mark_of(query, "description"))
+    with decoding(f'the description of query "{query}"'):
+        return None if data is None else dict(json.loads(data))

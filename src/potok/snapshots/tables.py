@@ -1,0 +1,123 @@
+"""All tables of a query."""
+
+from __future__ import annotations
+
+import difflib
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from potok.errors import QueryError
+from potok.log.broker import Broker
+from potok.log.open import NoLogThere, log_exists, open_broker
+from potok.snapshots.layout import TableLayout, load_layouts
+from potok.snapshots.ledger_view import read_entry
+from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
+from potok.snapshots.state_location import state_of
+from potok.snapshots.table_view import TableView
+from potok.state.entry import mark_of
+
+T = TypeVar("T")
+
+_Marks = tuple[bytes | None, ...]
+
+
+class NoSuchQuery(QueryError):
+    """A query that never ran here."""
+
+    def __init__(self, query: str, known: list[str]) -> None:
+        there = f"there are: {', '.join(known)}" if known else "no query has run here yet"
+        super().__init__(f'there is no query "{query}"', hint=there)
+
+
+class NoSuchTable(QueryError):
+    """A table that the query does not keep."""
+
+    def __init__(self, table: str, query: str, known: list[str]) -> None:
+        close = difflib.get_close_matches(table, known, n=1)
+        hint = f'did you mean "{close[0]}"?' if close else f"it keeps: {', '.join(known) or 'no tables'}"
+        super().__init__(f'query "{query}" keeps no table "{table}"', hint=hint)
+
+
+class Tables:
+    """The tables of one query, by name."""
+
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._broker, self.query = broker, query
+        if read_entry(broker, query) is None:
+            raise NoSuchQuery(query, known_queries(broker))
+
+    def __repr__(self) -> str:
+        return f'<Tables of query "{self.query}": {", ".join(self.names()) or "none"}>'
+
+    def layouts(self) -> dict[str, TableLayout]:
+        data = self._broker.mark(mark_of(self.query, "tables"))
+        return {} if data is None else load_layouts(data)
+
+    def names(self) -> list[str]:
+        return sorted(self.layouts())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __getitem__(self, name: str) -> TableView:
+        layouts = self.layouts()
+        if name not in layouts:
+            raise NoSuchTable(name, self.query, sorted(layouts))
+        return TableView(self, layouts[name])
+
+    def read(self, work: Callable[[Snapshot], T]) -> T:
+        """Run `work` on one snapshot of all tables."""
+        return read_snapshot(self._committed, work)
+
+    def clock_ms(self, step: str) -> int | None:
+        """What the closing clock of a step read in the last committed batch; None if it has none."""
+        entry = read_entry(self._broker, self.query)
+        assert entry is not None
+        return entry.clocks.get(step)
+
+    def snapshot(self) -> dict[str, dict[Any, Any]]:
+        """All rows of all tables, as of one committed batch."""
+        views = [self[name] for name in self.names()]
+        return self.read(lambda snapshot: {view.name: dict(view.rows_of(snapshot)) for view in views})
+
+    def _committed(self) -> Committed:
+        return committed(self._broker, self.query)
+
+
+def open_tables(broker: str | Path, query: str) -> Tables:
+    """The tables of a query by the directory of its log, whether it runs or not.
+
+    >>> tables = open_tables("file:./data", "stream-processor")
+    >>> tables["order_counts"].get("user_001")
+    """
+    if not log_exists(broker):
+        raise NoLogThere(broker)
+    return Tables(open_broker(broker), query)
+
+
+_known: weakref.WeakKeyDictionary[Broker, dict[str, tuple[_Marks, Committed]]] = weakref.WeakKeyDictionary()
+
+
+def committed(broker: Broker, query: str) -> Committed:
+    """The last committed batch of a query, and where its cells are.
+
+    Somebody looks before and after every read, and mostly finds the same: what the marks say is made out once.
+    """
+    names = [mark_of(query, what) for what in ("ledger", "state", "cells")]
+    marks = broker.marks_named(names)
+    known = _known.setdefault(broker, {}).get(query)
+    if known is not None and known[0] == marks:
+        return known[1]
+    entry = read_entry(broker, query)
+    if entry is None:
+        raise NoSuchQuery(query, known_queries(broker))
+    found = Committed(state_of(broker, query), entry.shards, entry.fence)
+    if marks == broker.marks_named(names):
+        _known[broker][query] = (marks, found)
+    return found
+
+
+def known_queries(broker: Broker) -> list[str]:
+    return sorted(mark.split("/")[1] for mark in broker.marks("query/") if mark.endswith("/ledger"))

@@ -1,0 +1,1 @@
+"""Everything that uses pyspark: context, executor, workers, Kafka connector."""

@@ -1,0 +1,178 @@
+"""Reading large batches from Kafka by Spark's own connector: it fetches the bytes in the JVM, Python decodes columns.
+
+For logins that Java alone has: it takes about three times the processor time of the client in the workers, which hands
+its records on where they are decoded. It has to be asked anew for every batch, which takes longer than a small batch
+does: those are read by the client.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.log.broker import READ_SCHEMA
+from potok.operators.core.batch_spec import BatchSpec, Range
+from potok.runtime.batches.task import Job
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+GROUP = "kafka.group.id"
+"""A name that stays: the connector keeps its consumers between batches by it, and they commit nothing."""
+
+
+FETCHING = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
+"""Larger pieces than a program that polls for single records asks for."""
+
+HEADERS_TYPE = "array<struct<name: string, value: binary>>"
+"""Spark looks at the size of a column batch after each row, and goes over all lists that are null to do so; over empty
+ones it does not."""
+
+
+ROW_TYPE = "task int, data binary"
+_ROW = pa.schema([("task", pa.int32()), ("data", pa.binary())])
+
+CHOICE = "spark.potok.reader"
+"""Says in the settings of Spark who reads; the jars of the connector may be there for other reasons."""
+
+
+_SESSION_CONF = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Spark's default without Kafka, whose older reader makes an object of every field of every record and takes it
+    # apart again: measured on 2 cores, the JVM takes about a tenth more processor time.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """The connector of one query."""
+
+    spark: SparkSession
+    options: Mapping[str, str]
+    query: str
+
+    def read(self, spec: BatchSpec) -> DataFrame:
+        """The records of a batch, one Spark partition for each partition of a topic."""
+        starts: dict[str, dict[str, int]] = {}
+        ends: dict[str, dict[str, int]] = {}
+        for part in _ranges(spec):
+            lane = spec.lanes[part.lane]
+            starts.setdefault(lane.topic, {})[str(lane.partition)] = part.start
+            ends.setdefault(lane.topic, {})[str(lane.partition)] = part.end
+        assigned = {topic: [int(part) for part in parts] for topic, parts in starts.items()}
+        frame = (
+            self.spark.read.format("kafka")
+            .options(**FETCHING, **dict(self.options))
+            .option(GROUP, f"potok-{self.query}-connector")
+            .option("kafka.isolation.level", "read_committed")
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json.dumps(starts))
+            .option("endingOffsets", json.dumps(ends))
+            .load()
+        )
+        return frame.selectExpr(
+            "key",
+            "value",
+            "unix_millis(timestamp) AS timestamp",
+            f"coalesce(CAST(headers AS {HEADERS_TYPE}), CAST(array() AS {HEADERS_TYPE})) AS headers",
+            "offset",
+            *(["topic"] if len(starts) > 1 else []),
+            "partition",
+        )
+
+
+def connector_of(context: SparkContext, spec: BatchSpec) -> Connector | None:
+    """The connector, where the log is Kafka and Spark was started with it."""
+    options = spec.broker.connector_options()
+    if not options or context.getConf().get(CHOICE, "") != "connector":
+        return None
+    return Connector(_session(context), options, spec.query)
+
+
+@lru_cache(maxsize=1)
+def _session(_: SparkContext) -> SparkSession:
+    """A session of our own, so that the settings of the program around us stay as they are."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate().newSession()
+    for name, value in _SESSION_CONF.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _ranges(spec: BatchSpec) -> list[Range]:
+    return [part for task in spec.tasks for part in task]
+
+
+def read_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run level 0 of a job on what the connector read, for `mapInArrow`."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    for task, data in job.decode(context.partitionId(), lambda spec: Pieces(spec).of(batches)):
+        yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([data], pa.binary())], schema=_ROW)
+
+
+class Pieces:
+    """Cuts what the connector gives into pieces of one partition each, in the form in which logs are read."""
+
+    def __init__(self, spec: BatchSpec) -> None:
+        self._lanes = {
+            (spec.lanes[part.lane].topic, spec.lanes[part.lane].partition): part.lane for part in _ranges(spec)
+        }
+        topics = {topic for topic, _ in self._lanes}
+        self._only = topics.pop() if len(topics) == 1 else None
+
+    def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Lanes and records."""
+        for batch in batches:
+            if batch.num_rows:
+                yield from self._cut(batch)
+
+    def _cut(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        partitions = batch.column("partition").to_numpy()
+        changes = partitions[1:] != partitions[:-1]
+        topics: Any = None
+        if self._only is None:
+            topics = batch.column("topic").dictionary_encode()
+            numbers = topics.indices.to_numpy()
+            changes = changes | (numbers[1:] != numbers[:-1])
+        bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
+        for start, stop in itertools.pairwise(bounds):
+            topic = self._only or topics[start].as_py()
+            yield self._lanes[topic, int(partitions[start])], _as_read(batch.slice(start, stop - start))
+
+
+def _as_read(batch: pa.RecordBatch) -> pa.RecordBatch:
+    times = batch.column("timestamp")
+    columns = {
+        "key": batch.column("key"),
+        "value": batch.column("value"),
+        "timestamp": times,
+        "ingested": times,
+        "headers": _headers(batch.column("headers")),
+        "offset": batch.column("offset"),
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns[field.name].cast(field.type) for field in READ_SCHEMA], schema=READ_SCHEMA
+    )
+
+
+def _headers(column: pa.Array) -> pa.Array:
+    """Nothing for records without headers, as in every log."""
+    empty = pc.equal(pc.list_value_length(column), 0)
+    return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column

@@ -1,0 +1,78 @@
+"""Running a program: in the background, or until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from potok.log.open import open_broker
+from potok.runtime.planning.start_offsets import Begin, places_of
+from potok.runtime.queries.prepare import Buildable, prepare, topology_of
+from potok.runtime.queries.query import Query
+from potok.settings import Settings
+from potok.spark.spark_executor import start_spark
+from potok.topology.graph import Topology
+
+
+def start(
+    program: Buildable | Topology,
+    *,
+    broker: str | Path | None = None,
+    until_end: bool = False,
+    begin: Begin = "earliest",
+    **settings: Any,
+) -> Query:
+    """Start a topology in the background of this process.
+
+    Args:
+        program: A `StreamsBuilder`, or the topology it built.
+        broker: Where the log lives: `file:./data` unless a setting says otherwise.
+        until_end: Stop when all records that are there now have been processed, and all that came of them in topics
+            that the topology writes and reads again.
+        begin: Where a query begins that never ran.
+        settings: Any setting of `potok.toml`, such as `shards=4`.
+    """
+    chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
+    topology = topology_of(program)
+    log = open_broker(chosen.broker, chosen)
+    prepared = prepare(topology, log, chosen, begin=places_of(log, topology, begin))
+    try:
+        read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
+        target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)
+        return Query(prepared, start_spark(chosen), chosen, target=target, own=own).start()
+    except BaseException:
+        prepared.release()
+        raise
+
+
+def run(
+    program: Buildable | Topology, *, broker: str | Path | None = None, until_end: bool = False, **settings: Any
+) -> None:
+    """Run a topology until it is stopped (Ctrl-C or SIGTERM), or until the end of its input.
+
+    >>> potok.run(builder)
+    >>> potok.run(builder, broker="file:./data", until_end=True)
+    """
+    query = start(program, broker=broker, until_end=until_end, **settings)
+    wait_for(query)
+
+
+def wait_for(query: Query) -> None:
+    """Wait for a query; the first SIGINT or SIGTERM stops it at a batch boundary."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        threading.Thread(target=query.stop, daemon=True).start()
+
+    if threading.current_thread() is not threading.main_thread():
+        query.wait()
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        while not query.wait(0.2):
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

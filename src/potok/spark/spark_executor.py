@@ -1,0 +1,108 @@
+"""The executor that programs run on: a batch is one Spark job.
+
+Each level of a topology is a stage, and Spark moves shuffle blocks between them. A block is a whole column chunk for
+one step on one shard, so Spark shuffles a few large byte strings instead of many rows. A small batch runs all levels in
+one task and needs no shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from potok.runtime.batches.assignment import balance
+from potok.runtime.batches.executor import Outcome, Part
+from potok.runtime.batches.task import Item, Job
+from potok.settings import Settings
+from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
+from potok.spark.lost_jvm import JvmGone, jvm_is_gone
+from potok.spark.session import spark_context
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+FIXED_COST = 500
+"""What a part costs however few records it has, in records."""
+
+Group = list[tuple[int, Job]]
+"""Parts that one task runs, each with its number."""
+
+
+class SparkExecutor:
+    """Runs batches on a Spark context."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self.master = str(context.master)
+        self.parallelism = int(context.defaultParallelism)
+        self._numbers: dict[int, Any] = {}
+
+    def check(self) -> None:
+        if jvm_is_gone():
+            raise JvmGone
+
+    def run(self, parts: Sequence[Part]) -> list[Outcome]:
+        """Run all parts in one job. Parts of a single task are grouped into few tasks: to start a task takes longer
+        than they do."""
+        outcomes = [Outcome() for _ in parts]
+        rdds = []
+        connectors = [None if part.is_small else connector_of(self._context, part.spec) for part in parts]
+        small = [number for number, part in enumerate(parts) if part.one_task and connectors[number] is None]
+        if small:
+            groups = _grouped(parts, small, self.parallelism)
+            rdds.append(self._tasks(len(groups)).mapPartitionsWithIndex(partial(_run_group, groups)))
+        for number, part in enumerate(parts):
+            if number not in small:
+                rdds.append(self._levels(part, connectors[number]).mapPartitions(partial(_numbered, number)))
+        if not rdds:
+            return outcomes
+        self._context.setJobDescription("; ".join(part.description for part in parts))
+        for number, data in (rdds[0] if len(rdds) == 1 else self._context.union(rdds)).collect():
+            outcomes[number].add(data)
+        return outcomes
+
+    def _tasks(self, count: int) -> Any:
+        """An RDD of so many tasks without data. Made once: that takes several calls to the JVM."""
+        if count not in self._numbers:
+            self._numbers[count] = self._context.parallelize(range(count), count)
+        return self._numbers[count]
+
+    def _levels(self, part: Part, connector: Connector | None) -> Any:
+        """The stages of a batch as a chain of RDDs."""
+        job, spec = part.job(), part.spec
+        if connector is not None:
+            rdd: Any = connector.read(spec).mapInArrow(partial(read_rows, job), ROW_TYPE).rdd
+        else:
+            readers = max(len(spec.tasks), 1)
+            rdd = self._tasks(readers).mapPartitionsWithIndex(job.read)
+        for level in range(1, part.depth + 1):
+            rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(partial(job.run_level, level))
+        return rdd
+
+
+def start_spark(settings: Settings) -> SparkExecutor:
+    """An executor on the context of this process."""
+    return SparkExecutor(spark_context(settings))
+
+
+def _grouped(parts: Sequence[Part], numbers: Sequence[int], tasks: int) -> list[Group]:
+    groups = balance(numbers, tasks, lambda number: parts[number].spec.records + FIXED_COST)
+    return [[(number, parts[number].job()) for number in group] for group in groups]
+
+
+def _run_group(groups: Sequence[Group], index: int, items: Iterable[object]) -> Iterator[Item]:
+    for _ in items:
+        pass
+    for number, job in groups[index]:
+        for _, data in job.all_levels(()):
+            yield number, data
+
+
+def _numbered(number: int, items: Iterable[Item]) -> Iterator[Item]:
+    for _, data in items:
+        yield number, data
+
+
+def _same(key: int) -> int:
+    return key

@@ -1,0 +1,118 @@
+"""Functions of bytes: as text in an encoding, and as numbers in a byte order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sql.functions.constants import constant
+from potok.sql.functions.function import (
+    Compute,
+    Context,
+    Overload,
+    ScalarFunction,
+    SqlFunction,
+    each_row,
+    takes,
+)
+from potok.sql.functions.text.encodings import TO_BYTES, TO_TEXT, encoding_named
+from potok.sql.types import BIGINT, BYTES, DOUBLE, INT, VARCHAR, type_name
+
+_ORDERS: Final = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}
+
+
+def _to_bytes(text: str, encoding: str) -> bytes:
+    return TO_BYTES[encoding_named(encoding)](text)
+
+
+def _from_bytes(data: bytes, encoding: str) -> str:
+    return TO_TEXT[encoding_named(encoding)](data)
+
+
+def _order(name: str) -> str:
+    if name.upper() not in _ORDERS:
+        raise ValueError(f"unknown byte order '{name}': it must be BIG_ENDIAN or LITTLE_ENDIAN")
+    return _ORDERS[name.upper()]
+
+
+def _number(code: str) -> Compute:
+    """Whole columns where all values have the right length and one byte order; row by row where something is amiss."""
+    size = struct.calcsize(code)
+
+    def read(data: bytes, order: str = "BIG_ENDIAN") -> Any:
+        if len(data) != size:
+            raise ValueError(f"it takes {size} bytes, not {len(data)}")
+        return struct.unpack(_order(order) + code, data)[0]
+
+    by_row = each_row(read)
+
+    def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
+        column = arguments[0]
+        order = constant(arguments[1]) if len(arguments) > 1 else "BIG_ENDIAN"
+        lengths = pc.min_max(pc.binary_length(column)).as_py()
+        if order is None or order.upper() not in _ORDERS or set(lengths.values()) != {size}:
+            return by_row(arguments, rows, result, context)
+        packed = b"".join(column.drop_null().to_pylist())
+        present = pa.array(np.frombuffer(packed, f"{_order(order)}{code}").astype(f"={code}"), result)
+        if not column.null_count:
+            return present
+        mask = column.is_valid()
+        return pc.replace_with_mask(pa.nulls(rows, result), mask, present)
+
+    return compute
+
+
+def _from_number(type_: pa.DataType, code: str, example: str) -> ScalarFunction:
+    name = {INT: "INT_FROM_BYTES", BIGINT: "BIGINT_FROM_BYTES", DOUBLE: "DOUBLE_FROM_BYTES"}[type_]
+    return ScalarFunction(
+        name,
+        "bytes",
+        f"The {struct.calcsize(code)} bytes of a {type_name(type_)} as a number, in the byte order BIG_ENDIAN, the "
+        "default, or LITTLE_ENDIAN; NULL if there are more bytes or fewer.",
+        (
+            Overload(
+                f"{name}(bytes BYTES[, order VARCHAR])",
+                takes(BYTES, VARCHAR, result=type_, optional=1),
+                _number(code),
+            ),
+        ),
+        example=example,
+    )
+
+
+FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
+    _from_number(BIGINT, "q", "BIGINT_FROM_BYTES(TO_BYTES('AAAAASoF8gA=', 'base64'))  -- 5000000000"),
+    _from_number(DOUBLE, "d", "DOUBLE_FROM_BYTES(TO_BYTES('4080A6FD9BC9F582', 'hex'))  -- 532.8738323"),
+    _from_number(INT, "i", "INT_FROM_BYTES(TO_BYTES('000007E5', 'hex'))  -- 2021"),
+    ScalarFunction(
+        "FROM_BYTES",
+        "bytes",
+        "Bytes as text in the encoding hex, utf8, ascii or base64. What is no text in utf8 or ascii becomes \ufffd.",
+        (
+            Overload(
+                "FROM_BYTES(bytes BYTES, encoding VARCHAR)",
+                takes(BYTES, VARCHAR, result=VARCHAR),
+                each_row(_from_bytes),
+            ),
+        ),
+        example="FROM_BYTES(TO_BYTES('hi', 'utf8'), 'hex')  -- '6869'",
+    ),
+    ScalarFunction(
+        "TO_BYTES",
+        "bytes",
+        "The bytes that a text stands for in the encoding hex, utf8, ascii or base64.",
+        (
+            Overload(
+                "TO_BYTES(text VARCHAR, encoding VARCHAR)",
+                takes(VARCHAR, VARCHAR, result=BYTES),
+                each_row(_to_bytes),
+            ),
+        ),
+        example="TO_BYTES('6869', 'hex')",
+    ),
+)

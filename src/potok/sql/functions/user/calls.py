@@ -1,0 +1,178 @@
+"""How a user's function is called: for each row, for whole columns, for several rows of each, or as an aggregate.
+
+All of this is plain objects with the user's function in them, and no closures. So an overload can be pickled wherever
+the function can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
+from potok.records.rows import rows_of
+from potok.records.schemas.schema import Schema
+from potok.sql.functions.function import Accepted, AggregateCall, Context, Fold, LambdaShape, Types
+from potok.sql.functions.user.types import UserType, fitted
+from potok.sql.types import DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a function, of which the last `optional` may be left out; `rest` stands for any number more."""
+
+    types: tuple[UserType, ...]
+    optional: int = 0
+    rest: UserType | None = None
+
+    def among(self, count: int) -> tuple[UserType, ...] | None:
+        """Those of a call with so many arguments; None if it cannot have as many."""
+        if not len(self.types) - self.optional <= count or (count > len(self.types) and self.rest is None):
+            return None
+        more = () if self.rest is None else (self.rest,) * (count - len(self.types))
+        return (*self.types[:count], *more)
+
+    def fit(self, given: Types) -> list[pa.DataType] | None:
+        """The types that arguments of these types are cast to; None if the function does not take them."""
+        wanted = self.among(len(given))
+        if wanted is None or any(isinstance(type_, LambdaShape) for type_ in given):
+            return None
+        found = [fitted(type_, part) for type_, part in zip(given, wanted, strict=True)]
+        return None if any(type_ is None for type_ in found) else found
+
+
+@dataclass(frozen=True, slots=True)
+class UserAccept:
+    parameters: Parameters
+    result: pa.DataType
+
+    def __call__(self, types: Types) -> Accepted | None:
+        found = self.parameters.fit(types)
+        return None if found is None else Accepted(found, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCall:
+    """Calls a function for each row. One in which it raises, or gives what is not of its type, is NULL, and noted."""
+
+    function: Callable[..., Any]
+    parameters: Parameters
+    result: UserType
+    table: bool = False
+    """Whether it gives several values; then NULL is an empty list."""
+
+    def __call__(self, arguments: Sequence[Any], rows: int, _: pa.DataType, context: Context) -> pa.Array:
+        given = self.parameters.among(len(arguments)) or ()
+        columns = [
+            [part.read(value) for value in rows_of(argument)] for part, argument in zip(given, arguments, strict=True)
+        ]
+        needed = [index for index, part in enumerate(given) if not part.nullable]
+        values: list[Any] = []
+        for row in range(rows):
+            values.append(self._value([column[row] for column in columns], needed, row, context))
+        made = fit(values, _schema(self.result, self.table), Reading.PYTHON)
+        context.failures.update({row: f"{_name(self.function)}: {reason}" for row, reason in made.errors.items()})
+        return made.column
+
+    def _value(self, given: list[Any], needed: Sequence[int], row: int, context: Context) -> Any:
+        nothing: Any = [] if self.table else None
+        if any(given[index] is None for index in needed):
+            return nothing
+        try:
+            found = self.function(*given)
+            if self.table:
+                return [] if found is None else [self.result.write(item) for item in found]
+            return self.result.write(found)
+        except Exception as error:  # noqa: BLE001 - the user's code; noted, and told with the query
+            context.failures[row] = f"{type(error).__name__}: {error}"
+            return nothing
+
+
+def _schema(result: UserType, table: bool) -> Schema:
+    schema = Schema.of(pa.list_(result.type) if table else result.type)
+    assert schema is not None
+    return schema
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCall:
+    """Calls a function with whole columns, once. If it raises, all rows are NULL, and noted."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
+        try:
+            found = self.function(*arguments)
+            if isinstance(found, pa.ChunkedArray):
+                found = found.combine_chunks()
+            if not isinstance(found, pa.Array):
+                raise TypeError(f"{_name(self.function)} gave a {type(found).__name__}, not a pa.Array")
+            if len(found) != rows:
+                raise ValueError(f"{_name(self.function)} gave {len(found)} values for {rows} rows")
+            return found if found.type == result else found.cast(result)
+        except Exception as error:  # noqa: BLE001 - the user's code; noted, and told with the query
+            context.failures.update(dict.fromkeys(range(rows), f"{type(error).__name__}: {error}"))
+            return pa.nulls(rows, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Adds a record to a state, or takes it out. NULL where the function does not want it leaves the state as it is."""
+
+    function: Callable[..., Any]
+    types: tuple[UserType, ...]
+
+    def __call__(self, state: Any, *values: Any) -> Any:
+        if any(value is None and not part.nullable for part, value in zip(self.types, values, strict=True)):
+            return state
+        return self.function(state, *(part.read(value) for part, value in zip(self.types, values, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    function: Callable[[Any], Any]
+    result: UserType
+
+    def __call__(self, state: Any) -> Any:
+        return self.result.write(self.function(state))
+
+
+def _literal(wanted: UserType, value: Any) -> Any:
+    """A literal as the class wants it: 1.5 is a decimal in SQL."""
+    return float(value) if wanted.type == DOUBLE and value is not None else value
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateAccept:
+    """The arguments behind the columns are literals: what the class is made with."""
+
+    made_by: type
+    parameters: Parameters
+    literals: Parameters
+    result: UserType
+
+    def __call__(self, types: Sequence[pa.DataType], literals: Sequence[Any]) -> AggregateCall | None:
+        columns = len(types) - len(literals)
+        wanted = self.parameters.among(columns)
+        cast = self.parameters.fit(types[:columns])
+        if wanted is None or cast is None or self.literals.fit(types[columns:]) is None:
+            return None
+        made = self.made_by(*map(_literal, self.literals.types, literals))
+        undo, merge = (getattr(made, name, None) for name in ("undo", "merge"))
+        fold = Fold(
+            start=made.start,
+            add=Change(made.add, wanted),
+            result=Outcome(made.result, self.result),
+            undo=None if undo is None else Change(undo, wanted),
+            merge=merge,
+            order_dependent=merge is None,
+        )
+        return AggregateCall(cast, self.result.type, fold)

@@ -1,0 +1,44 @@
+"""Where the cells of one query are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from potok.backends.state_url import Where
+from potok.state.open import close_store, open_snapshots, open_store, remove_state
+from potok.state.store import ShardSnapshot, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store, and the name under which the cells are kept there: that of their query, or another if they were built
+    beside those that the query had."""
+
+    where: Where
+    name: str
+
+    def store(self, shard: int, *, create: bool = True) -> Store:
+        return open_store(self.where, self.name, shard, create=create)
+
+    @contextmanager
+    def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[ShardSnapshot]]:
+        """Snapshots of all shards; `frozen` ones stay as they are in every store, at a price."""
+        with open_snapshots(self.where, self.name, shards, frozen=frozen) as opened:
+            yield opened
+
+    def close(self, shards: int) -> None:
+        """Let go of the files, so that they can be removed."""
+        for shard in range(shards):
+            close_store(self.where, self.name, shard)
+
+    def remove(self) -> None:
+        """Remove all cells, and the place itself."""
+        remove_state(self.where, self.name)
+
+    def with_password(self) -> Place:
+        return Place(self.where.with_password(), self.name)
+
+    def __str__(self) -> str:
+        return f"{self.where} ({self.name})"

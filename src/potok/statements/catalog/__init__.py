@@ -1,0 +1,1 @@
+"""The catalog: commands, their checks, compaction and cleanup."""

@@ -1,0 +1,165 @@
+"""Changes that would break what others read, or lose what is there. Commands that were written down are not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from potok.log.broker import Broker
+from potok.runtime.queries.prepare import changes_of, check_picklable
+from potok.snapshots.ledger_view import read_entry
+from potok.sql.catalog import Source, SourceColumn
+from potok.sql.errors import Place, Refused
+from potok.sql.syntax import ast
+from potok.sql.types import quoted
+from potok.statements.catalog.catalog_state import Books, Wanted, statement_of
+from potok.statements.catalog.upgrades import check_columns, check_query, not_upgradable
+from potok.statements.errors import TopicGone
+from potok.statements.messages import misfit_told
+from potok.topology.compare import compare, shape_of
+from potok.topology.inference.infer import infer
+
+
+def check_change(
+    statement: ast.Statement, before: Books, after: Books, query_id: str, broker: Broker, *, elsewhere: bool
+) -> None:
+    """Raise where a statement that is well-formed should not be carried out.
+
+    Args:
+        elsewhere: Another process runs the queries. It may have begun one without having said so yet.
+    """
+    _check_read_only(statement, before)
+    if isinstance(statement, ast.Drop) and statement.delete_topic:
+        _check_topic_is_its_own(statement, before)
+    if isinstance(statement, ast.CreateAs):
+        known = before.catalog.sources.get(statement.name)
+        if known is not None and known.query:
+            _check_rows_go_on(known, after.catalog.sources[statement.name], statement.at)
+    if isinstance(statement, ast.CreateSource | ast.CreateAs):
+        known = before.catalog.sources.get(statement.name)
+        if known is not None and not known.query:
+            _check_declared_again(known, after.catalog.sources[statement.name], statement.at)
+    if isinstance(statement, ast.Steer) and statement.action == "TERMINATE":
+        _check_no_source_table(statement, before)
+    new = after.queries.get(query_id)
+    if new is not None:
+        check_picklable(new.topology)
+        old = before.queries.get(query_id)
+        _check_state(old if elsewhere else None, new, broker, statement.at)
+        if isinstance(statement, ast.CreateAs) and old is not None and not old.broken:
+            _check_upgrade(statement, old, before)
+
+
+def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
+    """Raise where a query cannot begin, or go on, because somebody has deleted what it reads. What no statement has
+    made, or another query writes, may be still to come, unless this query knows it."""
+    gone = [topic for topic in wanted.topology.source_topics if not broker.has_topic(topic)]
+    if not gone:
+        return
+    entry = read_entry(broker, wanted.query_id)
+    known = {} if entry is None else entry.topic_ids
+    made = {source.topic for source in books.catalog.sources.values() if source.statement}
+    written = {topic for other in books.queries.values() for topic in other.topology.sink_topics}
+    for topic in gone:
+        if topic in known or topic in made - written:
+            kind = "TABLE" if wanted.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
+            drop = f"DROP {kind} {quoted(wanted.source)}"
+            statement = f"TERMINATE {wanted.query_id}" if wanted.kind == "INSERT" else drop
+            raise TopicGone(wanted.query_id, topic, statement)
+
+
+def _check_read_only(statement: ast.Statement, books: Books) -> None:
+    """Refuse changes to what CREATE SOURCE made, which only reads a topic that others own."""
+    if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
+        return
+    known = books.catalog.sources.get(statement.name)
+    read_only = known is not None and known.read_only
+    named, again = quoted(statement.name), "DROP it, and create it again"
+    made_so = isinstance(statement, ast.CreateSource) and statement.read_only
+    replaces = isinstance(statement, ast.CreateSource | ast.CreateAs) and statement.or_replace
+    if replaces and (read_only or made_so):
+        raise Refused(f"{named} is read-only, and cannot be replaced", hint=again, place=statement.at)
+    if isinstance(statement, ast.AlterSource) and read_only:
+        raise Refused(f"{named} is read-only, and cannot be altered", hint=again, place=statement.at)
+    if isinstance(statement, ast.Drop) and statement.delete_topic and read_only:
+        hint = "leave DELETE TOPIC out"
+        raise Refused(f"{named} is read-only, and its topic cannot be deleted", hint=hint, place=statement.at)
+
+
+def _check_no_source_table(statement: ast.Steer, books: Books) -> None:
+    """Refuse to terminate the query that maintains a source table."""
+    query = books.queries.get(statement.query_id)
+    if query is not None and query.kind == "SOURCE TABLE":
+        hint = f"DROP TABLE {quoted(query.source)}; or PAUSE {query.query_id};"
+        raise Refused(
+            f"query {query.query_id} maintains source table {quoted(query.source)}", hint=hint, place=statement.at
+        )
+
+
+def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:
+    source = books.catalog.source(statement.name, statement.at)
+    others = [other for other in books.catalog.readers([source.topic]) if other.name != source.name]
+    if others:
+        named = ", ".join(quoted(other.name) for other in others)
+        drops = " ".join(f"DROP {other.kind} {quoted(other.name)};" for other in others)
+        raise Refused(
+            f"the topic {source.topic} is that of {named} as well",
+            hint=f"leave DELETE TOPIC out, or {drops} first",
+            place=statement.at,
+        )
+
+
+def _check_rows_go_on(known: Source, source: Source, place: Place) -> None:
+    """The query that takes the place of another goes on behind it, in the same topic: what stands there already must
+    still be read, and those who read it must find what they know."""
+    if (known.topic, known.key_format) != (source.topic, source.key_format) or not _same(known.keys, source.keys):
+        raise not_upgradable(known, "another topic, or another key", place)
+    if known.value_format != source.value_format or known.window != source.window:
+        raise not_upgradable(known, "another format, or other windows", place)
+    if not known.value_format.startswith("sql_json") and not _same(known.values, source.values):
+        raise not_upgradable(known, "other columns, which only JSON tells apart by name", place)
+    check_columns(known, source, place)
+
+
+def _check_declared_again(known: Source, source: Source, place: Place) -> None:
+    """Refuse a replacement that does more than add columns at the end: queries and tables read the topic by its
+    declaration."""
+    kept = source.values[: len(known.values)]
+    changes = {
+        "another topic": known.topic != source.topic,
+        "another key, or another key format": known.key_format != source.key_format
+        or not _same(known.keys, source.keys),
+        "another value format": known.value_format != source.value_format,
+        "other windows": known.window != source.window,
+        "another TIMESTAMP column": (known.timestamp, known.timestamp_format)
+        != (source.timestamp, source.timestamp_format),
+        "changed, missing or reordered columns": not _same(known.values, kept),
+    }
+    found = [change for change, there in changes.items() if there]
+    if found:
+        hint = f"add columns at the end, or DROP {known.kind} {quoted(known.name)}; and create it again"
+        raise Refused(f"{quoted(known.name)} cannot be replaced by one with {found[0]}", hint=hint, place=place)
+
+
+def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool:
+    return [(column.name, column.type) for column in before] == [(column.name, column.type) for column in after]
+
+
+def _check_upgrade(statement: ast.CreateAs, old: Wanted, books: Books) -> None:
+    """A query that was terminated is not upgraded: the next one may be any whose state and columns fit."""
+    replaced, known = statement_of(old), books.catalog.sources.get(statement.name)
+    if isinstance(replaced, ast.CreateAs) and known is not None:
+        check_query(known, replaced.query, statement.query, books.catalog, statement.at)
+
+
+def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) -> None:
+    """Raise where the state that is there, or that of `old`, does not fit."""
+    changes = changes_of(new.topology, broker)
+    if not changes and old is not None and not old.broken:
+        shapes = [shape_of(wanted.topology, infer(wanted.topology)) for wanted in (old, new)]
+        changes = compare(shapes[0], shapes[1])
+    misfits = [change for change in changes if not change.fits]
+    if misfits:
+        reasons = "; ".join(dict.fromkeys(misfit_told(change, new.source) for change in misfits))
+        kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
+        hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
+        raise Refused(f"the state of query {new.query_id} does not fit: {reasons}", hint=hint, place=place)

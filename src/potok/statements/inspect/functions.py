@@ -1,0 +1,40 @@
+"""The functions of SQL, and what each of them takes."""
+
+from __future__ import annotations
+
+from potok.sql.errors import Place, UnknownName, closest
+from potok.sql.functions.function import AggregateFunction, SqlFunction, TableFunction
+from potok.sql.functions.registry import all_functions, function_named, users_functions
+from potok.sql.functions.result_types import result_of
+from potok.statements.inspect.listing import listed, texts
+from potok.statements.results import Rows
+
+
+def show_functions() -> Rows:
+    known = {**all_functions(), **users_functions()}
+    rows = [(name, kind_of(known[name]), known[name].family, known[name].summary) for name in sorted(known)]
+    return listed("functions", texts("Function Name", "Type", "Category", "Summary"), rows)
+
+
+def describe_function(name: str, place: Place) -> Rows:
+    """The ways to call a function, and what it is for."""
+    function = function_named(name)
+    if function is None:
+        hint = closest(name, {**all_functions(), **users_functions()}) or "SHOW FUNCTIONS lists them"
+        raise UnknownName(f"there is no function {name}", hint=hint, place=place)
+    details = [
+        ("Name", function.name),
+        ("Type", kind_of(function)),
+        ("Category", function.family),
+        ("Overview", function.summary),
+        ("Example", function.example),
+        ("Defined by", "the user" if name in users_functions() else "Potok"),
+    ]
+    rows = [(overload.signature, result_of(function, overload)) for overload in function.overloads]
+    return listed("function", texts("Variation", "Returns"), rows, details)
+
+
+def kind_of(function: SqlFunction) -> str:
+    if isinstance(function, AggregateFunction):
+        return "AGGREGATE"
+    return "TABLE" if isinstance(function, TableFunction) else "SCALAR"

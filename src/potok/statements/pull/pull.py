@@ -1,0 +1,256 @@
+"""Pull queries: SELECT without EMIT, on tables and streams as they are at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.clock import now_ms
+from potok.snapshots.snapshot import Snapshot, read_snapshots
+from potok.snapshots.tables import committed
+from potok.sql.analysis.joins import JoinAnalysis
+from potok.sql.analysis.order import Order
+from potok.sql.analysis.relations import RelationAnalysis
+from potok.sql.analysis.scope import Field
+from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
+from potok.sql.catalog import Catalog
+from potok.sql.errors import Refused
+from potok.sql.expressions.typed import Typed
+from potok.sql.functions.function import Context
+from potok.sql.properties import RANGE_SCANS, TABLE_SCANS, Properties
+from potok.sql.syntax import ast
+from potok.sql.types import quoted
+from potok.statements.catalog.remote_queries import left_behind
+from potok.statements.database import Database
+from potok.statements.frames import Frame, kept, python_rows, stacked
+from potok.statements.prepared import Prepared, prepared_for
+from potok.statements.pull.allowed_values import Allowed
+from potok.statements.pull.groups import group_frame
+from potok.statements.pull.joins import join_frames
+from potok.statements.pull.plan import PullPlan, plan_pull
+from potok.statements.pull.row_selection import FEW, partners_key
+from potok.statements.pull.tables import Access, access_of, table_frames
+from potok.statements.pull.versions import as_of_ms, version_frame
+from potok.statements.records import RecordReader
+from potok.statements.results import Rows
+
+Ends = Mapping[str, Mapping[int, int]]
+
+
+def check_pull(catalog: Catalog, query: ast.Select, properties: Properties) -> None:
+    """Raise what is wrong with a pull query; nothing is read."""
+    plan_pull(catalog, query, properties)
+
+
+def run_pull(database: Database, query: ast.Select, properties: Properties) -> Rows:
+    """The rows of a pull query, all of one snapshot: tables of queries that commit together are as of one batch, and
+    the records of streams as far as they were there when it began."""
+    prepared = prepared_for(database)
+    plan = prepared.plan(query, properties)
+    context = Context(now_ms=now_ms())
+    pull = _Pull(database, prepared, plan, context, properties)
+    with allowance():
+        frame = pull.frame()
+        rows = python_rows(frame.computed(plan.shown, context), frame.rows)
+    if context.failures:
+        first = context.failures[min(context.failures)]
+        pull.warnings.append(f"some values could not be computed, and are NULL; one of them: {first}")
+    return Rows("query", plan.columns, tuple(rows), warnings=tuple(pull.warnings))
+
+
+class _Pull:
+    """One run of a plan."""
+
+    def __init__(
+        self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, properties: Properties
+    ) -> None:
+        self._database, self._broker = database, database.broker
+        self._prepared, self._plan, self._context = prepared, plan, context
+        self._properties = properties
+        self.warnings: list[str] = []
+
+    def frame(self) -> Frame:
+        """The rows that are shown, before they are computed."""
+        plan = self._plan
+        frame = self._read()
+        if plan.grouping is not None:
+            frame = group_frame(frame, plan.grouping, self._context)
+            if plan.having is not None:
+                frame = frame.where(plan.having, self._context)
+        if plan.order:
+            frame = _ordered(frame, plan.order, self._context)
+        return frame if plan.limit is None else frame.head(plan.limit)
+
+    def _read(self) -> Frame:
+        """All rows of all sources, joined, that the condition is true for."""
+        topics = [r.source.topic for r in self._plan.relations if not r.source.is_table]
+        ends: Ends = self._broker.end_offsets_of(topics) if topics else {}
+        tables = [relation for relation in self._plan.relations if relation.source.is_table]
+        queries = [name for name in dict.fromkeys(r.source.table_of for r in tables) if self._has_begun(name)]
+        self._warn_of_stale(queries)
+        looks = [partial(committed, self._broker, name) for name in queries]
+        if not looks:
+            return self._rows({}, ends)
+        return read_snapshots(looks, lambda snapshots: self._rows(dict(zip(queries, snapshots, strict=True)), ends))
+
+    def _has_begun(self, query: str) -> bool:
+        if self._prepared.has_begun(query):
+            return True
+        self.warnings.append(f"query {query} has not begun: its table has no rows yet")
+        return False
+
+    def _warn_of_stale(self, queries: Sequence[str]) -> None:
+        """Where this process runs no queries, perhaps nobody does."""
+        if self._database.shared is not None:
+            return
+        known = self._database.books().queries
+        for name in queries:
+            behind = left_behind(self._broker, known[name]) if name in known else 0
+            if behind:
+                records = "1 record" if behind == 1 else f"{behind} records"
+                self.warnings.append(f"query {name} is not running, and {records} behind: potok serve runs it")
+
+    def _rows(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
+        """May run more than once, where the tables moved on meanwhile."""
+        plan = self._plan
+        settle(0)
+        if plan.streams_rows:
+            return self._streamed(snapshots, ends)
+        first = plan.relations[0]
+        frame = stacked(list(kept(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
+        for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
+            allowed = _partners(frame, relation, join, plan.allowed, self._context)
+            right = stacked(list(kept(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
+            frame = join_frames(frame, right, join, self._context)
+        if plan.where is not None:
+            frame = frame.where(plan.where, self._context)
+        if plan.lists:
+            frame = exploded(frame, plan.lists, self._context)
+        return frame if not plan.in_time else frame.take(pc.array_sort_indices(frame.columns[plan.in_time]))
+
+    def _fields(self, relation: RelationAnalysis) -> list[Field]:
+        return [field for field in relation.fields if field.slot in self._plan.wanted]
+
+    def _streamed(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
+        """Rows one piece after the other, and no more of them than there may be."""
+        plan, found, count = self._plan, [], 0
+        for read in self._frames(plan.relations[0], snapshots, ends, plan.allowed):
+            check_time()
+            frame = read if plan.where is None else read.where(plan.where, self._context)
+            if plan.lists:
+                frame = exploded(frame, plan.lists, self._context)
+            reserve(frame.size)
+            found.append(frame)
+            count += frame.rows
+            if plan.limit is not None and count >= plan.limit:
+                break
+        fields = self._fields(plan.relations[0])
+        if not found and plan.lists:
+            return exploded(stacked([], fields), plan.lists, self._context)
+        return stacked(found, fields)
+
+    def _frames(
+        self, relation: RelationAnalysis, snapshots: Mapping[str, Snapshot], ends: Ends, allowed: Mapping[str, Allowed]
+    ) -> Iterator[Frame]:
+        if not relation.source.is_table:
+            yield from self._records(relation, ends[relation.source.topic])
+            return
+        source, alias, wanted = relation.source, relation.alias, self._plan.wanted
+        reader = self._prepared.readers.reader(source)
+        snapshot = snapshots.get(source.table_of)
+        if reader is None or snapshot is None:
+            return
+        access = access_of(source, alias, reader, allowed)
+        self._check_access(access, relation)
+        if relation.as_of is not None:
+            instant = as_of_ms(relation.as_of, self._context)
+            yield version_frame(self._broker, relation, reader, snapshot, access, instant, wanted)
+            return
+        limited = self._plan.limit is not None and self._plan.streams_rows
+        yield from table_frames(source, alias, reader, snapshot, access, wanted, limited=limited)
+
+    def _check_access(self, access: Access, relation: RelationAnalysis) -> None:
+        """Raise if a query would read more than the properties allow."""
+        if access.keys is not None or self._properties.flag(TABLE_SCANS):
+            return
+        if access.in_range and self._properties.flag(RANGE_SCANS):
+            return
+        source, what = relation.source, "a range" if access.in_range else "all"
+        keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
+        hint = f"name the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
+        raise Refused(
+            f"the query would read {what} of table {quoted(source.name)}", hint=hint, place=relation.relation.at
+        )
+
+    def _records(self, relation: RelationAnalysis, ends: Mapping[int, int]) -> Iterator[Frame]:
+        topic, unreadable = relation.source.topic, 0
+        reader = RecordReader(relation.source, relation.alias, self._plan.wanted)
+        starts = self._broker.earliest_offsets(topic)
+        for partition, end in sorted(ends.items()):
+            for batch in self._broker.read(topic, partition, starts.get(partition, 0), end):
+                check_time()
+                read = reader.read(batch, partition)
+                unreadable += len(read.unreadable)
+                yield read.frame
+        if unreadable:
+            self.warnings.append(f"{unreadable} records of {topic} could not be read, and are left out")
+
+
+def _partners(
+    left: Frame, relation: RelationAnalysis, join: JoinAnalysis, allowed: Mapping[str, Allowed], context: Context
+) -> Mapping[str, Allowed]:
+    """Few rows look their partners up by the key of the table that comes in."""
+    looked_up = partners_key(relation.source, relation.alias, join)
+    if looked_up is None or left.rows > FEW:
+        return allowed
+    by, slot = looked_up
+    try:
+        found = Allowed(
+            tuple(value for value in left.computed([by], context)[0].unique().to_pylist() if value is not None)
+        )
+    except (ValueError, OverflowError):
+        # Dates that Python's calendar does not have: all rows are compared.
+        return allowed
+    known = allowed.get(slot)
+    return {**allowed, slot: found if known is None else known.and_(found)}
+
+
+def exploded(frame: Frame, lists: Sequence[Typed], context: Context) -> Frame:
+    """A row for each item of the lists; the longest tells how many, and a shorter one is filled up with NULL."""
+    return spread_over(frame, frame.computed(lists, context))
+
+
+def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
+    """The same, of lists that were computed before."""
+    lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in made]
+    counts = np.maximum.reduce(lengths)
+    reserve(32 * int(counts.sum()))
+    parents = np.repeat(np.arange(frame.rows), counts)
+    places = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns: dict[str, Any] = {}
+    for index, (part, length) in enumerate(zip(made, lengths, strict=True)):
+        starts = np.cumsum(length) - length
+        at = pa.array(starts[parents] + places, mask=places >= length[parents])
+        columns[f"exploded.{index}"] = pc.list_flatten(part).take(at)
+    for column in frame.columns.values():
+        reserve_taken(column, parents)
+    return frame.take(parents).with_columns(columns)
+
+
+def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
+    """Sorted by the last expression first: each sort leaves alone what it finds equal."""
+    places = pa.array(np.arange(frame.rows))
+    for part in reversed(order):
+        (column,) = frame.computed([part.expression], context)
+        found = pc.array_sort_indices(
+            column.take(places),
+            order="descending" if part.descending else "ascending",
+            null_placement="at_start" if part.nulls_first else "at_end",
+        )
+        places = places.take(found)
+    return frame.take(places)

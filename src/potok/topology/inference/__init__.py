@@ -1,0 +1,1 @@
+"""What is known of each step before anything runs."""

@@ -1,0 +1,40 @@
+"""What is known of each step before anything runs: the types of its keys and values, and which functions were
+traced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import potok.topology.inference.agents
+import potok.topology.inference.external_sinks
+import potok.topology.inference.foreign_key
+import potok.topology.inference.joins
+import potok.topology.inference.processors
+import potok.topology.inference.records
+import potok.topology.inference.tables  # noqa: F401 - these say what is known of each kind of step
+from potok.topology.alignment import tables_looked_up
+from potok.topology.graph import Topology
+from potok.topology.inference.step import Step, infer_step, windowed_key
+from potok.topology.nodes import Aggregate, Node
+
+__all__ = ["Inferred", "Step", "infer", "windowed_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """The steps of a topology, by node."""
+
+    steps: dict[Node, Step]
+
+    def __getitem__(self, node: Node) -> Step:
+        return self.steps[node]
+
+
+def infer(topology: Topology) -> Inferred:
+    """Types and traces of all steps. A field that does not exist is found here, with the place of the lambda."""
+    steps: dict[Node, Step] = {}
+    looked_up = tables_looked_up(topology)
+    for node in topology:
+        known = replace(node, each_record=True) if isinstance(node, Aggregate) and node in looked_up else node
+        steps[node] = infer_step(known, [steps[upstream] for upstream in node.upstreams])
+    return Inferred(steps)

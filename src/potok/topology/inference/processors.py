@@ -1,0 +1,39 @@
+"""What is known of processors before they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from potok.topology.inference.step import Step, arrow_of, infer_step
+from potok.topology.nodes import Channel, Ordered, Process, StoreTable
+
+
+@infer_step.register
+def _process(node: Process, ups: list[Step]) -> Step:
+    up = ups[0]
+    return Step(
+        arrow_of(node.key_schema) if node.key_schema is not None else up.key,
+        arrow_of(node.schema),
+        (None,),
+        "a processor runs as Python",
+        rekeyed=up.rekeyed or not node.fixed_key,
+        sharded=node.fixed_key,
+        order_dependent=up.rekeyed and bool(node.stores or node.processor.has_timers),
+        topics=up.topics,
+    )
+
+
+@infer_step.register
+def _channel(node: Channel, ups: list[Step]) -> Step:
+    return replace(ups[0], value=arrow_of(node.schema), exprs=(), reason="", order_dependent=False)
+
+
+@infer_step.register
+def _store_table(node: StoreTable, ups: list[Step]) -> Step:  # noqa: ARG001
+    return Step(ups[0].key, None, rekeyed=True, sharded=True, topics=ups[0].topics)
+
+
+@infer_step.register
+def _ordered(node: Ordered, ups: list[Step]) -> Step:  # noqa: ARG001
+    up = ups[0]
+    return Step(up.key, up.value, sharded=True, topics=up.topics)

@@ -1,0 +1,91 @@
+"""URLs of places where state can be, and passwords that are never shown."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from potok.backends.state_url import PASSWORD, StoreUnreachable, UnknownStore, Where
+from potok.metadata.open import open_books
+from potok.state.open import open_store
+
+
+@pytest.mark.parametrize("text", ["data", "./data", "file:data", "file:./data"])
+def test_a_directory_may_be_written_in_several_ways(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Where.of(text).directory == tmp_path / "data"
+    assert str(Where.of(text)) == f"file:{tmp_path}/data"
+
+
+def test_a_file_url_with_three_slashes_is_absolute(tmp_path: Path) -> None:
+    assert Where.of(f"file://{tmp_path}").directory == tmp_path
+    assert Where.of(tmp_path) == Where.of(str(tmp_path)) == Where.of(f"file:{tmp_path}")
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "kafka://host:9092", "redis:", "s3://bucket:secret@x"])
+def test_a_url_of_no_store_is_refused_with_those_that_are(url: str) -> None:
+    with pytest.raises(UnknownStore) as caught:
+        Where.of(url)
+    assert "postgresql://" in caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://:secret@host:6379/0", "redis://host:6379/0"),
+        ("redis://anna:secret@host:6379/0", "redis://anna@host:6379/0"),
+        ("rediss://host/0?password=secret&db=1", "rediss://host/0?db=1"),
+        ("postgresql://anna:secret@host:5432/db?sslmode=require", "postgresql://anna@host:5432/db?sslmode=require"),
+        ("postgresql://host/db?user=anna&password=secret", "postgresql://host/db?user=anna"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    where = Where.of(url)
+    assert str(where) == repr(where) == shown
+    assert pickle.loads(pickle.dumps(where)).url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "connects_by"),
+    [
+        ("redis://elsewhere:6379/0", "redis://:s%3Ap@elsewhere:6379/0"),
+        ("postgresql://anna@elsewhere/db", "postgresql://anna:s%3Ap@elsewhere/db"),
+        ("postgresql://anna:own@elsewhere/db", "postgresql://anna:own@elsewhere/db"),
+    ],
+)
+def test_the_environment_may_have_the_password(url: str, connects_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "s:p")
+    assert Where.of(url).with_password().url == connects_by
+
+
+def test_a_password_need_not_be_said_twice_in_a_process() -> None:
+    told = Where.of("redis://anna:secret@far.example:6379/3")
+    assert Where.of(str(told)).with_password() == told
+
+
+@pytest.mark.parametrize(
+    ("package", "url", "extra"),
+    [("redis", "redis://host/0", "potok[redis]"), ("psycopg", "postgresql://host/db", "potok[postgres]")],
+)
+def test_a_driver_that_is_not_installed_is_named_with_its_extra(package: str, url: str, extra: str) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; import potok.state.open as o; o.open_store({url!r}, 'q', 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f'pip install "{extra}"' in done.stderr
+
+
+@pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "postgresql://potok:secret@127.0.0.1:1/db"])
+def test_a_server_that_is_not_there_is_named_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("potok.backends.redis.connection.TRIES", 1)
+    monkeypatch.setattr("potok.backends.postgres.connections.BRIEFLY_MS", 1)
+    for open_it in (lambda: open_store(url, "q", 0), lambda: open_books(url)):
+        with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1") as caught:
+            open_it()
+        assert "secret" not in str(caught.value)

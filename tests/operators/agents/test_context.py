@@ -1,0 +1,61 @@
+"""Where the handles of an app find the crew that is driven."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from potok.operators.agents.context import Running, current, driving
+
+
+def crew() -> Running:
+    return Running("shop", {}, 0, [])
+
+
+def test_a_crew_is_found_in_its_block_alone() -> None:
+    running = crew()
+    with driving(running):
+        assert current() is running
+    assert current() is None
+
+
+def test_another_thread_of_the_process_does_not_find_it() -> None:
+    found: list[Running | None] = []
+    with driving(crew()):
+        page = threading.Thread(target=lambda: found.append(current()))
+        page.start()
+        page.join()
+    assert found == [None]
+
+
+def test_tasks_and_threads_that_an_agent_starts_find_it() -> None:
+    running = crew()
+
+    async def agent() -> list[Running | None]:
+        async def beside() -> Running | None:
+            return current()
+
+        return [await asyncio.create_task(beside()), await asyncio.to_thread(current)]
+
+    with driving(running):
+        assert asyncio.run(agent()) == [running, running]
+
+
+def test_a_task_finds_what_stands_in_after_it_was_started() -> None:
+    running, refusing = crew(), object()
+
+    async def agent() -> object:
+        begun = asyncio.Event()
+
+        async def beside() -> object:
+            await begun.wait()
+            return current()
+
+        task = asyncio.create_task(beside())
+        await asyncio.sleep(0)
+        running.stand_in = refusing
+        begun.set()
+        return await task
+
+    with driving(running):
+        assert asyncio.run(agent()) is refusing

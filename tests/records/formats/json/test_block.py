@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from potok.records.formats.json.decode import decode_rows, decode_typed
+from potok.records.schemas.ddl import parse_ddl
+from records.texts import NUMBERS, STRINGS, TRAPS
+
+DECLARED = parse_ddl("a bigint, b double, e array<string>, f struct<x: bigint, y: double>")
+GOOD = b'{"a":1,"b":2.5,"e":["x"],"f":{"x":1,"y":0.5}}'
+
+
+def agrees(*texts: bytes) -> bool:
+    """Whether the block way and the row way read these values the same, down to the sign of a zero."""
+    values = pa.array(texts, pa.binary())
+    block, rows = decode_typed(values, DECLARED), decode_rows(values, DECLARED)
+    return block.errors == rows.errors and repr(block.column.to_pylist()) == repr(rows.column.to_pylist())
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap[:24])
+def test_a_trap_is_read_by_itself_wherever_it_stands(trap: str) -> None:
+    text = trap.encode()
+    assert agrees(text)
+    assert agrees(text, GOOD)
+    assert agrees(GOOD, text)
+    assert agrees(GOOD, text, GOOD)
+    assert agrees(text, text)
+
+
+@pytest.mark.parametrize("item", [*NUMBERS, *STRINGS, "true", "null", "[]", "{}"])
+def test_an_item_means_the_same_in_every_field_and_in_one_that_is_not_asked_for(item: str) -> None:
+    for name in ("a", "b", "e", "f", "z"):
+        assert agrees(GOOD, f'{{"{name}":{item}}}'.encode())
+    for text in (f'{{"e":[{item}]}}', f'{{"f":{{"y":{item}}}}}', f'{{"z":[{{"a":{item}}}]}}'):
+        assert agrees(GOOD, text.encode())
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        # As many objects as values, but not one in each.
+        [b'{"a":1}{"a":2}', b'{"f":', b'{"x":1}}'],
+        [b'{"f":', b'{"x":1}}', b'{"a":1}{"a":2}'],
+        [b'{"f":', b'{"x":1}}'],
+        [b'{"a":1}{"a":2}', b""],
+        [b'{"a":1}\n{"a":2}', b"null"],
+        # A string that the next value would close.
+        [b'{"z":"', b'{"a":1}'],
+        [b'{"z":"', b'"}'],
+        [b'{"a":1}\n', b'\n{"a":2}', b'{"a"\n:\r\n3}'],
+    ],
+)
+def test_values_that_only_together_look_right_are_told_apart(texts: list[bytes]) -> None:
+    assert agrees(*texts)
+    assert agrees(GOOD, *texts, GOOD)
+
+
+def test_a_value_cannot_add_to_the_object_that_it_is_read_in() -> None:
+    for text in (b'{"a":1},"z":{}', b'{"a":1}],"z":[{}', b'{"a":1}},"z":{{}'):
+        assert list(decode_typed(pa.array([text, GOOD], pa.binary()), DECLARED).errors) == [0]
+
+
+def test_invalid_utf8_is_found_in_a_field_and_beside_it() -> None:
+    for text in (b'{"a":1,"e":["\xff"]}', b'{"a":1,"z":"\xed\xa0\x80"}', b'{"a":1,"\xc3":1}'):
+        assert agrees(text, GOOD)
+        assert list(decode_typed(pa.array([GOOD, text], pa.binary()), DECLARED).errors) == [1]
+
+
+def test_a_block_may_hold_no_object_at_all() -> None:
+    assert agrees(b"", b"null", b"[]", b" {}", b"{}")

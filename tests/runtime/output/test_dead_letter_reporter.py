@@ -1,0 +1,134 @@
+"""What is told of dead letters while a query runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import potok.faust as faust
+from operators.core.in_process import InProcess
+from potok import StreamsBuilder
+from potok.operators.core.dead_letters import Pile
+from potok.operators.core.task_report import Report
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.output.dead_letter_reporter import EVERY_S, Outcry
+
+ERROR = ("bank", "error")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pile(count: int, error: str = "ValueError: overdrawn", topic: str = "transfers") -> Pile:
+    return Pile(count, error, topic, 0, 17)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def outcry(clock: Clock) -> Outcry:
+    builder = StreamsBuilder("shop")
+    builder.stream("transfers").map_values(lambda v: v, name="bank").to("out")
+    return Outcry(builder.build(), clock=clock)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    found = [(record.levelname, record.getMessage()) for record in caplog.records]
+    caplog.clear()
+    return found
+
+
+def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
+    outcry: Outcry, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    see = "potok dead-letters list --query shop"
+    outcry.tell({ERROR: pile(1)})
+    assert told(caplog) == [("ERROR", f'step "bank": ValueError: overdrawn (record transfers/0@17, set aside; {see})')]
+    outcry.tell({ERROR: pile(300)})
+    outcry.tell({ERROR: pile(63)})
+    assert told(caplog) == []
+    clock.now += EVERY_S
+    outcry.tell_more()
+    assert told(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
+    outcry.tell_more()
+    assert told(caplog) == []
+
+
+def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
+    outcry: Outcry, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcry.tell({ERROR: pile(1)})
+    told(caplog)
+    at: list[float] = []
+    for second in range(1, 41):
+        clock.now = second
+        outcry.tell({ERROR: pile(1)})
+        at += [second] * len(told(caplog))
+    assert at == [EVERY_S, 3 * EVERY_S, 7 * EVERY_S]
+    outcry.tell({("bank", "late"): pile(1)})
+    assert [level for level, _ in told(caplog)] == ["WARNING"]
+
+
+def test_what_was_not_told_is_told_at_the_end(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
+    outcry.tell({ERROR: pile(2)})
+    outcry.tell({ERROR: pile(1)})
+    outcry.tell_more(now=True)
+    first, rest = (text for _, text in told(caplog))
+    assert "record transfers/0@17, 1 more record, set aside" in first
+    assert "1 more record set aside" in rest
+
+
+def test_late_records_are_a_warning_and_windows_have_no_place(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
+    outcry.tell({("bank", "late"): pile(1, "late by 3 s", topic="")})
+    ((level, text),) = told(caplog)
+    assert level == "WARNING"
+    assert "late by 3 s (set aside;" in text
+
+
+def test_a_log_that_commands_do_not_find_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    builder = StreamsBuilder("shop")
+    builder.stream("transfers").to("out")
+    Outcry(builder.build(), "file:./my data").tell({ERROR: pile(1)})
+    assert "--query shop --broker 'file:./my data'" in told(caplog)[0][1]
+
+
+def test_the_dead_letters_of_an_agent_come_back_with_the_report(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports: list[Report] = []
+    finish = BatchRunner.finish
+
+    def kept(self: BatchRunner, spec: Any, report: Report) -> None:
+        finish(self, spec, report)
+        reports.append(report)
+
+    monkeypatch.setattr(BatchRunner, "finish", kept)
+    app = faust.App("bank")
+
+    @app.agent("transfers")
+    async def transfer(stream: Any) -> None:
+        async for amount in stream:
+            if amount < 0:
+                raise ValueError("overdrawn")
+
+    with InProcess(app) as driver:
+        for amount in (1, -1, 2, -2):
+            driver.send("transfers", amount)
+        driver.run()
+        caplog.clear()
+        outcry = Outcry(app.build())
+        for report in reports:
+            outcry.tell(report.piles)
+    ((level, text),) = told(caplog)
+    assert level == "ERROR"
+    assert text.startswith('agent "transfer": ValueError: overdrawn, at ')
+    assert "(record transfers/0@1, 1 more record, set aside;" in text

@@ -1,0 +1,66 @@
+"""kill -9 in the middle of a replay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from log.records import read_all
+from potok.dead_letters.dead_letters import LetterBox
+from potok.log.failpoint import VARIABLE
+from potok.log.open import open_broker
+from snapshots.letters import QUERY, TOPIC, fill, letter
+
+pytestmark = pytest.mark.kill
+
+PROGRAM = """
+import sys
+from potok.log.open import open_broker
+from potok.dead_letters.dead_letters import LetterBox
+LetterBox(open_broker(sys.argv[1]), "shop").replay()
+"""
+
+
+def replay_killed_at(url: str, failpoint: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, url],
+        env={**os.environ, VARIABLE: failpoint},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize(("step", "done"), [("before", 0), ("written", 0), ("synced", 0), ("committed", 2)])
+def test_in_the_embedded_log_records_and_marks_come_together(tmp_path: Path, step: str, done: int) -> None:
+    url = f"file:{tmp_path / 'data'}"
+    broker = open_broker(url)
+    fill(broker, letter(1), letter(4))
+    broker.close()
+    replay_killed_at(url, f"log.publish.{step}:1")
+    broker = open_broker(url)
+    box = LetterBox(broker, QUERY)
+    assert (len(read_all(broker, "orders")), box.count()) == (6 + done, 2 - done)
+    box.replay()
+    assert [record.value for record in read_all(broker, "orders")[6:]] == [b"order 1", b"order 4"], "once, whatever"
+    broker.close()
+
+
+def test_on_kafka_nothing_is_lost_and_records_may_come_twice(kafka, tmp_path: Path) -> None:
+    url = f"{kafka.url}?home={tmp_path / 'data'}"
+    broker = open_broker(url)
+    fill(broker, letter(1))
+    replay_killed_at(url, "log.publish.sent:1")
+    box = LetterBox(broker, QUERY)
+    assert (len(read_all(broker, "orders")), box.count()) == (7, 1)
+    assert (box.replay().records, box.count()) == (1, 0)
+    assert len(read_all(broker, "orders")) == 8
+    for topic in ("orders", TOPIC):
+        broker.delete_topic(topic)
+    broker.close()

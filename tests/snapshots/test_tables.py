@@ -1,0 +1,89 @@
+"""All tables of a query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from operators.core.in_process import InProcess
+from potok.dsl.builder import StreamsBuilder
+from potok.errors import TopologyError
+from potok.log.open import open_broker
+from potok.snapshots.tables import NoSuchQuery, NoSuchTable, known_queries, open_tables
+
+
+def counts() -> StreamsBuilder:
+    builder = StreamsBuilder("shop")
+    builder.stream("t").group_by_key().count(name="order_counts")
+    builder.table("users")
+    return builder
+
+
+def test_tables_are_found_by_directory_and_name(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        driver.send("t", 1, "k", timestamp=1)
+        driver.run()
+        tables = open_tables(f"file:{tmp_path}", "shop")
+        assert list(tables) == ["order_counts", "users"]
+        assert tables["order_counts"].get("k") == 1
+
+
+def test_a_query_that_has_not_run_a_batch_has_empty_tables(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        assert driver.tables.snapshot() == {"order_counts": {}, "users": {}}
+
+
+def test_a_table_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        with pytest.raises(NoSuchTable) as caught:
+            driver.tables["order_count"]
+        assert "order_counts" in caught.value.hint
+        with pytest.raises(NoSuchTable, match="zzz") as caught:
+            driver.tables["zzz"]
+        assert "users" in caught.value.hint
+
+
+def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    open_broker(tmp_path)
+    with pytest.raises(NoSuchQuery) as caught:
+        open_tables(tmp_path, "shop")
+    assert "no query" in caught.value.hint
+    with InProcess(counts(), directory=tmp_path) as driver:
+        assert known_queries(driver.broker) == ["shop"]
+        with pytest.raises(NoSuchQuery) as caught:
+            open_tables(tmp_path, "other")
+        assert "shop" in caught.value.hint
+    open_broker(tmp_path).close()
+
+
+def test_printed_it_says_which_tables_there_are(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        assert repr(driver.tables) == '<Tables of query "shop": order_counts, users>'
+        assert str(driver.table("users")) == '<Table "users" of query "shop", keys string>'
+
+
+def test_a_snapshot_is_of_one_batch(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        driver.send("t", 1, "k", timestamp=1)
+        driver.send("users", {"name": "x"}, "u", timestamp=1)
+        driver.run()
+        assert driver.tables.snapshot() == {"order_counts": {"k": 1}, "users": {"u": {"name": "x"}}}
+
+
+@pytest.mark.parametrize("name", ["a.deleted", "a.by_end", "a.by_end.deleted", "potok.meta"])
+def test_tables_whatever_their_names_do_not_mix(name: str) -> None:
+    """Either the name is refused when the topology is built, or it is a table like any other."""
+    builder = StreamsBuilder("q")
+    builder.stream("t").to_table(name="a")
+    builder.stream("u").to_table(name=name)
+    try:
+        builder.build()
+    except TopologyError:
+        return
+    with InProcess(builder, shards=1) as driver:
+        for value in (1, None, 2):
+            driver.send("t", value, "k", timestamp=1)
+            driver.send("u", value, "z" * 20, timestamp=1)
+            driver.run()
+        assert driver.tables.snapshot() == {"a": {"k": 2}, name: {"z" * 20: 2}}

@@ -1,0 +1,55 @@
+"""What a worker writes to the terminal, and what it tells the processes of Spark's tasks about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from potok.settings import Settings
+from potok.spark import worker_logs
+from potok.spark.session import spark_conf
+
+TASK = """
+import logging
+from potok.spark.worker_logs import write_logs_as_told
+write_logs_as_told()
+logging.getLogger("shop").info("an order")
+logging.getLogger("shop").warning("a strange order")
+logging.getLogger("py4j.clientserver").info("a call")
+"""
+
+
+def written(level: str) -> list[str]:
+    """What a process of Spark's writes that is told a level, without the time."""
+    told = {**os.environ, worker_logs.VARIABLE: level}
+    done = subprocess.run(
+        [sys.executable, "-c", TASK], capture_output=True, text=True, timeout=60, check=True, env=told
+    )
+    return [re.sub(r"^\[[-0-9: ]+\] ", "", line) for line in done.stderr.splitlines()]
+
+
+def test_agents_log_at_the_level_of_their_worker_and_libraries_are_silent() -> None:
+    assert written("info") == ["INFO: an order", "WARNING: a strange order"]
+    assert written("warn") == ["WARNING: a strange order"]
+    assert written("error") == []
+
+
+def test_a_task_that_is_told_nothing_is_left_alone() -> None:
+    assert written("") == ["a strange order"]
+
+
+def test_spark_is_told_the_level_that_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"spark.executorEnv.{worker_logs.VARIABLE}"
+    monkeypatch.setattr(worker_logs, "_chosen", "")
+    assert name not in spark_conf(Settings())
+    monkeypatch.setattr(worker_logs, "_chosen", "info")
+    assert spark_conf(Settings())[name] == "info"
+
+
+def test_the_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(worker_logs.VARIABLE, "info")
+    Settings.load()

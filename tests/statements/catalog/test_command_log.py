@@ -1,0 +1,35 @@
+"""Commands in one order, whoever appends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.statements.catalog.command_log import Command, CommandLog
+from potok.statements.errors import CatalogueMoved
+
+
+def test_whoever_follows_the_log_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    log = CommandLog(broker)
+    for number in range(5):
+        log.append(Command(number, f"statement {number};", "", {"a": "b"}))
+    assert [command.text for command in log.all()] == [f"statement {number};" for number in range(5)]
+
+    def all_of_them(_: str) -> None:
+        raise AssertionError("all commands were read")
+
+    monkeypatch.setattr(broker, "marks", all_of_them)
+    assert log.since(3) == [Command(number, f"statement {number};", "", {"a": "b"}) for number in (3, 4)]
+    assert log.since(5) == []
+
+
+def test_a_number_is_taken_once_and_what_goes_along_is_written_with_it_or_not_at_all(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path)
+    one, other = CommandLog(broker), CommandLog(broker)
+    one.append(Command(0, "mine;"), {"along": b"mine"})
+    with pytest.raises(CatalogueMoved):
+        other.append(Command(0, "theirs;"), {"along": b"theirs"})
+    assert ([command.text for command in other.all()], broker.mark("along")) == (["mine;"], b"mine")

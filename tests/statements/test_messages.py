@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from potok.statements.messages import broken_told, counted, misfit_told, type_told
+from potok.topology.compare import Change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            Change(
+                "T", "...", False, "cells", "columns (count int64) as C", "columns (count int64, sum double) as C, S"
+            ),
+            "its aggregates were COUNT BIGINT as C and would be COUNT BIGINT, SUM DOUBLE as C, S",
+        ),
+        (
+            Change("T", "...", False, "value", "struct<C: int64>", "struct<C: int64, L: list<item: int32>>"),
+            "its columns were C BIGINT and would be C BIGINT, L ARRAY<INTEGER>",
+        ),
+        (Change("T", "", False, "value", "none", "struct<C: int64>"), "its rows would be kept in another way"),
+        (Change("T", "...", False, "key", "string", "int32"), "its key was VARCHAR and would be INTEGER"),
+        (
+            Change("T", "...", False, "cells", "objects", "columns (count int64)"),
+            "its rows would be kept in another way",
+        ),
+        (Change("T.join", "...", False, "key", "string", "int32"), "T.join: its key was VARCHAR and would be INTEGER"),
+        (Change("T.more", "is odd", False), "T.more: is odd"),
+    ],
+)
+def test_a_change_that_does_not_fit_is_told_in_the_words_of_statements(change: Change, told: str) -> None:
+    assert misfit_told(change, "T") == told
+
+
+@pytest.mark.parametrize(
+    ("arrow", "sql"),
+    [
+        ("map<string, struct<a: timestamp[ms], b: bool>>", "MAP<VARCHAR, STRUCT<a TIMESTAMP, b BOOLEAN>>"),
+        ("struct<double: decimal128(4, 2), my_string: binary>", "STRUCT<double DECIMAL(4, 2), my_string BYTES>"),
+        ("dynamic", "dynamic"),
+    ],
+)
+def test_a_type_is_written_as_statements_write_it(arrow: str, sql: str) -> None:
+    assert type_told(arrow) == sql
+
+
+def test_one_of_something_is_one() -> None:
+    assert [counted(number, "record") for number in (0, 1, 2)] == ["0 records", "1 record", "2 records"]
+
+
+def test_what_cannot_be_read_is_told_in_one_line() -> None:
+    why = {"B": "there is no function ZZ"}
+    assert broken_told(why) == "B cannot be read here: there is no function ZZ; --functions FILE loads functions"
+    assert broken_told(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be read here: ")
+    assert broken_told(why | dict.fromkeys("CDEFGH", "")).startswith("B, C, D, E, F and 2 more cannot be read here: ")
+    assert "--functions" not in broken_told({"B": "the topic is gone"})

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.bench import Bench, Row
 from potok.expressions.function import Function
 from potok.operators.aggregates.accumulate import UNTOUCHED, Folding
-from potok.operators.aggregates.accumulators import folder_of
+from potok.operators.aggregates.accumulators import accumulator_of
 from potok.topology.nodes import Aggregation
 
 FEW, MANY = 25_000, 250_000
@@ -21,7 +21,7 @@ def failing_keys(bench: Bench) -> Row:
 
 
 def ns_per_record(count: int) -> float:
-    folder = folder_of(Aggregation("fold", Function.of(collect, (3,)), []))
+    folder = accumulator_of(Aggregation("fold", Function.of(collect, (3,)), []))
     nothing: list[None] = [None] * count
     folding = Folding(folder, list(range(count)), ["k"] * count, list(range(count)), nothing, nothing)
     states: list[Any] = [UNTOUCHED] * count

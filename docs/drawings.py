@@ -1,6 +1,6 @@
-"""Draws the pictures of the pages beside it: five records each, and what becomes of them.
+"""Draw the pictures of the documentation: time axes with records, and diagrams of boxes and arrows.
 
-`python docs/drawings.py` writes them; a test holds them to this file.
+`python docs/drawings.py` writes them; a test compares the files with this module.
 """
 
 from __future__ import annotations
@@ -161,6 +161,104 @@ def clock() -> Drawing:
     return d
 
 
+@dataclass
+class Diagram:
+    """Boxes with a title and lines of text, and arrows between points."""
+
+    title: str
+    height: int
+    parts: list[str] = field(default_factory=list)
+
+    def box(self, x: int, y: int, width: int, height: int, title: str, *lines: str, kind: str = "bar") -> None:
+        self.parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="6"/>')
+        self.parts.append(f'<text x="{x + 10}" y="{y + 20}" font-weight="600">{title}</text>')
+        for number, line in enumerate(lines):
+            self.parts.append(f'<text class="small" x="{x + 10}" y="{y + 38 + 15 * number}">{line}</text>')
+
+    def arrow(self, x: int, y: int, to_x: int, to_y: int) -> None:
+        self.parts.append(f'<path class="link" marker-end="url(#tip)" d="M{x} {y}L{to_x} {to_y}"/>')
+
+    def note(self, x: int, y: int, text: str) -> None:
+        self.parts.append(f'<text class="small" x="{x}" y="{y}">{text}</text>')
+
+    def svg(self) -> str:
+        tip = '<marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
+        tip += '<path d="M0 0L8 4L0 8z" fill="#059669"/></marker>'
+        body = "\n".join([f"<defs>{tip}</defs>", *self.parts])
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" role="img">'
+        return f"{head}\n<title>{self.title}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
+
+
+def batch() -> Diagram:
+    d = Diagram("The life of a batch", 372)
+    steps = (
+        ("plan", "end offsets", "of the batch"),
+        ("intend", "record them,", "if needed"),
+        ("execute", "one job,", "tasks report"),
+        ("publish", "output, and", "external sinks"),
+        ("commit", "ledger, in one", "transaction"),
+    )
+    d.note(20, 18, "driver process: runtime/")
+    for number, (title, *lines) in enumerate(steps):
+        x = 20 + 140 * number
+        d.box(x, 26, 116, 78, title, *lines)
+        if number:
+            d.arrow(x - 24, 65, x - 3, 65)
+    d.arrow(338, 104, 338, 146)
+    d.arrow(378, 146, 378, 107)
+    d.note(232, 130, "tasks, as bytes")
+    d.note(388, 130, "reports: counts, staged output")
+    d.note(20, 142, "Spark executors: spark/, operators/")
+    d.box(
+        20,
+        150,
+        330,
+        92,
+        "level 0: one task per range of offsets",
+        "read and decode columns",
+        "stateless steps",
+        "pre-aggregate per key",
+    )
+    d.box(390, 150, 310, 92, "level 1: one task per shard", "merge into state, join, window", "encode and stage output")
+    d.arrow(352, 196, 387, 196)
+    d.note(330, 258, "shuffle blocks")
+    d.box(20, 284, 216, 72, "log", "topics, dead letters", "embedded directory or Kafka", kind="over")
+    d.box(252, 284, 216, 72, "metadata", "ledger, catalog, progress", "compare-and-set", kind="over")
+    d.box(484, 284, 216, 72, "state", "fenced cells by shard", "LMDB, Redis, PostgreSQL", kind="over")
+    d.arrow(110, 284, 110, 245)
+    d.arrow(560, 245, 560, 281)
+    d.arrow(620, 281, 620, 245)
+    return d
+
+
+ROOMS = (
+    ("cli  testing  demo", "commands, test drivers"),
+    ("server  faust", "HTTP; Faust-style programs"),
+    ("statements", "SQL catalog, pull and push queries"),
+    ("spark", "the only room that imports pyspark"),
+    ("runtime", "planning, batch loop, ledger, recovery"),
+    ("snapshots  dead_letters", "reading at a committed batch"),
+    ("dsl  sql  operators", "front ends; what a node does to a chunk"),
+    ("topology", "frozen nodes, inference, stages"),
+    ("log  state", "broker protocol; fenced cells"),
+    ("sinks  metadata", "destinations; compare-and-set store"),
+    ("expressions  backends  storage", "traced lambdas; servers; checked files"),
+    ("records  compat", "schemas and formats; Java patterns"),
+    ("errors  settings  duration  clock  retry", "foundation"),
+)
+"""From the top down, each with what it holds."""
+
+
+def rooms() -> Diagram:
+    d = Diagram("The rooms of the package, each importing only those below it", 26 + 36 * len(ROOMS))
+    for number, (names, contents) in enumerate(ROOMS):
+        y = 14 + 36 * number
+        d.box(20, y, 640, 30, names, kind="bar" if number % 2 == 0 else "over")
+        d.note(370, y + 20, contents)
+    d.arrow(690, 20, 690, 8 + 36 * len(ROOMS))
+    return d
+
+
 def _five(d: Drawing, row: float, late_at: int) -> None:
     d.label(row + 0.3, "records")
     for index, second in enumerate((1, 4, 12, 9, 31)):
@@ -174,6 +272,8 @@ PICTURES = {
     "changes": changes,
     "stream-join": stream_join,
     "clock": clock,
+    "batch": batch,
+    "rooms": rooms,
 }
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
 from potok.log.open import open_broker
 from potok.redact import MASK, _known, redact, redact_url, remember, safe_cause, split_url
-from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.settings import Settings
 from potok.sinks.http.client import Client
 from potok.statements.inspect.settings import show_properties
@@ -109,7 +109,7 @@ def test_no_sink_shows_its_password(password: str) -> None:
                 builder = StreamsBuilder("q")
                 build(builder.stream("orders"))
                 built = builder.build()
-                return f"{describe(built)} {[*built.nodes]} {Outcry(built, redact_url(url))._see}"
+                return f"{describe(built)} {[*built.nodes]} {DeadLetterReporter(built, redact_url(url))._see}"
 
             assert not leaks(password, told(topology)), url
 

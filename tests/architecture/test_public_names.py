@@ -17,7 +17,7 @@ PUBLIC = (
     "potok.log",
     "potok.records",
     "potok.testing",
-    "potok.snapshots",
+    "potok.dead_letters",
 )
 
 

@@ -127,7 +127,7 @@ def pause(process: subprocess.Popen[str], broker: EmbeddedBroker) -> None:
     for _ in range(50):
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        probe = threading.Thread(target=broker.set_marks, args=({"probe": b"1"},), daemon=True)
+        probe = threading.Thread(target=broker.set_metadata, args=({"probe": b"1"},), daemon=True)
         probe.start()
         probe.join(5)
         if not probe.is_alive():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from log.records import read_all
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.dead_letters.read import Fate
 from potok.dead_letters.replay import MADE_INSIDE, NO_BYTES, NO_TOPIC, REFUSED
 from potok.dead_letters.resolved import LettersChanged
@@ -40,18 +40,18 @@ def embedded(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     opened.close()
 
 
-def steps(box: LetterBox, wanted: Wanted = Wanted(), *, replayed: bool = False) -> list[str]:
+def steps(box: DeadLetters, wanted: Wanted = Wanted(), *, replayed: bool = False) -> list[str]:
     return [found.step for found in box.letters(wanted, replayed=replayed)]
 
 
 def test_a_query_without_a_topic_of_dead_letters_has_none(log: Broker) -> None:
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     assert (steps(box), box.latest(5), box.count(), box.replay().records, box.purge().letters) == ([], [], 0, 0, 0)
 
 
 def test_a_replayed_record_comes_as_it_was_to_where_it_was_and_is_done_with(log: Broker) -> None:
     fill(log, letter(4, partition=1), letter(1, partition=1), letter(2), partitions=2)
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     assert box.count() == 3
     done = box.replay()
     assert (done.letters, done.records, done.left) == (3, 3, {})
@@ -65,12 +65,12 @@ def test_a_replayed_record_comes_as_it_was_to_where_it_was_and_is_done_with(log:
     assert [r.value for r in replayed[0]] == [b"order 2"]
     assert (steps(box), box.count(), box.replay().records) == ([], 0, 0)
     assert box.fates(list(box.letters(replayed=True))) == [Fate.REPLAYED] * 3
-    assert steps(LetterBox(log, QUERY)) == [], "whoever looks"
+    assert steps(DeadLetters(log, QUERY)) == [], "whoever looks"
 
 
 def test_a_record_that_fails_again_is_counted(log: Broker) -> None:
     fill(log, letter(2))
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     box.replay()
     again = read_all(log, "orders")[-1]
     log.append(TOPIC, [letter(again.offset, record=again)])
@@ -81,7 +81,7 @@ def test_a_record_that_fails_again_is_counted(log: Broker) -> None:
 
 def test_only_what_is_wanted_is_replayed(log: Broker) -> None:
     fill(log, letter(0, step="a"), letter(1, step="b", reason="late"), letter(2, step="b"))
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     assert box.replay(Wanted(step="b", reason="error")).records == 1
     assert [r.value for r in read_all(log, "orders")[6:]] == [b"order 2"]
     assert steps(box) == ["a", "b"]
@@ -89,7 +89,7 @@ def test_only_what_is_wanted_is_replayed(log: Broker) -> None:
 
 def test_a_dry_run_counts_and_changes_nothing(log: Broker) -> None:
     fill(log, letter(0), letter(0, topic=""), letter(1))
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     planned = box.replay(dry_run=True)
     assert (planned.records, planned.left) == (2, {MADE_INSIDE: 1})
     assert box.purge(dry_run=True).letters == 3
@@ -98,7 +98,7 @@ def test_a_dry_run_counts_and_changes_nothing(log: Broker) -> None:
 
 def test_a_record_that_several_steps_set_aside_is_appended_once(log: Broker) -> None:
     fill(log, letter(3, step="a"), letter(4, step="a"), letter(3, step="b"))
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     done = box.replay(Wanted(places=frozenset({(0, 0)})))
     assert (done.records, done.letters) == (1, 2)
     assert [(found.step, found.offset) for found in box.letters()] == [("a", 4)]
@@ -117,7 +117,7 @@ def test_what_cannot_be_replayed_stays_and_is_told_by_reason(embedded: EmbeddedB
         letter(2),
     )
     embedded.max_record_bytes = 29
-    box = LetterBox(embedded, QUERY)
+    box = DeadLetters(embedded, QUERY)
     done = box.replay()
     assert done.left == {MADE_INSIDE: 1, NO_TOPIC: 2, NO_BYTES: 1, REFUSED: 2}, "a header has made them too large"
     embedded.max_record_bytes = 1_000
@@ -126,7 +126,7 @@ def test_what_cannot_be_replayed_stays_and_is_told_by_reason(embedded: EmbeddedB
 
 def test_a_record_that_is_gone_is_sent_as_its_letter_has_it(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(90), letter(91, time="-5", record=LogRecord(None, None)))
-    LetterBox(embedded, QUERY).replay()
+    DeadLetters(embedded, QUERY).replay()
     sent = read_all(embedded, "orders")[6:]
     assert [(r.key, r.value, r.timestamp_ms) for r in sent] == [(b"k90", b"order 90", 7), (None, None, -5)]
     assert [dict(r.headers) for r in sent] == [{"trace": b"90", "potok.replayed": b"1"}, {"potok.replayed": b"1"}]
@@ -134,7 +134,7 @@ def test_a_record_that_is_gone_is_sent_as_its_letter_has_it(embedded: EmbeddedBr
 
 def test_a_position_that_means_another_record_is_not_trusted(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(1, record=order(77)))
-    LetterBox(embedded, QUERY).replay()
+    DeadLetters(embedded, QUERY).replay()
     assert read_all(embedded, "orders")[-1].value == b"order 77"
 
 
@@ -142,14 +142,14 @@ def test_a_letter_that_was_cut_is_replayed_from_the_topic(embedded: EmbeddedBrok
     start = LogRecord(b"k1", b"ord", headers=(("trace", b"1"),))
     other = LogRecord(b"k1", b"cat", headers=(("trace", b"1"),))
     fill(embedded, letter(1, record=start, bytes="cut"), letter(2, record=other, bytes="cut"))
-    done = LetterBox(embedded, QUERY).replay()
+    done = DeadLetters(embedded, QUERY).replay()
     assert [r.value for r in read_all(embedded, "orders")[6:]] == [b"order 1"]
     assert done.left == {NO_BYTES: 1}
 
 
 def test_letters_are_found_by_all_that_is_known_of_them(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(0, step="a", at=10), letter(1, step="b", at=20, topic="clicks"), letter(2, step="c", at=30))
-    box = LetterBox(embedded, QUERY)
+    box = DeadLetters(embedded, QUERY)
     assert steps(box, Wanted(topic="clicks")) == ["b"]
     assert steps(box, Wanted(since_ms=20)) == ["b", "c"]
     assert steps(box, Wanted(until_ms=20)) == ["a"]
@@ -159,7 +159,7 @@ def test_letters_are_found_by_all_that_is_known_of_them(embedded: EmbeddedBroker
 
 def test_two_who_replay_at_once_do_not_send_twice(embedded: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(embedded, letter(1), letter(2))
-    one, two = LetterBox(embedded, QUERY), LetterBox(embedded, QUERY)
+    one, two = DeadLetters(embedded, QUERY), DeadLetters(embedded, QUERY)
     publish = embedded.publish
 
     def later(*arguments: object) -> None:
@@ -178,13 +178,13 @@ def test_two_who_replay_at_once_do_not_send_twice(embedded: EmbeddedBroker, monk
 def test_a_replay_of_many_keeps_their_order(embedded: EmbeddedBroker) -> None:
     count = 1_203
     fill(embedded, *(letter(offset) for offset in reversed(range(count))), orders=count)
-    assert LetterBox(embedded, QUERY).replay().records == count
+    assert DeadLetters(embedded, QUERY).replay().records == count
     assert [r.value for r in read_all(embedded, "orders")[count:]] == [b"order %d" % n for n in range(count)]
 
 
 def test_purged_letters_are_gone_and_the_others_stay(log: Broker) -> None:
     fill(log, letter(0, step="a"), letter(1, step="b"), letter(2, step="a"), letter(3, step="c"))
-    box = LetterBox(log, QUERY)
+    box = DeadLetters(log, QUERY)
     purged = box.purge(Wanted(step="a"))
     assert purged.letters == 2
     assert purged.removed == (2 if isinstance(log, EmbeddedBroker) else 1), "Kafka cuts off the beginning alone"
@@ -198,7 +198,7 @@ def test_purged_letters_are_gone_and_the_others_stay(log: Broker) -> None:
 
 def test_what_was_replayed_is_purged_when_asked_for(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(0), letter(1))
-    box = LetterBox(embedded, QUERY)
+    box = DeadLetters(embedded, QUERY)
     box.replay(Wanted(places=frozenset({(0, 0)})))
     assert box.purge(replayed=True, dry_run=True).letters == 2
     assert box.purge().letters == 1
@@ -210,7 +210,7 @@ def test_what_was_replayed_is_purged_when_asked_for(embedded: EmbeddedBroker) ->
 def test_what_could_not_be_removed_goes_with_the_next_purge(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(0), letter(1))
     embedded.set_protected("reader", {(TOPIC, 0): 0})
-    box = LetterBox(embedded, QUERY)
+    box = DeadLetters(embedded, QUERY)
     assert (box.purge().removed, steps(box)) == (0, [])
     embedded.set_protected("reader", {})
     assert box.purge().removed == 2
@@ -218,11 +218,11 @@ def test_what_could_not_be_removed_goes_with_the_next_purge(embedded: EmbeddedBr
 
 def test_a_topic_of_dead_letters_that_was_created_again_begins_anew(embedded: EmbeddedBroker) -> None:
     fill(embedded, letter(0))
-    LetterBox(embedded, QUERY).replay()
+    DeadLetters(embedded, QUERY).replay()
     embedded.delete_topic(TOPIC)
     embedded.create_topic(TOPIC)
     embedded.append(TOPIC, [letter(1), letter(2)])
-    box = LetterBox(embedded, QUERY)
+    box = DeadLetters(embedded, QUERY)
     assert steps(box) == ["parse", "parse"]
     box.replay(Wanted(places=frozenset({(0, 1)})))
-    assert len(embedded.marks(f"letters/{TOPIC}/")) == 1, "what was known of the other topic is forgotten"
+    assert len(embedded.list_metadata(f"letters/{TOPIC}/")) == 1, "what was known of the other topic is forgotten"

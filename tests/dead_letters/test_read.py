@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.dead_letters.read import BLOCK, DeadLetter, read_dead_letters
 from potok.dead_letters.selection import Wanted
 from potok.log.broker import Broker
@@ -23,7 +23,7 @@ def append(directory: Path, count: int, partition: int, reason: str = "late") ->
 def test_the_latest_are_read_from_the_end_until_there_are_enough(tmp_path: Path) -> None:
     append(tmp_path, 3, 0, "decode")
     broker = append(tmp_path, 2 * BLOCK + 5, 0)
-    box = LetterBox(broker, "shop")
+    box = DeadLetters(broker, "shop")
     assert [found.place for found in box.latest(2)] == [(0, 2 * BLOCK + 6), (0, 2 * BLOCK + 7)]
     assert [found.place for found in box.latest(2, Wanted(reason="decode"))] == [(0, 1), (0, 2)]
     assert box.count() == len(read_dead_letters(broker, TOPIC)) == 2 * BLOCK + 8
@@ -33,7 +33,7 @@ def test_the_latest_are_read_from_the_end_until_there_are_enough(tmp_path: Path)
 def test_partitions_are_told_apart_by_place(tmp_path: Path) -> None:
     append(tmp_path, 2, 0)
     broker = append(tmp_path, 1, 1)
-    box = LetterBox(broker, "shop")
+    box = DeadLetters(broker, "shop")
 
     def places(partition: int | None, offset: int) -> list[tuple[int, int]]:
         return [found.place for found in box.letters(Wanted(places=frozenset({(partition, offset)})))]
@@ -67,7 +67,7 @@ def test_a_record_that_is_no_letter_does_no_harm(tmp_path: Path) -> None:
     broker.append(TOPIC, records)
     plain, odd, far = read_dead_letters(broker, TOPIC)
     assert far.offset == -1
-    assert LetterBox(broker, "shop").replay(dry_run=True).letters == 1
+    assert DeadLetters(broker, "shop").replay(dry_run=True).letters == 1
     assert isinstance(plain, DeadLetter)
     assert (plain.topic, plain.partition, plain.offset, plain.reason, plain.value) == ("", -1, -1, "", b"hello")
     assert (odd.topic, odd.offset, odd.step) == ("t", -1, "\ufffd")

@@ -100,7 +100,7 @@ class Orders:
     def run(self, *, failpoint: str = "", gate: Gate | Stumble | None = None, **settings: Any) -> Ended:
         return self.scene.ended(self.start(failpoint=failpoint, gate=gate, **settings))
 
-    def check_cut(self) -> int:
+    def check_snapshot(self) -> int:
         """What is visible is what the committed offsets stand for; returns how many records those are."""
         with self.log() as log:
             entry = read_entry(log, self.query)

@@ -21,7 +21,7 @@ def main(url: str, batch: int, prefix: str) -> None:
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)
     plan, ledger = prepared.plan, prepared.ledger
-    parts = plan, ledger, prepared.directory, prepared.pulse
+    parts = plan, ledger, prepared.directory, prepared.metrics
     runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state)
     # Several tasks for each batch, with a shuffle between them.
     runner.small_batch = -1

@@ -31,7 +31,7 @@ def publish_batches(broker: EmbeddedBroker) -> None:
     """The batches after the last one published, up to 6."""
     for topic in ("a", "b"):
         broker.create_topic(topic, 2, segment_bytes=1 << 20, exist_ok=True)
-    done = broker.mark("batch")
+    done = broker.get_metadata("batch")
     for n in range(int(done or b"-1") + 1, 6):
         staged = [
             broker.stage(broker.directory / "staging", topic, partition, values_batch(b"%d" % n, count))

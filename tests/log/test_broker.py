@@ -19,7 +19,7 @@ from potok.log.errors import (
     BrokerClosed,
     InvalidName,
     KeylessRecord,
-    MarkChanged,
+    MetadataConflict,
     OffsetOutOfRange,
     RecordTooLarge,
     TopicExists,
@@ -273,13 +273,13 @@ def test_a_group_remembers_offsets_by_partition(log: Broker, tmp_path: Path) -> 
 
 
 def test_marks_are_set_and_deleted_together(log: Broker) -> None:
-    log.set_marks({"q/a": b"1", "q/b": b"", "r": b"3"})
-    assert log.marks("q/") == {"q/a": b"1", "q/b": b""}
-    log.set_marks({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
-    assert log.marks("") == {"q/b": b"2", "r": b"3"}
-    with pytest.raises(MarkChanged):
-        log.set_marks({"c": b"x"}, {"r": b"4"})
-    assert log.mark("c") is None
+    log.set_metadata({"q/a": b"1", "q/b": b"", "r": b"3"})
+    assert log.list_metadata("q/") == {"q/a": b"1", "q/b": b""}
+    log.set_metadata({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
+    assert log.list_metadata("") == {"q/b": b"2", "r": b"3"}
+    with pytest.raises(MetadataConflict):
+        log.set_metadata({"c": b"x"}, {"r": b"4"})
+    assert log.get_metadata("c") is None
 
 
 def test_staged_output_and_marks_become_visible_together(log: Broker, tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_staged_output_and_marks_become_visible_together(log: Broker, tmp_path: 
     assert values(log, "b") == [b"first", *[b"second"] * 20]
     assert values(log, "a", 1) == [b"x" * 100] * LARGE
     assert values(log, "a", 0) == []
-    assert log.mark("query") == b"1"
+    assert log.get_metadata("query") == b"1"
     assert list(staging.iterdir()) == []
 
 
@@ -307,11 +307,11 @@ def test_nothing_is_visible_where_a_mark_is_not_as_expected(log: Broker, tmp_pat
     log.create_topic("t")
     staged = log.stage(tmp_path, "t", 0, batch_of([b"v"]))
     log.publish([staged], {"batch": b"1"}, expect={"batch": None})
-    with pytest.raises(MarkChanged):
+    with pytest.raises(MetadataConflict):
         log.publish([staged], {"batch": b"1"}, expect={"batch": None})
     assert values(log, "t") == [b"v"]
     log.publish([], {"batch": None}, expect={"batch": b"1"})
-    assert log.mark("batch") is None
+    assert log.get_metadata("batch") is None
 
 
 def test_nothing_is_visible_where_one_topic_is_missing(log: Broker, tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_nothing_is_visible_where_one_topic_is_missing(log: Broker, tmp_path: Pa
     with pytest.raises(TopicNotFound):
         log.publish(staged, {"batch": b"1"})
     assert log.end_offsets("t") == {0: 0}
-    assert log.mark("batch") is None
+    assert log.get_metadata("batch") is None
 
 
 def test_staged_output_can_be_appended_in_its_order_without_marks(log: Broker, tmp_path: Path) -> None:

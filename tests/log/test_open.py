@@ -50,11 +50,11 @@ def test_a_kafka_url_opens_nothing_before_it_is_used(tmp_path: Path) -> None:
     assert broker.url == f"kafka://localhost:1?home={home}"
     assert open_broker(f"kafka://localhost:1?home={home}") is broker
     assert pickle.loads(pickle.dumps(broker)) is broker
-    assert broker.mark("a") is None
-    assert broker.marks("") == {}
+    assert broker.get_metadata("a") is None
+    assert broker.list_metadata("") == {}
     assert not home.exists()
-    broker.set_marks({"a": b"1"})
-    assert open_broker(home).mark("a") == b"1"
+    broker.set_metadata({"a": b"1"})
+    assert open_broker(home).get_metadata("a") == b"1"
     broker.close()
     assert open_broker(f"kafka://localhost:1?home={home}") is not broker
 

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from potok.backends.state_url import UnknownStore, Where
-from potok.metadata.metadata_store import MarkChanged, MetadataStore
+from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 from potok.metadata.open import open_books
 
 
@@ -25,34 +25,34 @@ def name() -> str:
 
 
 def test_what_was_set_is_there_and_what_was_deleted_is_not(books: MetadataStore, name: str) -> None:
-    assert books.mark(name) is None
-    books.set_marks({name: b"\x00one", f"{name}2": b""})
-    assert (books.mark(name), books.mark(f"{name}2")) == (b"\x00one", b"")
-    books.set_marks({name: None})
-    assert (books.mark(name), books.mark(f"{name}2")) == (None, b"")
+    assert books.get_metadata(name) is None
+    books.set_metadata({name: b"\x00one", f"{name}2": b""})
+    assert (books.get_metadata(name), books.get_metadata(f"{name}2")) == (b"\x00one", b"")
+    books.set_metadata({name: None})
+    assert (books.get_metadata(name), books.get_metadata(f"{name}2")) == (None, b"")
 
 
 def test_marks_are_found_by_what_their_names_begin_with(books: MetadataStore, name: str) -> None:
-    books.set_marks({f"{name}/b": b"2", f"{name}/a": b"1", f"{name}%": b"3", f"{name[:-1]}*": b"4"})
-    assert books.marks(f"{name}/") == {f"{name}/a": b"1", f"{name}/b": b"2"}
-    assert books.marks(f"{name}%") == {f"{name}%": b"3"}
-    assert books.marks(f"{name[:-1]}*") == {f"{name[:-1]}*": b"4"}
+    books.set_metadata({f"{name}/b": b"2", f"{name}/a": b"1", f"{name}%": b"3", f"{name[:-1]}*": b"4"})
+    assert books.list_metadata(f"{name}/") == {f"{name}/a": b"1", f"{name}/b": b"2"}
+    assert books.list_metadata(f"{name}%") == {f"{name}%": b"3"}
+    assert books.list_metadata(f"{name[:-1]}*") == {f"{name[:-1]}*": b"4"}
 
 
 @pytest.mark.parametrize("expected", [None, b"other", b""])
 def test_nothing_changes_where_a_mark_holds_something_else(
     books: MetadataStore, name: str, expected: bytes | None
 ) -> None:
-    books.set_marks({name: b"one"})
-    with pytest.raises(MarkChanged, match=name):
-        books.set_marks({name: b"two", f"{name}2": b"two"}, {f"{name}2": None, name: expected})
-    assert (books.mark(name), books.mark(f"{name}2")) == (b"one", None)
+    books.set_metadata({name: b"one"})
+    with pytest.raises(MetadataConflict, match=name):
+        books.set_metadata({name: b"two", f"{name}2": b"two"}, {f"{name}2": None, name: expected})
+    assert (books.get_metadata(name), books.get_metadata(f"{name}2")) == (b"one", None)
 
 
 def test_what_is_expected_is_compared_with_all_marks(books: MetadataStore, name: str) -> None:
-    books.set_marks({name: b"one"}, {name: None})
-    books.set_marks({name: b"two", f"{name}2": b"2"}, {name: b"one", f"{name}2": None})
-    assert books.mark(name) == b"two"
+    books.set_metadata({name: b"one"}, {name: None})
+    books.set_metadata({name: b"two", f"{name}2": b"2"}, {name: b"one", f"{name}2": None})
+    assert books.get_metadata(name) == b"two"
 
 
 def test_of_many_that_expect_the_same_one_gets_through(books: MetadataStore, name: str) -> None:
@@ -60,8 +60,8 @@ def test_of_many_that_expect_the_same_one_gets_through(books: MetadataStore, nam
 
     def take(number: int) -> None:
         try:
-            books.set_marks({name: b"%d" % number}, {name: None})
-        except MarkChanged:
+            books.set_metadata({name: b"%d" % number}, {name: None})
+        except MetadataConflict:
             return
         winners.append(number)
 
@@ -71,21 +71,21 @@ def test_of_many_that_expect_the_same_one_gets_through(books: MetadataStore, nam
     for thread in threads:
         thread.join()
     assert len(winners) == 1
-    assert books.mark(name) == b"%d" % winners[0]
+    assert books.get_metadata(name) == b"%d" % winners[0]
 
 
 def test_a_change_that_is_sent_twice_because_its_answer_was_lost_is_made_once(
     books: MetadataStore, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secrets.token_bytes", lambda size: b"the same writer!"[:size])
-    books.set_marks({name: b"one"}, {name: None})
-    books.set_marks({name: b"one"}, {name: None})
-    assert books.mark(name) == b"one"
+    books.set_metadata({name: b"one"}, {name: None})
+    books.set_metadata({name: b"one"}, {name: None})
+    assert books.get_metadata(name) == b"one"
 
 
 def test_books_open_themselves_again_in_another_process(books: MetadataStore, name: str) -> None:
-    books.set_marks({name: b"one"})
-    assert pickle.loads(pickle.dumps(books)).mark(name) == b"one"
+    books.set_metadata({name: b"one"})
+    assert pickle.loads(pickle.dumps(books)).get_metadata(name) == b"one"
 
 
 def test_a_directory_has_no_books_of_its_own(where_of_files: Where) -> None:

@@ -105,26 +105,29 @@ def _streams_differ(topic: str, actual: list[Written], expected: list[Written]) 
     found = _bags_differ(f"stream {topic}", *bags)
     if not found:
         came, should = _orders(actual), _orders(expected)
-        differ = [lane for lane in should if came[lane] != should[lane]]
-        found = [f"stream {topic}: order {came[lane]}, expected {should[lane]} for {lane}" for lane in differ]
+        differ = [input_partition for input_partition in should if came[input_partition] != should[input_partition]]
+        found = [
+            f"stream {topic}: order {came[input_partition]}, expected {should[input_partition]} for {input_partition}"
+            for input_partition in differ
+        ]
     return found
 
 
 def _orders(records: list[Written]) -> dict[tuple[str, int, str], list[Any]]:
     """By source partition and key: the offsets, each with all that was made of it, in the order that they came."""
-    lanes: dict[tuple[str, int, str], list[Any]] = defaultdict(list)
+    input_partitions: dict[tuple[str, int, str], list[Any]] = defaultdict(list)
     for record in records:
         if record.key is None:
             continue
         topic, partition, offset = record.position
-        lane = lanes[topic, partition, canonical(plain(record.key))]
+        input_partition = input_partitions[topic, partition, canonical(plain(record.key))]
         value = canonical(plain(record.value))
-        if lane and lane[-1][0] == offset:
-            lane[-1][1].append(value)
-            lane[-1][1].sort()  # a stream merged with its own past has two records at one place, in no order
+        if input_partition and input_partition[-1][0] == offset:
+            input_partition[-1][1].append(value)
+            input_partition[-1][1].sort()  # a stream merged with its own past has two records at one place, in no order
         else:
-            lane.append((offset, [value]))
-    return lanes
+            input_partition.append((offset, [value]))
+    return input_partitions
 
 
 def _dead_letters_differ(actual: Expected, expected: Expected) -> list[str]:

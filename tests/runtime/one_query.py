@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from potok.errors import PotokError
 from potok.runtime.batches.in_process_executor import InProcessExecutor
-from potok.runtime.queries.group_query import Member
+from potok.runtime.queries.group_query import GroupQuery
 from potok.runtime.queries.prepare import Prepared
 from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
@@ -15,7 +15,7 @@ from potok.settings import Settings
 
 def group_of(prepared: Prepared, settings: Settings) -> QueryGroup:
     executor = InProcessExecutor()
-    member = Member.begun(prepared, executor, settings, first=1 << 20)
+    member = GroupQuery.begun(prepared, executor, settings, first=1 << 20)
     group = QueryGroup(prepared.broker, settings, executor, member.name, lock=False, ends_with_query=True)
     group.take(member)
     return group

@@ -28,10 +28,10 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     broker.close()
 
 
-def planner(broker: EmbeddedBroker, alarm_in_ms: int, **options: Any) -> Planner:
+def planner(broker: EmbeddedBroker, timer_in_ms: int, **options: Any) -> Planner:
     now = int(time.time() * 1000)
-    entry = Entry(epoch=1, offsets=READ, next_alarms={"p": now + alarm_in_ms})
-    broker.set_marks({mark_of("q", "ledger"): entry.to_bytes()})
+    entry = Entry(epoch=1, offsets=READ, next_timers={"p": now + timer_in_ms})
+    broker.set_metadata({mark_of("q", "ledger"): entry.to_bytes()})
     return Planner(broker, Ledger(broker, "q"), ["t"], {}, LONG, LONG, **options)
 
 
@@ -55,8 +55,8 @@ def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: Embedde
     ends = {"t": {0: 0}}
     assert planner(broker, -1, target=ends).next().tick == 1
     late = planner(broker, 600_000, target=ends)
-    entry = Entry(epoch=1, offsets=READ, next_alarms={"p": late._began_ms + 1})
-    broker.set_marks({mark_of("q", "ledger"): entry.to_bytes()})
+    entry = Entry(epoch=1, offsets=READ, next_timers={"p": late._began_ms + 1})
+    broker.set_metadata({mark_of("q", "ledger"): entry.to_bytes()})
     assert late.next() == READ
 
 
@@ -69,14 +69,14 @@ def test_a_clock_that_was_set_back_since_the_run_began_makes_nothing_due(
 
 
 def test_an_entry_keeps_its_alarms_and_one_of_before_had_none() -> None:
-    entry = Entry(next_alarms={"p": 5})
-    assert Entry.of_bytes(entry.to_bytes()).next_alarms == {"p": 5}
-    older = entry.to_bytes().replace(b', "next_alarms": {"p": 5}', b"").replace(b'"next_alarms": {"p": 5}, ', b"")
-    assert b"next_alarms" not in older
-    assert Entry.of_bytes(older).next_alarms == {}
+    entry = Entry(next_timers={"p": 5})
+    assert Entry.of_bytes(entry.to_bytes()).next_timers == {"p": 5}
+    older = entry.to_bytes().replace(b', "next_timers": {"p": 5}', b"").replace(b'"next_timers": {"p": 5}, ', b"")
+    assert b"next_timers" not in older
+    assert Entry.of_bytes(older).next_timers == {}
 
 
 def test_of_several_tasks_the_earliest_alarm_counts() -> None:
-    total = Report(next_alarms={"p": 7})
-    total.add(Report(next_alarms={"p": 5, "q": 9}))
-    assert total.next_alarms == {"p": 5, "q": 9}
+    total = Report(next_timers={"p": 7})
+    total.add(Report(next_timers={"p": 5, "q": 9}))
+    assert total.next_timers == {"p": 5, "q": 9}

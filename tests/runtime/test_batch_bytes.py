@@ -40,10 +40,10 @@ def run(broker: EmbeddedBroker, small_batch: int = 10_000, batches: int = 200) -
     builder = StreamsBuilder("q")
     builder.stream("t", value=bytes).group_by_key().count(name="n").to_stream().to("out")
     prepared = prepare(builder, broker, Settings(shards=2))
-    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
+    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.metrics
     runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state, small_batch=small_batch)
     runner.pace = Pace(1_000, 1_000_000, 250_000, MOST)
-    runner.pace.resume(broker.mark(mark_of("q", "pace")))
+    runner.pace.resume(broker.get_metadata(mark_of("q", "pace")))
     planner = Planner(broker, prepared.ledger, ["t"], {}, 1 << 40, 1 << 40, max_bytes=MOST)
     found = []
     for _ in range(batches):

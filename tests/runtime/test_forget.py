@@ -70,9 +70,9 @@ def test_a_query_that_is_forgotten_does_not_find_the_cells_it_had_before_it_was_
 def test_a_shadow_does_not_build_on_cells_that_an_earlier_one_left_behind(tmp_path: Path) -> None:
     driver = promoted(tmp_path)
     # As a restore does: cells of another name, while those of the first shadow are still there.
-    driver.broker.set_marks({"query/words/cells": b"words"})
+    driver.broker.set_metadata({"query/words/cells": b"words"})
     build_shadow(driver)
-    assert driver.broker.mark("query/shadow-words/cells") == b"shadow-words.2"
+    assert driver.broker.get_metadata("query/shadow-words/cells") == b"shadow-words.2"
 
 
 def test_neither_a_shadow_that_was_promoted_nor_a_query_that_was_forgotten_keeps_records_from_retention(
@@ -105,7 +105,7 @@ def run_one_batch(broker: Broker, name: str, times: int) -> None:
         broker.create_topic(f"{name}-in")
         broker.append(f"{name}-in", [LogRecord(b"k", b"1", 1_000)])
     prepared = prepare(builder, broker, Settings(broker=broker.url))
-    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
+    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.metrics
     runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state)
     ends = broker.end_offsets_of([f"{name}-in"])
     run_batch(runner, Planner(broker, prepared.ledger, [f"{name}-in"], {}, 1 << 40, 1 << 40, ends).next())

@@ -13,7 +13,7 @@ import potok
 from log.records import values
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.dead_letters.read import read_dead_letters
 from potok.log.broker import Broker
 from potok.log.open import open_broker
@@ -64,7 +64,7 @@ def test_a_letter_that_is_too_large_itself_is_cut_and_replayed_whole() -> None:
         assert (cut.altered, whole.altered) == ("cut", "")
         assert cut.value == large[: len(large) // 2] and cut.key == b"k"
         assert (cut.reason, cut.offset, cut.headers) == ("decode", 0, (("trace", b"t"),))
-        assert LetterBox(driver.broker, "q").replay().records == 2
+        assert DeadLetters(driver.broker, "q").replay().records == 2
         again = driver.read("in")[2]
         assert (again.raw_value, again.timestamp_ms) == (large, 7)
 
@@ -98,5 +98,5 @@ def test_kafka_refuses_more_and_the_query_goes_on_all_the_same(kafka_log: Broker
     }
     letters = read_dead_letters(kafka_log, f"{name}-dead-letters")
     assert {letter.timestamp_ms for letter in letters if letter.offset == 2} == {-5}, "though Kafka does not keep it"
-    done = LetterBox(kafka_log, name).replay()
+    done = DeadLetters(kafka_log, name).replay()
     assert (done.letters, done.records) == (4, 3)

@@ -22,7 +22,7 @@ from potok.records.log_record import LogRecord
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.sinks.errors import DeliveryFailed
-from potok.sinks.files import FilesOutlet
+from potok.sinks.files import FilesWriter
 from potok.snapshots.progress import read_progress
 from potok.snapshots.tables import Tables
 from runtime.one_query import group_of, process_all
@@ -145,18 +145,18 @@ def test_a_disk_that_goes_away_before_files_get_their_names_gets_every_record_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: Any
 ) -> None:
     monkeypatch.setattr("potok.retry.FIRST_S", 0.002)
-    accept, tried = FilesOutlet._give_names, list[int]()
+    accept, tried = FilesWriter._give_names, list[int]()
 
-    def at_the_last_moment(outlet: FilesOutlet, parts: Any) -> None:
+    def at_the_last_moment(sink_writer: FilesWriter, parts: Any) -> None:
         tried.append(1)
         if len(tried) == 3:
             disk.go()
         if len(tried) == 5 and guarantee == "at_most_once":
             disk.waiting()
             disk.waiting()
-        accept(outlet, parts)
+        accept(sink_writer, parts)
 
-    monkeypatch.setattr(FilesOutlet, "_give_names", at_the_last_moment)
+    monkeypatch.setattr(FilesWriter, "_give_names", at_the_last_moment)
     monkeypatch.setattr(Disk, "before", lambda *_: None)
     with unmounted(tmp_path) as disk:
         path = str(disk.path)

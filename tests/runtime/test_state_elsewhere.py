@@ -74,7 +74,7 @@ def test_readers_find_the_state_by_themselves(state: str, name: str) -> None:
     with InProcess(tables(name), state=state) as driver:
         feed(driver)
         driver.run()
-        assert driver.broker.mark(mark_of(name, "state")) == state.encode()
+        assert driver.broker.get_metadata(mark_of(name, "state")) == state.encode()
         assert Tables(driver.broker, name)["n"].all() == {"a": 3, "b": 2, "c": 2, "d": 2}
 
 

@@ -40,7 +40,7 @@ def topology() -> Topology:
 
 
 def runner_of(prepared: Prepared) -> BatchRunner:
-    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
+    parts = prepared.plan, prepared.ledger, prepared.directory, prepared.metrics
     return BatchRunner(InProcessExecutor(), prepared.broker, *parts, prepared.state)
 
 

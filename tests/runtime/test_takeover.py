@@ -53,7 +53,7 @@ class Driver:
         self.prepared: Prepared = prepare(builder, broker, Settings(shards=2))
         self.prepared.lock.release()
         parts = self.prepared
-        made = parts.plan, parts.ledger, parts.directory, parts.pulse, parts.state
+        made = parts.plan, parts.ledger, parts.directory, parts.metrics, parts.state
         self.runner = BatchRunner(InProcessExecutor(), broker, *made)
         topology = parts.plan.topology
         steps = windowed_steps(topology)
@@ -161,7 +161,7 @@ def test_a_commit_whose_answer_was_lost_is_not_taken_for_a_takeover(
     end = driver.planner.next()
     run_batch(driver.runner, end)
     assert driver.runner.ledger.entry.offsets == end
-    assert broker.mark(mark_of("q", "ledger")) == driver.runner.ledger.entry.to_bytes()
+    assert broker.get_metadata(mark_of("q", "ledger")) == driver.runner.ledger.entry.to_bytes()
 
 
 def test_a_command_whose_query_was_taken_over_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from potok.records.schemas.schema import Schema
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, PartOutlet, PartTarget, Rows, Target, Types
+from potok.sinks.sink_spec import Batch, Failures, Opening, PartTarget, PartWriter, Rows, SinkSpec, SinkWriter, Types
 
 
 def typed(declared: str | None) -> pa.DataType | None:
@@ -34,7 +34,7 @@ def opening(
     return Opening(query, "orders.sink", guarantee, types, epoch, committed)
 
 
-def prepared(target: Target, rows: Rows, types: Types) -> tuple[Rows, Failures]:
+def prepared(target: SinkSpec, rows: Rows, types: Types) -> tuple[Rows, Failures]:
     """What an outlet gets: without the records that the target cannot take."""
     found = target.prepare(rows, types)
     kept = [row for row in range(len(rows)) if row not in found.failures]
@@ -45,11 +45,11 @@ def prepared(target: Target, rows: Rows, types: Types) -> tuple[Rows, Failures]:
     return Rows(pick(found.key), pick(found.value), rows.timestamp[kept]), found.failures
 
 
-def deliver(target: Target, outlet: Outlet | PartOutlet, rows: Rows, types: Types, batch: Batch) -> Failures:
+def deliver(target: SinkSpec, sink_writer: SinkWriter | PartWriter, rows: Rows, types: Types, batch: Batch) -> Failures:
     """One batch, of one task."""
     ready, refused = prepared(target, rows, types)
-    if isinstance(outlet, PartOutlet):
+    if isinstance(sink_writer, PartWriter):
         assert isinstance(target, PartTarget)
-        outlet.accept(batch, [target.write(ready, "q", "orders.sink")])
+        sink_writer.accept(batch, [target.write(ready, "q", "orders.sink")])
         return refused
-    return {**refused, **outlet.deliver(batch, ready)}
+    return {**refused, **sink_writer.deliver(batch, ready)}

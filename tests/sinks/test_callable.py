@@ -20,8 +20,8 @@ RECORDS = [("a", {"user": "ann", "amount": 1}), ("b", None)]
 
 
 def called(function: Any, rows: Rows, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> dict[int, str]:
-    outlet = CallableTarget(Function.of(function, (1, 2))).open(opening(TYPES, guarantee))
-    return outlet.deliver(Batch(1, 7), rows)
+    sink_writer = CallableTarget(Function.of(function, (1, 2))).open(opening(TYPES, guarantee))
+    return sink_writer.deliver(Batch(1, 7), rows)
 
 
 def test_a_function_gets_records_and_if_it_asks_the_number_of_the_batch() -> None:

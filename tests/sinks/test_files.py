@@ -12,7 +12,7 @@ from potok.errors import TopologyError
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.files import FilesTarget, batches_in
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.sink_spec import Batch, PartOutlet, Types
+from potok.sinks.sink_spec import Batch, PartWriter, Types
 from tests.sinks.rows import deliver, opening, prepared, rows_of, typed
 
 TYPES = Types(typed("string"), typed("user string, amount bigint"))
@@ -25,8 +25,8 @@ def target(path: Path, format_name: str = "parquet", compression: str = "zstd", 
     return FilesTarget(str(path), format_name, compression, with_key)
 
 
-def write(path: Path, outlet: PartOutlet, records: list[tuple[str, dict[str, object]]], batch: Batch) -> None:
-    deliver(target(path), outlet, rows_of(records, TYPES), TYPES, batch)
+def write(path: Path, sink_writer: PartWriter, records: list[tuple[str, dict[str, object]]], batch: Batch) -> None:
+    deliver(target(path), sink_writer, rows_of(records, TYPES), TYPES, batch)
 
 
 def visible(path: Path) -> list[str]:
@@ -35,10 +35,10 @@ def visible(path: Path) -> list[str]:
 
 
 def test_a_batch_becomes_files_and_a_manifest_that_names_them(tmp_path: Path) -> None:
-    outlet = target(tmp_path).open(opening(TYPES))
+    sink_writer = target(tmp_path).open(opening(TYPES))
     parts = [target(tmp_path).write(rows_of(records, TYPES), "q", "orders.sink") for records in (ORDERS, MORE)]
     assert visible(tmp_path) == []
-    outlet.accept(Batch(1, 7), parts)
+    sink_writer.accept(Batch(1, 7), parts)
     assert visible(tmp_path) == ["part-0000000007-000.parquet", "part-0000000007-001.parquet"]
     assert pq.read_table(tmp_path).to_pylist() == [value for _, value in ORDERS + MORE]
     manifest = json.loads((tmp_path / "_potok" / "0000000007.json").read_text())
@@ -76,9 +76,9 @@ def test_without_exactly_once_nothing_is_replaced_and_nobody_owns_it(tmp_path: P
 
 
 def test_what_dead_tasks_wrote_is_removed_at_the_next_start_and_at_the_next_batch(tmp_path: Path) -> None:
-    outlet = target(tmp_path).open(opening(TYPES))
+    sink_writer = target(tmp_path).open(opening(TYPES))
     target(tmp_path).write(rows_of(MORE, TYPES), "q", "orders.sink")
-    write(tmp_path, outlet, ORDERS, Batch(1, 1))
+    write(tmp_path, sink_writer, ORDERS, Batch(1, 1))
     assert list(tmp_path.rglob("*.tmp")) == []
     target(tmp_path).write(rows_of(MORE, TYPES), "q", "orders.sink")
     target(tmp_path).open(opening(TYPES, epoch=2, committed=1))
@@ -147,11 +147,11 @@ def test_a_directory_that_cannot_be_written_to_stops_the_query_with_its_name(tmp
 
 
 def test_a_part_that_vanished_is_an_error_and_not_a_smaller_batch(tmp_path: Path) -> None:
-    outlet = target(tmp_path).open(opening(TYPES))
+    sink_writer = target(tmp_path).open(opening(TYPES))
     part = target(tmp_path).write(rows_of(ORDERS, TYPES), "q", "orders.sink")
     os.unlink(part.path)
     with pytest.raises(DeliveryFailed, match="batch 1"):
-        outlet.accept(Batch(1, 1), [part])
+        sink_writer.accept(Batch(1, 1), [part])
     assert batches_in(tmp_path) == {}
 
 
@@ -169,8 +169,8 @@ def test_a_damaged_owner_file_is_an_error_that_names_it(tmp_path: Path, content:
 
 @pytest.mark.parametrize("name", ["1 copy.json", "0000000001 (2).json", "2\u00b2.json"])
 def test_files_of_others_beside_the_manifests_are_no_manifests(tmp_path: Path, name: str) -> None:
-    outlet = target(tmp_path).open(opening(TYPES))
-    write(tmp_path, outlet, ORDERS, Batch(1, 1))
+    sink_writer = target(tmp_path).open(opening(TYPES))
+    write(tmp_path, sink_writer, ORDERS, Batch(1, 1))
     (tmp_path / "_potok" / name).write_text("not ours")
     target(tmp_path).open(opening(TYPES, epoch=2)).close()
     assert list(batches_in(tmp_path)) == [1]

@@ -95,7 +95,7 @@ def test_snapshots_are_opened_once_for_all_reads_of_a_batch(
     for _ in range(3):
         shown(held)
     assert opened == [SHARDS]
-    driver.broker.set_marks({"something else": b"1"})
+    driver.broker.set_metadata({"something else": b"1"})
     shown(held)
     assert opened == [SHARDS]
     send(driver, "a")

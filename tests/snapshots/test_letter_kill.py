@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from log.records import read_all
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.log.failpoint import VARIABLE
 from potok.log.open import open_broker
 from snapshots.letters import QUERY, TOPIC, fill, letter
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.kill
 PROGRAM = """
 import sys
 from potok.log.open import open_broker
-from potok.dead_letters.dead_letters import LetterBox
-LetterBox(open_broker(sys.argv[1]), "shop").replay()
+from potok.dead_letters.dead_letters import DeadLetters
+DeadLetters(open_broker(sys.argv[1]), "shop").replay()
 """
 
 
@@ -45,7 +45,7 @@ def test_in_the_embedded_log_records_and_marks_come_together(tmp_path: Path, ste
     broker.close()
     replay_killed_at(url, f"log.publish.{step}:1")
     broker = open_broker(url)
-    box = LetterBox(broker, QUERY)
+    box = DeadLetters(broker, QUERY)
     assert (len(read_all(broker, "orders")), box.count()) == (6 + done, 2 - done)
     box.replay()
     assert [record.value for record in read_all(broker, "orders")[6:]] == [b"order 1", b"order 4"], "once, whatever"
@@ -57,7 +57,7 @@ def test_on_kafka_nothing_is_lost_and_records_may_come_twice(kafka, tmp_path: Pa
     broker = open_broker(url)
     fill(broker, letter(1))
     replay_killed_at(url, "log.publish.sent:1")
-    box = LetterBox(broker, QUERY)
+    box = DeadLetters(broker, QUERY)
     assert (len(read_all(broker, "orders")), box.count()) == (7, 1)
     assert (box.replay().records, box.count()) == (1, 0)
     assert len(read_all(broker, "orders")) == 8

@@ -15,7 +15,7 @@ DAMAGED = [b"", b"{", b"\xff", b"null", b"3", b"[1]", b"[" * 100_000]
 @pytest.mark.parametrize("data", [*DAMAGED, b"{}", b'{"query": "q", "of a newer version": 1}'])
 def test_progress_of_another_form_is_an_error_that_names_the_query(tmp_path: Path, data: bytes) -> None:
     broker = EmbeddedBroker(tmp_path)
-    broker.set_marks({mark_of("q", "progress"): data})
+    broker.set_metadata({mark_of("q", "progress"): data})
     with pytest.raises(MetadataUnreadable, match='the progress of query "q" cannot be read'):
         read_progress(broker, "q")
     broker.close()
@@ -24,7 +24,7 @@ def test_progress_of_another_form_is_an_error_that_names_the_query(tmp_path: Pat
 @pytest.mark.parametrize("data", DAMAGED)
 def test_a_description_of_another_form_is_an_error_that_names_the_query(tmp_path: Path, data: bytes) -> None:
     broker = EmbeddedBroker(tmp_path)
-    broker.set_marks({mark_of("q", "description"): data})
+    broker.set_metadata({mark_of("q", "description"): data})
     with pytest.raises(MetadataUnreadable, match='the description of query "q" cannot be read'):
         read_description(broker, "q")
     broker.close()

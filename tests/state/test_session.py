@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from potok.state.fence import Attempt, Fence, StaleAttempt
-from potok.state.session import StateSession, graves_of
+from potok.state.session import StateSession, tombstones_of
 from state.shard import Shard
 
 NUMBER = np.dtype([("n", "<i8")])
@@ -75,7 +75,7 @@ def test_a_delete_is_seen_at_once_and_swept_in_a_later_batch(shard: Shard) -> No
     assert get(shard, "a", 1, 2) == b"1"
     assert store.entries("t") == 2
     put(shard, 1, 3)
-    assert (store.entries("t"), store.entries(graves_of("t"))) == (1, 0)
+    assert (store.entries("t"), store.entries(tombstones_of("t"))) == (1, 0)
 
 
 def test_a_row_that_came_back_is_not_swept(shard: Shard) -> None:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from potok.records.log_record import LogRecord
-from potok.runtime.output.dead_letter_reporter import EVERY_S, Outcry
+from potok.runtime.output.dead_letter_reporter import EVERY_S, DeadLetterReporter
 from potok.statements import dead_letter_log
 from statements.running import Running
 
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(dead_letter_log, "Outcry", lambda *given: Outcry(*given, clock=found))
+    monkeypatch.setattr(dead_letter_log, "DeadLetterReporter", lambda *given: DeadLetterReporter(*given, clock=found))
     return found
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.statements.messages import broken_told, counted, misfit_told, type_told
+from potok.statements.messages import counted, damage_message, mismatch_message, type_told
 from potok.topology.compare import Change
 
 
@@ -30,7 +30,7 @@ from potok.topology.compare import Change
     ],
 )
 def test_a_change_that_does_not_fit_is_told_in_the_words_of_statements(change: Change, told: str) -> None:
-    assert misfit_told(change, "T") == told
+    assert mismatch_message(change, "T") == told
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,9 @@ def test_one_of_something_is_one() -> None:
 
 def test_what_cannot_be_read_is_told_in_one_line() -> None:
     why = {"B": "there is no function ZZ"}
-    assert broken_told(why) == "B cannot be read here: there is no function ZZ; --functions FILE loads functions"
-    assert broken_told(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be read here: ")
-    assert broken_told(why | dict.fromkeys("CDEFGH", "")).startswith("B, C, D, E, F and 2 more cannot be read here: ")
-    assert "--functions" not in broken_told({"B": "the topic is gone"})
+    assert damage_message(why) == "B cannot be read here: there is no function ZZ; --functions FILE loads functions"
+    assert damage_message(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be read here: ")
+    assert damage_message(why | dict.fromkeys("CDEFGH", "")).startswith(
+        "B, C, D, E, F and 2 more cannot be read here: "
+    )
+    assert "--functions" not in damage_message({"B": "the topic is gone"})

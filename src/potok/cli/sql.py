@@ -97,7 +97,7 @@ def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> No
     note(f"{target.status()}\nhelp tells what can be typed, exit leaves")
     target.start()
     Keyboard(target, script, history=history_file()).run()
-    script.tell_dead_letters()
+    script.report_dead_letters()
 
 
 def _target(settings: Settings, server: str | None, token: str | None) -> Target:

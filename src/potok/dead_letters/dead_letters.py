@@ -13,7 +13,7 @@ from potok.dead_letters.replay import Replay, Replayer
 from potok.dead_letters.resolved import LetterMarks, LettersChanged, Standing
 from potok.dead_letters.selection import EVERYTHING, Wanted
 from potok.log.broker import Broker
-from potok.log.errors import MarkChanged
+from potok.log.errors import MetadataConflict
 from potok.log.ranges import Range, size, within
 
 COUNTED = 1_000
@@ -30,10 +30,10 @@ class Purge:
     removed: int
 
 
-class LetterBox:
+class DeadLetters:
     """The dead letters of a query, whether it runs or not.
 
-    >>> box = LetterBox(broker, "shop")
+    >>> box = DeadLetters(broker, "shop")
     >>> box.replay(Wanted(step="parse")).records
     12
     """
@@ -79,7 +79,7 @@ class LetterBox:
             if done and self._marks is not None and not dry_run:
                 try:
                     self._broker.publish(staged, *self._marks.changed(standing, done))
-                except MarkChanged as error:
+                except MetadataConflict as error:
                     raise LettersChanged(self.topic) from error
         return replayer.replay
 
@@ -95,8 +95,8 @@ class LetterBox:
                 return Purge(count, 0)
             purged = {part: standing.parts[part].with_purged(offsets) for part, offsets in chosen.items()}
             try:
-                self._broker.set_marks(*self._marks.changed(standing, purged))
-            except MarkChanged:
+                self._broker.set_metadata(*self._marks.changed(standing, purged))
+            except MetadataConflict:
                 continue
             return Purge(count, self._remove())
         raise LettersChanged(self.topic)

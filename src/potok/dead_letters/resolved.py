@@ -80,7 +80,7 @@ class Standing:
     """What was known of all partitions at one time, and the marks that said so."""
 
     parts: dict[int, Settled]
-    marks: dict[str, bytes]
+    metadata_keys: dict[str, bytes]
 
 
 class LetterMarks:
@@ -93,9 +93,11 @@ class LetterMarks:
         self._prefix = f"{self._of_name}{broker.topic_ids([topic])[topic]}/"
 
     def load(self) -> Standing:
-        marks = self._broker.marks(self._of_name)
-        found = {part: marks.get(self._name(part)) for part in range(self._broker.partitions(self._topic))}
-        return Standing({part: Settled.of_bytes(data) if data else Settled() for part, data in found.items()}, marks)
+        metadata_keys = self._broker.list_metadata(self._of_name)
+        found = {part: metadata_keys.get(self._name(part)) for part in range(self._broker.partitions(self._topic))}
+        return Standing(
+            {part: Settled.of_bytes(data) if data else Settled() for part, data in found.items()}, metadata_keys
+        )
 
     def changed(
         self, standing: Standing, parts: Mapping[int, Settled]
@@ -103,8 +105,8 @@ class LetterMarks:
         """The marks to set, and what they must hold until then: what they held at the time."""
         starts = self._broker.start_offsets(self._topic)
         named = {self._name(part): settled.since(starts[part]).to_bytes() for part, settled in parts.items()}
-        gone = [name for name in standing.marks if not name.startswith(self._prefix)]
-        return {**dict.fromkeys(gone), **named}, {name: standing.marks.get(name) for name in named}
+        gone = [name for name in standing.metadata_keys if not name.startswith(self._prefix)]
+        return {**dict.fromkeys(gone), **named}, {name: standing.metadata_keys.get(name) for name in named}
 
     def _name(self, partition: int) -> str:
         return f"{self._prefix}{partition}"

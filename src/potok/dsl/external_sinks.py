@@ -17,7 +17,7 @@ from potok.sinks.files import FilesTarget
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.http.http import HttpTarget
 from potok.sinks.postgres.postgres import PostgresTarget
-from potok.sinks.sink_spec import Target
+from potok.sinks.sink_spec import SinkSpec
 from potok.sinks.urls import host_of
 from potok.topology.nodes import Deliver
 
@@ -41,7 +41,7 @@ def guarantee_of(given: str, at: Location | None) -> Guarantee:
         raise
 
 
-class Outlets(Handle):
+class ExternalSinks(Handle):
     """The verbs that deliver records outside the log. They end a stream; what was delivered does not come back."""
 
     def to_files(
@@ -171,7 +171,7 @@ class Outlets(Handle):
             raise TopologyError(error.message, hint=hint, at=error.at or at) from error
         self._deliver(CallableTarget(chosen), chosen.name.split(".")[-1].strip("<>"), guarantee, name)
 
-    def _deliver(self, target: Target, place: str, guarantee: str, name: str) -> None:
+    def _deliver(self, target: SinkSpec, place: str, guarantee: str, name: str) -> None:
         at = calling_location()
         promised = guarantee_of(guarantee, at)
         derived = f"{self._node.name}.{target.verb}.{place}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from potok.dsl.camel_case import AGGREGATES
-from potok.dsl.external_sinks import Outlets, guarantee_of
+from potok.dsl.external_sinks import ExternalSinks, guarantee_of
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
 from potok.dsl.handle import Selector, selector
@@ -49,7 +49,7 @@ class NotIterated(TopologyError):
         )
 
 
-class Stream(Processing, Joining, Outlets):
+class Stream(Processing, Joining, ExternalSinks):
     """Records, one after the other, each independent of the others."""
 
     _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")

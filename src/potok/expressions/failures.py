@@ -23,7 +23,7 @@ class Failure:
 
     expression: str
     message: str
-    lane: int
+    input_partition: int
     offset: int
 
 

@@ -238,7 +238,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         """Make a command of a function: `python shop.py NAME ARGUMENTS`.
 
         Args:
-            options: `option(...)` and `argument(...)` of `potok.faust.cli`, which the function is given by name. Without
+            options: `option(...)` and `argument(...)` of `potok.faust.cli`, given to the function by name. Without
                 any, its parameters are the arguments.
             base: The class of what it is given as `self`, if it asks for that.
             name: The name of the function if left out.

@@ -100,7 +100,7 @@ def _put_on_the_path() -> None:
         whole = f"{_APP}.{path}"
         made = sys.modules.setdefault(whole, FaustPath(path, names))
         parent, _, name = whole.rpartition(".")
-        # A parent that nobody has loaded yet, as `potok.faust.cli`, is not loaded for this: imports find it all the same.
+        # A parent module that is not loaded yet, such as `potok.faust.cli`, stays unloaded: imports find it anyway.
         if names and parent in sys.modules and not hasattr(sys.modules[parent], name):
             setattr(sys.modules[parent], name, made)
 

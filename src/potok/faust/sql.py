@@ -19,7 +19,7 @@ from potok.sql.errors import Refused
 from potok.sql.properties import OFFSET_RESET
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.catalog.catalog_state import Books
+from potok.statements.catalog.catalog_state import CatalogState
 from potok.statements.catalog.command_log import Command
 from potok.statements.database import Database, QueryInfo
 from potok.statements.prepared import parsed_script
@@ -90,7 +90,7 @@ class AppDatabase(Database):
         seen = (len(app.topics), len(app.tables), len(app.agents), len(app.statements.defined))
         if seen == self._seen or self._runner is not None:
             return
-        books = Books(catalog_of(app, _key_types(app)), {})
+        books = CatalogState(catalog_of(app, _key_types(app)), {})
         for number, parsed in enumerate(app.statements.defined):
             _check_topics(parsed.statement, books.catalog)
             command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.begin})
@@ -111,7 +111,7 @@ class AppDatabase(Database):
 
 def _key_types(app: App) -> dict[str, pa.DataType | None]:
     tables = app.build().of_type(AgentTable) if app.agents else ()
-    return {table.name: table.upstream.crew.tables[table.index].key_type for table in tables}
+    return {table.name: table.upstream.agent_group.tables[table.index].key_type for table in tables}
 
 
 def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:

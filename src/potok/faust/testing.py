@@ -29,7 +29,7 @@ from potok.operators.agents.values import copied
 from potok.operators.agents.window_closing import CloseWindows
 from potok.operators.agents.windows import OpenWindows
 from potok.operators.core.chunk import Chunk
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.dead_letters import InputPartition
 from potok.state.fence import Attempt, Fence
 from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.state.session import StateSession
@@ -65,8 +65,8 @@ class TestRunning(Running):
     __test__ = False
 
     def __init__(self, app: App) -> None:
-        self.names, self.lanes = _Topics(), list[Lane]()
-        super().__init__(app.id, self.names, now_ms(), self.lanes)
+        self.names, self.input_partitions = _Topics(), list[InputPartition]()
+        super().__init__(app.id, self.names, now_ms(), self.input_partitions)
         self._directory = tempfile.TemporaryDirectory(prefix="potok-")
         self._store = LmdbStore(Path(self._directory.name))
         session = StateSession(self._store, Fence(Attempt(1, 1)))
@@ -163,7 +163,7 @@ class AgentTest:
         self, offset: int, partition: int, key: Any, item: Any, at_ms: int, headers: Mapping[str, bytes]
     ) -> None:
         running = self._running
-        running.lanes[:] = [Lane(self.agent.topic.names[0], partition)]
+        running.input_partitions[:] = [InputPartition(self.agent.topic.names[0], partition)]
         times, none = np.array([at_ms], np.int64), np.zeros(1, np.int64)
         told = pa.array(
             [[{"name": name, "value": data} for name, data in headers.items()]], LOG_SCHEMA.field("headers").type

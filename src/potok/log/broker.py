@@ -267,15 +267,15 @@ class Broker(MetadataStore, ConsumerGroups, TopicUpkeep, ABC):
     def publish(
         self,
         staged: Sequence[Staged],
-        marks: Mapping[str, bytes | None],
+        metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
     ) -> None:
-        """The commit point: append all of `staged`, in order, and set `marks`, in one transaction.
+        """The commit point: append all of `staged`, in order, and set `metadata_keys`, in one transaction.
 
         Args:
             marks: New values; None deletes a mark.
-            expect: What these marks must hold now (None: be absent); otherwise `MarkChanged` is raised
+            expect: What these marks must hold now (None: be absent); otherwise `MetadataConflict` is raised
                 and nothing is visible.
             batch: What is published. A log that keeps its marks elsewhere needs it to notice, after a crash between
                 the two, that this output is visible already.

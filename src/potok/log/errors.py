@@ -19,7 +19,7 @@ LogError
 ├── NoArchive            a topic was to be archived, and nobody has said where to
 ├── DiskFull             no room for an append; nothing of it is visible
 ├── RecordTooLarge       one record over the limit
-└── MarkChanged          a mark did not hold what the caller expected; nothing was changed
+└── MetadataConflict          a mark did not hold what the caller expected; nothing was changed
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from potok.errors import LogError
-from potok.metadata.metadata_store import MarkChanged as MarkChanged
+from potok.metadata.metadata_store import MetadataConflict as MetadataConflict
 
 
 class BrokerNotSupported(LogError):

@@ -14,7 +14,7 @@ from typing import Protocol
 from potok.errors import LogError
 
 
-class MarkChanged(LogError):
+class MetadataConflict(LogError):
     """A mark did not hold what the caller expected, so nothing was changed."""
 
     def __init__(self, name: str) -> None:
@@ -24,27 +24,27 @@ class MarkChanged(LogError):
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return MarkChanged, (self.name,)
+        return MetadataConflict, (self.name,)
 
 
 class MetadataStore(Protocol):
     """Implemented by every broker, and by Redis and PostgreSQL. Any thread of any process may call every method."""
 
     @abstractmethod
-    def mark(self, name: str) -> bytes | None: ...
+    def get_metadata(self, name: str) -> bytes | None: ...
 
-    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+    def get_metadata_of(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
         """Several marks, in this order; the embedded log reads all as of one instant."""
-        return tuple(self.mark(name) for name in names)
+        return tuple(self.get_metadata(name) for name in names)
 
     @abstractmethod
-    def marks(self, prefix: str) -> dict[str, bytes]:
+    def list_metadata(self, prefix: str) -> dict[str, bytes]:
         """The marks whose names begin so."""
 
     @abstractmethod
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+    def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         """Set or delete (None) marks in one transaction, if those in `expect` hold what they are expected to (None: are
-        absent); `MarkChanged` otherwise."""
+        absent); `MetadataConflict` otherwise."""
 
     @abstractmethod
     def close(self) -> None: ...

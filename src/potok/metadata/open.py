@@ -16,9 +16,9 @@ def open_books(where: str | Where) -> MetadataStore:
         raise UnknownStore(str(place))
     place.need_driver()
     if place.kind == REDIS:
-        from potok.metadata.redis_metadata import RedisBooks
+        from potok.metadata.redis_metadata import RedisMetadata
 
-        return RedisBooks(place)
-    from potok.metadata.postgres_metadata import PostgresBooks
+        return RedisMetadata(place)
+    from potok.metadata.postgres_metadata import PostgresMetadata
 
-    return PostgresBooks(place)
+    return PostgresMetadata(place)

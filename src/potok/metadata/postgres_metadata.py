@@ -11,7 +11,7 @@ from psycopg.sql import SQL
 from potok.backends.postgres.connections import Connection, connections_to
 from potok.backends.postgres.tables import make_tables
 from potok.backends.state_url import Where
-from potok.metadata.metadata_store import MarkChanged, MetadataStore
+from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS potok.marks (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, writer bytea NOT NULL)
@@ -23,22 +23,22 @@ ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, writer = EXCLUDED.write
 """
 
 
-class PostgresBooks(MetadataStore):
+class PostgresMetadata(MetadataStore):
     def __init__(self, where: Where) -> None:
         self._where, self._connections = where, connections_to(where)
         make_tables(self._connections, {"potok.marks": SQL(_TABLE)})
 
     def __reduce__(self) -> tuple[object, ...]:
-        return PostgresBooks, (self._where,)
+        return PostgresMetadata, (self._where,)
 
-    def mark(self, name: str) -> bytes | None:
+    def get_metadata(self, name: str) -> bytes | None:
         found = self._rows("SELECT value FROM potok.marks WHERE name = %s", name)
         return found[0][0] if found else None
 
-    def marks(self, prefix: str) -> dict[str, bytes]:
+    def list_metadata(self, prefix: str) -> dict[str, bytes]:
         return dict(self._rows("SELECT name, value FROM potok.marks WHERE starts_with(name, %s) ORDER BY name", prefix))
 
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+    def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         writer = secrets.token_bytes(16)
 
         def work(connection: Connection) -> None:
@@ -64,7 +64,7 @@ class PostgresBooks(MetadataStore):
         found: dict[str, bytes] = dict(rows)
         for name, value in expect.items():
             if found.get(name) != value:
-                raise MarkChanged(name)
+                raise MetadataConflict(name)
 
     def _put(self, connection: Connection, writer: bytes, updates: Mapping[str, bytes | None]) -> None:
         for name, value in updates.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from potok.backends.redis.connection import connect, reached
 from potok.backends.state_url import Where
-from potok.metadata.metadata_store import MarkChanged, MetadataStore
+from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _SET = """
 -- KEYS: marks, who wrote each of them last. ARGV: the writer, how many are expected, then triples of name, "1" or "0"
@@ -37,26 +37,26 @@ return false
 MARKS, WRITERS = "potok:{books}:marks", "potok:{books}:writers"
 
 
-class RedisBooks(MetadataStore):
+class RedisMetadata(MetadataStore):
     def __init__(self, where: Where) -> None:
         self._where, self._client = where, connect(where)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return RedisBooks, (self._where,)
+        return RedisMetadata, (self._where,)
 
-    def mark(self, name: str) -> bytes | None:
+    def get_metadata(self, name: str) -> bytes | None:
         with reached(self._where):
             found: bytes | None = self._client.hget(MARKS, name)
             return found
 
-    def marks(self, prefix: str) -> dict[str, bytes]:
+    def list_metadata(self, prefix: str) -> dict[str, bytes]:
         with reached(self._where):
             names = sorted(name for name in self._client.hkeys(MARKS) if name.startswith(prefix.encode()))
             values = self._client.hmget(MARKS, names) if names else []
         pairs = zip(names, values, strict=True)
         return {name.decode(): value for name, value in pairs if value is not None}
 
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+    def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         triples = [
             part
             for name, value in [*expect.items(), *updates.items()]
@@ -65,7 +65,7 @@ class RedisBooks(MetadataStore):
         with reached(self._where):
             changed = self._client.eval(_SET, 2, MARKS, WRITERS, secrets.token_bytes(16), len(expect), *triples)
         if changed is not None:
-            raise MarkChanged(changed.decode())
+            raise MetadataConflict(changed.decode())
 
     def close(self) -> None:
         """The connections are those of the process, which closes them when it ends."""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from potok.errors import PotokError, SetupError
-from potok.log.errors import DiskFull, KeylessRecord, MarkChanged, RecordTooLarge, TopicNotFound
+from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTooLarge, TopicNotFound
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
@@ -73,7 +73,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (KeylessRecord, 400),
     (RecordTooLarge, 413),
     (CatalogueMoved, 409),
-    (MarkChanged, 409),
+    (MetadataConflict, 409),
     (NotRunningHere, 503),
     (SetupError, 503),
     (DiskFull, 507),

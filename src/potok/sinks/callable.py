@@ -13,7 +13,7 @@ from potok.expressions.function import Function
 from potok.records.rows import rows_of
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, Rows, Target, Types
+from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkSpec, SinkWriter, Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NotIdempotent(TopologyError):
 
 
 @dataclass(frozen=True, slots=True)
-class CallableTarget(Target):
+class CallableTarget(SinkSpec):
     """A function of the records of a batch and, if it takes two arguments, of the number of the batch.
 
     It is called in the driver, so it may hold connections and files: it does not travel to the tasks.
@@ -57,14 +57,14 @@ class CallableTarget(Target):
         if guarantee is Guarantee.EXACTLY_ONCE and self.function is not None and self.function.arity < 2:
             raise NotIdempotent(self.function.name)
 
-    def open(self, opening: Opening) -> Outlet:
-        return CallableOutlet(self, opening)
+    def open(self, opening: Opening) -> SinkWriter:
+        return CallableWriter(self, opening)
 
     def __reduce__(self) -> tuple[object, ...]:
         return CallableTarget, (None,)
 
 
-class CallableOutlet(Outlet):
+class CallableWriter(SinkWriter):
     """Calls the function once for each batch that has records."""
 
     def __init__(self, target: CallableTarget, opening: Opening) -> None:

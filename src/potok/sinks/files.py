@@ -18,7 +18,7 @@ from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken,
 from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import json_bodies, null_values
-from potok.sinks.sink_spec import Batch, Opening, Part, PartOutlet, PartTarget, Prepared, Rows, Types
+from potok.sinks.sink_spec import Batch, Opening, Part, PartTarget, PartWriter, Prepared, Rows, Types
 
 PRIVATE = "_potok"
 """The directory for manifests and for what is not finished; those who read a directory of files step over names like
@@ -79,8 +79,8 @@ class FilesTarget(PartTarget):
                 _empty(directory)
             raise
 
-    def open(self, opening: Opening) -> PartOutlet:
-        return FilesOutlet(self, opening)
+    def open(self, opening: Opening) -> PartWriter:
+        return FilesWriter(self, opening)
 
 
 def unfinished(query: str, step: str) -> str:
@@ -88,7 +88,7 @@ def unfinished(query: str, step: str) -> str:
     return f"tmp-{hashlib.blake2b(f'{query}/{step}'.encode(), digest_size=6).hexdigest()}"
 
 
-class FilesOutlet(PartOutlet):
+class FilesWriter(PartWriter):
     """Gives the files of a batch their names.
 
     With exactly_once a name depends on the batch alone, so that a batch that comes again replaces its files, and a

@@ -75,7 +75,7 @@ class Batch:
     number: int
 
 
-class Outlet(ABC):
+class SinkWriter(ABC):
     """An open sink, in the driver."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Part:
     bytes: int
 
 
-class PartOutlet(ABC):
+class PartWriter(ABC):
     """An open sink whose records the tasks have written already."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class PartOutlet(ABC):
         """Give back what was opened."""
 
 
-class Target(ABC):
+class SinkSpec(ABC):
     """Where to deliver. Subclasses are frozen and can be pickled; what they show of themselves holds no secret."""
 
     __slots__ = ()
@@ -133,11 +133,11 @@ class Target(ABC):
         return Prepared(rows.key, rows.value)
 
     @abstractmethod
-    def open(self, opening: Opening) -> Outlet | PartOutlet:
+    def open(self, opening: Opening) -> SinkWriter | PartWriter:
         """In the driver: get ready to deliver."""
 
 
-class PartTarget(Target):
+class PartTarget(SinkSpec):
     """A target that the tasks write."""
 
     __slots__ = ()
@@ -147,4 +147,4 @@ class PartTarget(Target):
         """In a task: write records out of sight."""
 
     @abstractmethod
-    def open(self, opening: Opening) -> PartOutlet: ...
+    def open(self, opening: Opening) -> PartWriter: ...

@@ -62,7 +62,7 @@ class CachedSnapshot:
         self._opened.close()
 
     def _current(self) -> Snapshot:
-        metadata = self._broker.marks_named(self._names)
+        metadata = self._broker.get_metadata_of(self._names)
         if self._snapshot is None or metadata != self._metadata:
             self.release()
             self._snapshot, self._opened, self._metadata = self._open()
@@ -70,11 +70,11 @@ class CachedSnapshot:
 
     def _open(self) -> tuple[Snapshot, ExitStack, tuple[bytes | None, ...]]:
         for _ in range(TRIES):
-            metadata = self._broker.marks_named(self._names)
+            metadata = self._broker.get_metadata_of(self._names)
             found = open_frozen(partial(committed, self._broker, self._query))
             if found is None:
                 raise NotFrozen(self._query)
-            if self._broker.marks_named(self._names) == metadata:
+            if self._broker.get_metadata_of(self._names) == metadata:
                 return *found, metadata
             found[1].close()
         raise TooManyMoves

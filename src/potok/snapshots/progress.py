@@ -40,13 +40,13 @@ class Progress:
 
 def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
     """The progress of a query; nothing for one that never ran."""
-    data = metadata.mark(mark_of(query, "progress"))
+    data = metadata.get_metadata(mark_of(query, "progress"))
     with decoding(f'the progress of query "{query}"'):
         return None if data is None else Progress(**json.loads(data))
 
 
 def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:
     """The topology that a query runs, as plain data."""
-    data = metadata.mark(mark_of(query, "description"))
+    data = metadata.get_metadata(mark_of(query, "description"))
     with decoding(f'the description of query "{query}"'):
         return None if data is None else dict(json.loads(data))

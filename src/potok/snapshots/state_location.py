@@ -27,7 +27,7 @@ def cells_mark(query: str) -> str:
 
 def cells_of(metadata: MetadataStore, query: str) -> str:
     """The name under which the cells of a query are kept: its own, unless a shadow has replaced it."""
-    found = metadata.mark(cells_mark(query))
+    found = metadata.get_metadata(cells_mark(query))
     return query if found is None else found.decode()
 
 
@@ -38,7 +38,7 @@ def beside(broker: Broker) -> Where:
 
 def state_of(broker: Broker, query: str) -> Place:
     """Where the cells of a query are; beside the log, unless it says otherwise."""
-    written = broker.mark(mark_of(query, "state"))
+    written = broker.get_metadata(mark_of(query, "state"))
     return Place(Where.of(written.decode()) if written else beside(broker), cells_of(broker, query))
 
 
@@ -50,7 +50,7 @@ def written_place(broker: Broker, where: Where) -> bytes:
 def chosen_state(broker: Broker, query: str, setting: str) -> Place:
     """Where a query that starts is to keep its cells: where it has them or, if it is new, where the setting says."""
     wanted, there = Where.of(setting) if setting else None, state_of(broker, query)
-    is_new = broker.mark(mark_of(query, "ledger")) is None
+    is_new = broker.get_metadata(mark_of(query, "ledger")) is None
     if wanted is not None and not is_new and str(wanted) != str(there.where):
         raise StateIsElsewhere(query, there.where, wanted)
     return Place(wanted or there.where, there.name).with_password()

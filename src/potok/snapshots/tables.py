@@ -52,7 +52,7 @@ class Tables:
         return f'<Tables of query "{self.query}": {", ".join(self.names()) or "none"}>'
 
     def layouts(self) -> dict[str, TableLayout]:
-        data = self._broker.mark(mark_of(self.query, "tables"))
+        data = self._broker.get_metadata(mark_of(self.query, "tables"))
         return {} if data is None else load_layouts(data)
 
     def names(self) -> list[str]:
@@ -106,18 +106,22 @@ def committed(broker: Broker, query: str) -> Committed:
     Somebody looks before and after every read, and mostly finds the same: what the marks say is made out once.
     """
     names = [mark_of(query, what) for what in ("ledger", "state", "cells")]
-    marks = broker.marks_named(names)
+    metadata_keys = broker.get_metadata_of(names)
     known = _known.setdefault(broker, {}).get(query)
-    if known is not None and known[0] == marks:
+    if known is not None and known[0] == metadata_keys:
         return known[1]
     entry = read_entry(broker, query)
     if entry is None:
         raise NoSuchQuery(query, known_queries(broker))
     found = Committed(state_of(broker, query), entry.shards, entry.fence)
-    if marks == broker.marks_named(names):
-        _known[broker][query] = (marks, found)
+    if metadata_keys == broker.get_metadata_of(names):
+        _known[broker][query] = (metadata_keys, found)
     return found
 
 
 def known_queries(broker: Broker) -> list[str]:
-    return sorted(mark.split("/")[1] for mark in broker.marks("query/") if mark.endswith("/ledger"))
+    return sorted(
+        metadata_key.split("/")[1]
+        for metadata_key in broker.list_metadata("query/")
+        if metadata_key.endswith("/ledger")
+    )

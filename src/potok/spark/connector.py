@@ -67,9 +67,9 @@ class Connector:
         starts: dict[str, dict[str, int]] = {}
         ends: dict[str, dict[str, int]] = {}
         for part in _ranges(spec):
-            lane = spec.lanes[part.lane]
-            starts.setdefault(lane.topic, {})[str(lane.partition)] = part.start
-            ends.setdefault(lane.topic, {})[str(lane.partition)] = part.end
+            input_partition = spec.input_partitions[part.input_partition]
+            starts.setdefault(input_partition.topic, {})[str(input_partition.partition)] = part.start
+            ends.setdefault(input_partition.topic, {})[str(input_partition.partition)] = part.end
         assigned = {topic: [int(part) for part in parts] for topic, parts in starts.items()}
         frame = (
             self.spark.read.format("kafka")
@@ -131,10 +131,14 @@ class Pieces:
     """Cuts what the connector gives into pieces of one partition each, in the form in which logs are read."""
 
     def __init__(self, spec: BatchSpec) -> None:
-        self._lanes = {
-            (spec.lanes[part.lane].topic, spec.lanes[part.lane].partition): part.lane for part in _ranges(spec)
+        self._input_partitions = {
+            (
+                spec.input_partitions[part.input_partition].topic,
+                spec.input_partitions[part.input_partition].partition,
+            ): part.input_partition
+            for part in _ranges(spec)
         }
-        topics = {topic for topic, _ in self._lanes}
+        topics = {topic for topic, _ in self._input_partitions}
         self._only = topics.pop() if len(topics) == 1 else None
 
     def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -154,7 +158,7 @@ class Pieces:
         bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]
         for start, stop in itertools.pairwise(bounds):
             topic = self._only or topics[start].as_py()
-            yield self._lanes[topic, int(partitions[start])], _as_read(batch.slice(start, stop - start))
+            yield self._input_partitions[topic, int(partitions[start])], _as_read(batch.slice(start, stop - start))
 
 
 def _as_read(batch: pa.RecordBatch) -> pa.RecordBatch:

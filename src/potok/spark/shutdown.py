@@ -14,7 +14,7 @@ from socketserver import BaseServer
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-HANG_UPS = (BrokenPipeError, ConnectionResetError)
+SHUTDOWN_MESSAGES = (BrokenPipeError, ConnectionResetError)
 PY4J = ("", "py4j.clientserver", "py4j.java_gateway")
 """Where Py4J logs; some of it at the root."""
 
@@ -45,10 +45,10 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _handle_error(server: BaseServer, request: Any, client: Any) -> None:
-    if not isinstance(sys.exc_info()[1], (*HANG_UPS, EOFError)):
+    if not isinstance(sys.exc_info()[1], (*SHUTDOWN_MESSAGES, EOFError)):
         BaseServer.handle_error(server, request, client)
 
 
 def print_unless_hung_up() -> None:
-    if not isinstance(sys.exc_info()[1], HANG_UPS):
+    if not isinstance(sys.exc_info()[1], SHUTDOWN_MESSAGES):
         traceback.print_exc()

@@ -64,7 +64,7 @@ class Manifest:
 
     query: str
     entry: Entry
-    marks: Mapping[str, bytes]
+    metadata_keys: Mapping[str, bytes]
     files: tuple[ShardFile, ...]
     created_at_ms: int
     place: str
@@ -80,7 +80,7 @@ class Manifest:
             "created_at_ms": self.created_at_ms,
             "place": self.place,
             "entry": json.loads(self.entry.to_bytes()),
-            "marks": {name: base64.b64encode(value).decode() for name, value in self.marks.items()},
+            "marks": {name: base64.b64encode(value).decode() for name, value in self.metadata_keys.items()},
             "files": [asdict(file) for file in self.files],
         }
         _durable(directory / MANIFEST, json.dumps(data | {"sha256": _sum(data)}, indent=2).encode())

@@ -1,7 +1,7 @@
 """Encode state as MessagePack without loss. Decoding produces plain data only and runs no code.
 
 A cell starts with a letter for its outer tuple or list, because MessagePack has only one kind of array. Other tuples,
-and types that MessagePack lacks, are encoded as extensions (`state/cell_types.py`); a cell with a composite extension starts
+and types that MessagePack lacks, are extensions (`state/cell_types.py`); a cell with a composite extension starts
 with a capital letter, and is decoded more slowly.
 """
 

@@ -40,7 +40,7 @@ class Entry:
 
     `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not
     end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
-    over, `next_alarms` at which processing time it has something to do, and `clocks` the closing clock that the batch
+    over, `next_timers` at which processing time it has something to do, and `clocks` the closing clock that the batch
     used. `cells` is the last committed attempt that wrote to every shard: state that has not seen it was lost, or put
     back from an older copy. `intended` is the end of a batch that was begun and may be visible outside the ledger: it
     is run again to the same end.
@@ -56,7 +56,7 @@ class Entry:
     shards: int = 0
     topic_ids: dict[str, str] = field(default_factory=dict)
     clean: bool = True
-    next_alarms: dict[str, int] = field(default_factory=dict)
+    next_timers: dict[str, int] = field(default_factory=dict)
     cells: Attempt | None = None
     intended: Offsets | None = None
 
@@ -73,7 +73,7 @@ class Entry:
             "shards": self.shards,
             "topic_ids": self.topic_ids,
             "clean": self.clean,
-            "next_alarms": self.next_alarms,
+            "next_timers": self.next_timers,
             "cells": self.cells,
             **({"intended": self.intended.to_json()} if self.intended else {}),
         }
@@ -102,7 +102,7 @@ class Entry:
             found["shards"],
             found["topic_ids"],
             found["clean"],
-            found.get("next_alarms", {}),
+            found.get("next_timers", {}),
             Attempt(*found["cells"]) if found.get("cells") else None,
             Offsets.of_json(found["intended"]) if found.get("intended") else None,
         )

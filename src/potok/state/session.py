@@ -23,7 +23,7 @@ from potok.state.store import (
 
 PAGE = 50_000
 
-GRAVES = "/deleted"
+TOMBSTONES = "/deleted"
 
 
 class StateSession:
@@ -154,14 +154,14 @@ class StateSession:
         if keys:
             attempt = self._fence.attempt
             stamp = attempt.epoch.to_bytes(4, "big") + attempt.batch.to_bytes(8, "big")
-            graves = [(stamp + stored_key(key), b"") for key in keys]
-            graves.sort()
-            self._writes.append((graves_of(table), graves))
+            tombstones = [(stamp + stored_key(key), b"") for key in keys]
+            tombstones.sort()
+            self._writes.append((tombstones_of(table), tombstones))
 
     def sweep(self, tables: Iterable[str], limit: int = 100_000) -> None:
         """Remove the cells that earlier, committed batches deleted and nobody wrote since."""
         for table in tables:
-            rows = self.store.page(graves_of(table), limit=limit)
+            rows = self.store.page(tombstones_of(table), limit=limit)
             if not rows:
                 continue
             keys = [key[12:] for key, _ in rows]
@@ -176,12 +176,12 @@ class StateSession:
                     cell = decode_cell(data, table, key)
                     if cell.new is None and (cell.epoch, cell.batch) == (epoch, batch):
                         gone.append(key)
-            self._removals += [(graves_of(table), done), (table, gone)]
+            self._removals += [(tombstones_of(table), done), (table, gone)]
 
     def commit(self) -> None:
         self.store.put_many(self._fence.attempt, self._writes, self._removals)
         self._writes, self._removals = [], []
 
 
-def graves_of(table: str) -> str:
-    return f"{table}{GRAVES}"
+def tombstones_of(table: str) -> str:
+    return f"{table}{TOMBSTONES}"

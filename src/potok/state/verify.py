@@ -12,7 +12,7 @@ from potok.state.cell import CorruptCell, decode_cell
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
 from potok.state.location import Place
 from potok.state.open import shard_path
-from potok.state.session import GRAVES
+from potok.state.session import TOMBSTONES
 from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated
 
@@ -60,7 +60,7 @@ class Findings:
             self.cells += 1
             self.bytes += len(data or b"")
             # A deleted cell has only its key.
-            if not (table.endswith(GRAVES) and not data):
+            if not (table.endswith(TOMBSTONES) and not data):
                 try:
                     decode_cell(data or b"", table, key)
                 except CorruptCell:

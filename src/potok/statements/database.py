@@ -19,7 +19,7 @@ from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import SqlError
 from potok.sql.functions.registry import users_functions
 from potok.sql.syntax import ast
-from potok.statements.catalog.catalog_state import EMPTY, Books, parsed_of
+from potok.statements.catalog.catalog_state import EMPTY, CatalogState, parsed_of
 from potok.statements.catalog.cleanup import left_by, named_by, names_left, remove_left
 from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.catalog.compaction import compact
@@ -29,7 +29,7 @@ from potok.statements.catalog.refusals import check_change, check_sources
 from potok.statements.catalog.remote_queries import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
 from potok.statements.dead_letter_log import DeadLetterLog
 from potok.statements.errors import NotRunningHere, StillThere
-from potok.statements.messages import broken_told, circle_told, command_id_of, done_message
+from potok.statements.messages import command_id_of, cycle_message, damage_message, done_message
 from potok.statements.processing_log import make_log_if_read
 from potok.statements.push.transient import remove_leftovers
 from potok.statements.results import Done
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.2
-
-TIDY_S = 1.0
+LOOK_S, TIDY_S = 0.2, 1.0
 
 MANY, GROWN = 64, 2
 """The command log is compacted when it has so many statements, and so many times those that were left before."""
@@ -156,7 +154,7 @@ class Database:
             self._make_topics(statement, after)
             if command.query_id and self.runs:
                 self.start()
-            self._commands.append(command, left.marks(sequence))
+            self._commands.append(command, left.metadata_keys(sequence))
             self._turn_to(after, sequence + 1)
             self._stored += 1
             self._compact(max(MANY, GROWN * self._commands.left))
@@ -165,7 +163,9 @@ class Database:
         message = done_message(statement, command.query_id)
         return Done(message, command_id_of(statement), sequence, command.query_id, warnings)
 
-    def preview(self, parsed: ast.Parsed, properties: Mapping[str, str], books: Books | None = None) -> Books:
+    def preview(
+        self, parsed: ast.Parsed, properties: Mapping[str, str], books: CatalogState | None = None
+    ) -> CatalogState:
         """The books as a statement would leave them; nothing is changed."""
         known = books or self._books
         statement = parsed.statement
@@ -175,7 +175,7 @@ class Database:
                 return known
         return self._changed(parsed, properties, known, 1_000_000 + len(known.queries))[1]
 
-    def books(self) -> Books:
+    def books(self) -> CatalogState:
         return self._books
 
     def queries(self) -> list[QueryInfo]:
@@ -252,8 +252,8 @@ class Database:
         self.close()
 
     def _changed(
-        self, parsed: ast.Parsed, properties: Mapping[str, str], before: Books, sequence: int
-    ) -> tuple[Command, Books]:
+        self, parsed: ast.Parsed, properties: Mapping[str, str], before: CatalogState, sequence: int
+    ) -> tuple[Command, CatalogState]:
         """A statement as a command, and the books after it. Raises why it cannot be."""
         statement = parsed.statement
         try:
@@ -280,13 +280,13 @@ class Database:
         if query_id not in self._books.queries:
             return ()
         circle = self._books.circle(query_id)
-        found = [circle_told(query_id, circle)] if circle else []
+        found = [cycle_message(query_id, circle)] if circle else []
         if self._runner is not None:
             state, error = self._runner.state_of(self._books.queries[query_id], {})
             found += [f"query {query_id} does not run: {error.splitlines()[0]}"] if state == "ERROR" else []
         return tuple(found)
 
-    def _make_topics(self, statement: ast.Statement, books: Books) -> None:
+    def _make_topics(self, statement: ast.Statement, books: CatalogState) -> None:
         """A source over a topic that is not there makes it, as its WITH clause says."""
         if isinstance(statement, ast.CreateSource):
             source = books.catalog.source(statement.name)
@@ -322,9 +322,9 @@ class Database:
         if found or new is None:
             self._turn_to(books, max([count, *(command.sequence + 1 for command in found[-1:])]))
         if self._has_broken and self._books.broken.keys() - before.keys():
-            log.warning(broken_told(self._books.broken))
+            log.warning(damage_message(self._books.broken))
 
-    def _after(self, books: Books, command: Command) -> Books:
+    def _after(self, books: CatalogState, command: Command) -> CatalogState:
         try:
             return books.after(parsed_of(command), command, self.broker)
         except LogError:
@@ -342,7 +342,7 @@ class Database:
             except LogError as error:
                 log.warning("the command log could not be compacted: %s", error)
 
-    def _turn_to(self, books: Books, applied: int) -> None:
+    def _turn_to(self, books: CatalogState, applied: int) -> None:
         self._books, self._applied = books, applied
         self._has_broken = bool(books.catalog.missing) or any(wanted.broken for wanted in books.queries.values())
         self._generation += 1

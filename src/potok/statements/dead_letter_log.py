@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from potok.redact import redact_url
-from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.settings import Settings
 from potok.statements.catalog.catalog_state import Wanted
 
@@ -28,7 +28,7 @@ class DeadLetterLog:
     def __init__(self, queries: Callable[[], Mapping[str, Wanted]], broker: str) -> None:
         self._queries = queries
         self._broker = "" if broker == Settings.load().broker else redact_url(broker)
-        self._reporters: dict[str, tuple[int, Outcry]] = {}
+        self._reporters: dict[str, tuple[int, DeadLetterReporter]] = {}
         self._lock = threading.Lock()
 
     def heard(self, done: Mapping[str, Committed]) -> None:
@@ -36,8 +36,8 @@ class DeadLetterLog:
         with self._lock:
             for name, committed in done.items():
                 wanted = self._queries().get(name)
-                if wanted is not None and committed.piles:
-                    self._reporter(wanted).tell(committed.piles)
+                if wanted is not None and committed.reason_counts:
+                    self._reporter(wanted).tell(committed.reason_counts)
 
     def report_more(self, *, now: bool = False) -> None:
         """Report what has come since, if it is time for that; `now` whatever the time."""
@@ -48,11 +48,14 @@ class DeadLetterLog:
                 if name not in known:
                     del self._reporters[name]
 
-    def _reporter(self, wanted: Wanted) -> Outcry:
+    def _reporter(self, wanted: Wanted) -> DeadLetterReporter:
         """One for each definition of a query: its steps change with CREATE OR REPLACE."""
         known = self._reporters.get(wanted.query_id)
         if known is None or known[0] != wanted.sequence:
             if known is not None:
                 known[1].tell_more(now=True)
-            known = self._reporters[wanted.query_id] = wanted.sequence, Outcry(wanted.topology, self._broker)
+            known = self._reporters[wanted.query_id] = (
+                wanted.sequence,
+                DeadLetterReporter(wanted.topology, self._broker),
+            )
         return known[1]

@@ -19,7 +19,7 @@ from potok.statements.pull.pull import check_pull
 from potok.statements.push.push import check_push
 
 
-class Rehearsal:
+class DryRun:
     """What would become of a catalogue.
 
     A script that was carried out already may be checked again: a CREATE or ALTER that says what stands there is right.

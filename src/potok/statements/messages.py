@@ -36,10 +36,10 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def broken_told(broken: Mapping[str, str]) -> str:
+def damage_message(broken: Mapping[str, str]) -> str:
     """One line on what cannot be read here: the first reason, which is mostly that of all.
 
-    >>> broken_told({"B": "there is no function ZZ", "C": "B is there, and cannot be read here: ..."})
+    >>> damage_message({"B": "there is no function ZZ", "C": "B is there, and cannot be read here: ..."})
     'B and C cannot be read here: there is no function ZZ; --functions FILE loads functions'
     """
     *names, last = [*list(broken)[:FEW], *([f"{len(broken) - FEW} more"] if len(broken) > FEW else [])]
@@ -49,19 +49,20 @@ def broken_told(broken: Mapping[str, str]) -> str:
     return f"{told} cannot be read here: {why}; {hint}"
 
 
-def circle_told(query_id: str, topics: Sequence[str]) -> str:
+def cycle_message(query_id: str, topics: Sequence[str]) -> str:
     """
-    >>> circle_told("INSERTQUERY_3", ["A", "B"])
+    >>> cycle_message("INSERTQUERY_3", ["A", "B"])
     'query INSERTQUERY_3 closes a circle, A -> B -> A: records go round for ever unless a WHERE stops them'
     """
     told = " -> ".join([*topics, topics[0]])
     return f"query {query_id} closes a circle, {told}: records go round for ever unless a WHERE stops them"
 
 
-def misfit_told(change: Change, source: str) -> str:
+def mismatch_message(change: Change, source: str) -> str:
     """Why the state of a query does not fit its statement, in the words of statements.
 
-    >>> misfit_told(Change("T", "", False, "value", "struct<C: int64>", "struct<C: int64, S: list<item: int32>>"), "T")
+    >>> change = Change("T", "", False, "value", "struct<C: int64>", "struct<C: int64, S: list<item: int32>>")
+    >>> mismatch_message(change, "T")
     'its columns were C BIGINT and would be C BIGINT, S ARRAY<INTEGER>'
     """
     step = "" if change.step == source else f"{change.step}: "

@@ -91,7 +91,7 @@ class Prepared:
 
     def has_begun(self, query: str) -> bool:
         """Whether a query has a ledger; one that was dropped has none any more."""
-        return self._broker.mark(mark_of(query, "ledger")) is not None
+        return self._broker.get_metadata(mark_of(query, "ledger")) is not None
 
 
 def _weight(query: ast.Select) -> int:

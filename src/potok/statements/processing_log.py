@@ -36,7 +36,7 @@ def make_log_if_read(broker: Broker, statement: ast.Node) -> None:
         make_log(broker)
 
 
-def failures_told(failures: dict[str, int]) -> str:
+def failure_messages(failures: dict[str, int]) -> str:
     """What failed how often, the most frequent first; "none" if nothing did."""
     counted = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     return "; ".join(f"{expression}: {count}" for expression, count in counted) or "none"

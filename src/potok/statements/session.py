@@ -13,7 +13,7 @@ from potok.sql.errors import Refused, SqlError, UnknownName, closest
 from potok.sql.properties import Properties, canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.database import Database
-from potok.statements.dry_run import Rehearsal
+from potok.statements.dry_run import DryRun
 from potok.statements.inserts import insert_values
 from potok.statements.inspect.inspect import assert_topic, describe, explain, show
 from potok.statements.inspect.settings import set_property
@@ -151,7 +151,7 @@ class SqlSession:
 
     def check(self, text: str) -> list[SqlError]:
         """All that is wrong with a script, without carrying anything out. One statement builds on the other."""
-        return Rehearsal(self.database, self.properties).mistakes(text, self.variables)
+        return DryRun(self.database, self.properties).mistakes(text, self.variables)
 
     def close(self) -> None:
         if self._owns:

@@ -19,7 +19,7 @@ from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
-from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.planner import Planner
 from potok.runtime.planning.start_offsets import Begin, places_of
 from potok.runtime.planning.watermark import windowed_steps
@@ -107,11 +107,11 @@ class TestDriver:
         begin = places_of(self.broker, self._topology, self._from)
         self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
         found = self._prepared
-        parts = found.plan, found.ledger, found.directory, found.pulse, found.state
+        parts = found.plan, found.ledger, found.directory, found.metrics, found.state
         self._runner = BatchRunner(self._executor, self.broker, *parts)
         if self._spread:
             self._runner.small_batch = -1
-        self._outcry = Outcry(self._topology, see="driver.dead_letters()")
+        self._reporter = DeadLetterReporter(self._topology, see="driver.dead_letters()")
 
     def _beside(self, program: Buildable | Topology) -> AppStatements | None:
         app = app_of(program)
@@ -194,7 +194,7 @@ class TestDriver:
         while (end := planner.next(batch_records)) != ledger.entry.offsets:
             report = run_batch(self._runner, end)
             if report is not None:
-                self._outcry.tell(report.piles)  # pytest shows it with a test that fails
+                self._reporter.tell(report.reason_counts)  # pytest shows it with a test that fails
             batches += 1
         return batches
 

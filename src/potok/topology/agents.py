@@ -74,7 +74,7 @@ class AgentPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class AgentGroup:
     """Agents that run in one task, on the tables they share. A crew that is `spread` runs on every shard, and may
     touch no row but that of the record's key. `notes` say why agents that might be spread are not."""
 

@@ -47,8 +47,8 @@ def send(log: Broker, count: int) -> None:
 
 
 def write_down(log: Broker, **changes: Any) -> None:
-    found = json.loads(log.mark("query/shop/progress") or b"")
-    log.set_marks({"query/shop/progress": json.dumps(found | changes).encode()})
+    found = json.loads(log.get_metadata("query/shop/progress") or b"")
+    log.set_metadata({"query/shop/progress": json.dumps(found | changes).encode()})
 
 
 def test_a_query_that_never_ran_is_not_spoken_of(log: Broker) -> None:

@@ -19,7 +19,7 @@ from tests.faults.scene import Scene
 def half_done(orders: Orders, failpoint: str = "ledger.committed") -> int:
     """Kill the query after some batches; how many records are in."""
     orders.run(failpoint=f"{failpoint}:{orders.scene.random.randint(2, 4)}").must_be_killed()
-    committed = orders.check_cut()
+    committed = orders.check_snapshot()
     assert 0 < committed < orders.records
     return committed
 
@@ -58,7 +58,7 @@ def torn_segment(scene: Scene) -> Proof:
             file.truncate(scene.random.randint(end, path.stat().st_size))
             file.seek(0, 2)
             file.write(scene.random.randbytes(scene.random.randint(0, 200)))
-    orders.check_cut()
+    orders.check_snapshot()
     orders.run().must_be_well()
     return orders.prove(f"{len(torn)} segments torn behind their committed ends: cut off by the next append")
 
@@ -128,6 +128,6 @@ def power_loss(scene: Scene) -> Proof:
     half_done(orders)
     # All cells of the next batch are written, and neither its output nor its end.
     committed = half_done(orders, scene.random.choice(("ledger.before", "log.publish.synced")))
-    orders.check_cut()
+    orders.check_snapshot()
     orders.run().must_be_well()
     return orders.prove(f"cells ahead of {committed} committed records: stepped over")

@@ -21,7 +21,7 @@ def _full(scene: Scene, place: str, *texts: str) -> Proof:
         gate.let_go()
         scene.ended(driver).must_say(*texts)
         disk.make_room()
-        committed = orders.check_cut()
+        committed = orders.check_snapshot()
         orders.run().must_be_well()
         done = f"no room at record {gate.number}; the query said so, and went on from {committed} when there was some"
         return orders.prove(done)

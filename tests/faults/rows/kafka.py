@@ -24,7 +24,7 @@ def _ended(orders: Orders, driver: Driver) -> str:
     if found.code == 0:
         return "the query lived through it"
     found.must_say("Kafka", "hint:")
-    orders.check_cut()
+    orders.check_snapshot()
     orders.run().must_be_well()
     return "the query gave up, said why, and went on when it was started again"
 

@@ -25,10 +25,10 @@ IN_TASKS = ("state.before", "state.written")
 def _kill_at_start(failpoint: str, scene: Scene) -> Proof:
     orders = Orders(scene)
     orders.run(failpoint=failpoint).must_be_killed()
-    assert orders.check_cut() == 0
+    assert orders.check_snapshot() == 0
     orders.run(failpoint=f"ledger.committed:{scene.random.randint(1, 3)}").must_be_killed()
     orders.run(failpoint=failpoint).must_be_killed()
-    committed = orders.check_cut()
+    committed = orders.check_snapshot()
     orders.run().must_be_well()
     return orders.prove(f"killed at {failpoint} with nothing, and with {committed} of {orders.records} records read")
 
@@ -37,7 +37,7 @@ def _kill_at_commit(failpoint: str, scene: Scene) -> Proof:
     orders = Orders(scene)
     batch = scene.random.randint(1, 4)
     orders.run(failpoint=f"{failpoint}:{batch}").must_be_killed()
-    committed = orders.check_cut()
+    committed = orders.check_snapshot()
     assert committed < orders.records, "the kill came too late to prove anything"
     orders.run().must_be_well()
     return orders.prove(f"killed at {failpoint} of batch {batch}, {committed} of {orders.records} records read")
@@ -50,7 +50,7 @@ def _kill_in_tasks(failpoint: str, scene: Scene) -> Proof:
     orders.run(failpoint=failpoint).must_say(
         "orders-query", "worker", "nothing of the batch is visible; start the query again"
     )
-    committed = orders.check_cut()
+    committed = orders.check_snapshot()
     assert 0 < committed < orders.records
     orders.run().must_be_well()
     return orders.prove(f"every worker of a batch killed at {failpoint}, after {batches} batches")
@@ -76,7 +76,7 @@ def kill_anywhere(scene: Scene) -> Proof:
         scene.at_gate(gate, driver)
         driver.kill().must_be_killed()
         # Its JVM and its workers still live for a moment; the next start must not mind.
-        orders.check_cut()
-    committed = orders.check_cut()
+        orders.check_snapshot()
+    committed = orders.check_snapshot()
     orders.run().must_be_well()
     return orders.prove(f"killed in the middle of {times} batches, {committed} of {orders.records} records read")

@@ -40,7 +40,7 @@ def jvm_killed(scene: Scene) -> Proof:
     jvm.kill()
     gate.let_go()
     scene.ended(driver).must_say("Spark's JVM is gone", "start the query again")
-    committed = orders.check_cut()
+    committed = orders.check_snapshot()
     orders.run().must_be_well()
     return orders.prove(f"JVM {jvm.pid} killed, {committed} of {orders.records} records read; started again")
 

@@ -8,7 +8,7 @@ import pytest
 from log.records import batch_of, read_all, values
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.segments import segment
-from potok.log.errors import MarkChanged, TopicNotFound
+from potok.log.errors import MetadataConflict, TopicNotFound
 
 LARGE = 4000
 
@@ -28,7 +28,7 @@ def test_staged_output_and_marks_become_visible_together(broker: EmbeddedBroker,
     broker.publish(pickle.loads(pickle.dumps(staged)), {"query": b"1"})
     assert values(broker, "b") == [b"first", *[b"second"] * 20]
     assert values(broker, "a", 1) == [b"x" * 100] * LARGE
-    assert broker.mark("query") == b"1"
+    assert broker.get_metadata("query") == b"1"
     assert list(staging.iterdir()) == []
 
 
@@ -44,11 +44,11 @@ def test_nothing_is_visible_where_a_mark_is_not_as_expected(broker: EmbeddedBrok
     broker.create_topic("t")
     staged = broker.stage(tmp_path, "t", 0, batch_of([b"v"]))
     broker.publish([staged], {"batch": b"1"}, expect={"batch": None})
-    with pytest.raises(MarkChanged):
+    with pytest.raises(MetadataConflict):
         broker.publish([staged], {"batch": b"1"}, expect={"batch": None})
     assert values(broker, "t") == [b"v"]
     broker.publish([], {"batch": None}, expect={"batch": b"1"})
-    assert broker.mark("batch") is None
+    assert broker.get_metadata("batch") is None
 
 
 def test_nothing_is_visible_where_one_topic_is_missing(broker: EmbeddedBroker, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_nothing_is_visible_where_one_topic_is_missing(broker: EmbeddedBroker, t
     with pytest.raises(TopicNotFound):
         broker.publish(staged, {"batch": b"1"})
     assert broker.end_offsets("t") == {0: 0}
-    assert broker.mark("batch") is None
+    assert broker.get_metadata("batch") is None
 
 
 def test_a_mark_changed_by_a_rival_during_the_write_stops_the_publish(
@@ -69,10 +69,10 @@ def test_a_mark_changed_by_a_rival_during_the_write_stops_the_publish(
 
     def rival(descriptor: int) -> None:
         sync(descriptor)
-        broker.set_marks({"epoch": b"2"})
+        broker.set_metadata({"epoch": b"2"})
 
     monkeypatch.setattr(segment, "sync_data", rival)
-    with pytest.raises(MarkChanged):
+    with pytest.raises(MetadataConflict):
         broker.publish([staged], {}, expect={"epoch": None})
     monkeypatch.undo()
     assert broker.end_offsets("t") == {0: 0}

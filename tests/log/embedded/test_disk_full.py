@@ -75,7 +75,7 @@ broker.append("t", [LogRecord(b"k", b"last")])
 
 
 IN_A_SEGMENT = ("200_000", 'broker.append("t", [LogRecord(b"k", bytes(300_000))])')
-IN_THE_METADATA = ("(Path(DATA) / 'log/meta/data.mdb').stat().st_size", 'broker.set_marks({"m": bytes(100_000)})')
+IN_THE_METADATA = ("(Path(DATA) / 'log/meta/data.mdb').stat().st_size", 'broker.set_metadata({"m": bytes(100_000)})')
 
 
 @pytest.mark.parametrize(("limit", "action"), [IN_A_SEGMENT, IN_THE_METADATA], ids=["segment", "metadata"])
@@ -83,7 +83,7 @@ def test_the_system_refusing_to_write_is_a_full_disk(run, broker: EmbeddedBroker
     done = run(LIMITED % (limit, action))
     assert (done.returncode, done.stdout) == (0, "full\n"), done.stderr
     assert values(broker, "t") == [b"first", b"last"]
-    assert broker.marks("") == {}
+    assert broker.list_metadata("") == {}
 
 
 @pytest.mark.parametrize("work", ["compact", "archive"])

@@ -9,7 +9,7 @@ from log.records import batch_of, read_all, values
 from potok.errors import LogError
 from potok.log.broker import READ_SCHEMA, AppendResult, TopicConfig
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import InvalidName, MarkChanged, RecordTooLarge, TopicExists, TopicNotFound
+from potok.log.errors import InvalidName, MetadataConflict, RecordTooLarge, TopicExists, TopicNotFound
 from potok.log.partitioner import partition_of
 from potok.records.log_record import LogRecord
 
@@ -182,21 +182,21 @@ def test_a_value_of_10_mb_works_and_one_over_the_limit_does_not(tmp_path: Path) 
 
 
 def test_marks_are_set_and_deleted_together(broker: EmbeddedBroker) -> None:
-    broker.set_marks({"q/a": b"1", "q/b": b"", "r": b"3"})
-    assert broker.marks("q/") == {"q/a": b"1", "q/b": b""}
-    broker.set_marks({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
-    assert broker.marks("") == {"q/b": b"2", "r": b"3"}
-    assert broker.mark("q/a") is None
+    broker.set_metadata({"q/a": b"1", "q/b": b"", "r": b"3"})
+    assert broker.list_metadata("q/") == {"q/a": b"1", "q/b": b""}
+    broker.set_metadata({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
+    assert broker.list_metadata("") == {"q/b": b"2", "r": b"3"}
+    assert broker.get_metadata("q/a") is None
 
 
 def test_a_mark_that_is_not_as_expected_stops_the_change(broker: EmbeddedBroker) -> None:
-    broker.set_marks({"a": b"1"})
+    broker.set_metadata({"a": b"1"})
     for expect in ({"a": b"2"}, {"a": None}, {"b": b"1"}):
-        with pytest.raises(MarkChanged):
-            broker.set_marks({"c": b"x"}, expect)
-    assert broker.marks("") == {"a": b"1"}
+        with pytest.raises(MetadataConflict):
+            broker.set_metadata({"c": b"x"}, expect)
+    assert broker.list_metadata("") == {"a": b"1"}
     with pytest.raises(InvalidName):
-        broker.set_marks({"x" * 600: b"1"})
+        broker.set_metadata({"x" * 600: b"1"})
 
 
 def test_a_group_remembers_offsets_by_partition(broker: EmbeddedBroker) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from potok.log.embedded import group_metadata
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.embedded.group_metadata import Enrolled, Roster
+from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
 from potok.log.errors import GroupHasMembers, PartitionsMoved
 
 LEASE = 1_000
@@ -33,8 +33,8 @@ class Group:
         self.metadata.write(lambda txn: work(txn, "g", *arguments))
 
     @property
-    def roster(self) -> Roster:
-        return Roster.of_bytes(self.metadata.read(lambda txn: group_metadata.raw(txn, "g")))
+    def roster(self) -> GroupMetadata:
+        return GroupMetadata.of_bytes(self.metadata.read(lambda txn: group_metadata.raw(txn, "g")))
 
     def owned(self, member: str) -> set[int]:
         return {partition for _, partition in self.roster.owned_by(member)}
@@ -150,7 +150,7 @@ def test_a_topic_that_was_deleted_has_no_owner(group: Group, broker: EmbeddedBro
 def test_a_roster_survives_its_way_through_bytes(group: Group) -> None:
     group.join("a", 0)
     group.join("b", 0)
-    assert Roster.of_bytes(group.roster.to_bytes()) == group.roster
+    assert GroupMetadata.of_bytes(group.roster.to_bytes()) == group.roster
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["join", "leave", "release"]), st.sampled_from("abcd")), max_size=25)
@@ -160,7 +160,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["join", "leave", "release"]), st.sam
 def test_whoever_comes_and_goes_each_partition_ends_with_one_owner_and_an_even_share(
     steps: list[tuple[str, str]], partitions: int
 ) -> None:
-    found = Roster()
+    found = GroupMetadata()
     for step, member in steps:
         before = dict(found.claims)
         if step == "join":

@@ -34,7 +34,7 @@ def test_a_publish_killed_at_any_step_is_whole_or_absent(run, broker: EmbeddedBr
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert killed.stdout.split() == ["0", "1", "2"]
     published = 4 if step == "committed" else 3
-    assert broker.mark("batch") == b"%d" % (published - 1)
+    assert broker.get_metadata("batch") == b"%d" % (published - 1)
     expect_published(broker, published)
     publish_batches(broker)
     expect_published(broker, 6)

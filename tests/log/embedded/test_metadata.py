@@ -22,8 +22,8 @@ from potok.records.log_record import LogRecord
 def test_the_map_grows_when_it_is_full(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path, map_bytes=64 << 10)
     for n in range(20):
-        broker.set_marks({f"m{n:02d}": bytes(20_000)})
-    assert len(broker.marks("m")) == 20
+        broker.set_metadata({f"m{n:02d}": bytes(20_000)})
+    assert len(broker.list_metadata("m")) == 20
     broker.close()
 
 
@@ -33,7 +33,7 @@ def test_the_map_grows_while_other_threads_read_and_write(tmp_path: Path) -> Non
 
     def work(name: str) -> None:
         for n in range(10):
-            broker.set_marks({f"{name}{n}": bytes(10_000)})
+            broker.set_metadata({f"{name}{n}": bytes(10_000)})
             broker.end_offsets("t")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
@@ -41,18 +41,18 @@ def test_the_map_grows_while_other_threads_read_and_write(tmp_path: Path) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(broker.marks("")) == 40
+    assert len(broker.list_metadata("")) == 40
     broker.close()
 
 
 def test_a_map_grown_by_another_process_is_followed(run, tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path / "data", map_bytes=64 << 10)
-    grow = "b = EmbeddedBroker(DATA)\nfor n in range(40): b.set_marks({f'%s{n}': bytes(20_000)})"
+    grow = "b = EmbeddedBroker(DATA)\nfor n in range(40): b.set_metadata({f'%s{n}': bytes(20_000)})"
     assert run(grow % "r").returncode == 0
-    assert len(broker.marks("r")) == 40
+    assert len(broker.list_metadata("r")) == 40
     assert run(grow % "w").returncode == 0
-    broker.set_marks({"w0": None})
-    assert len(broker.marks("w")) == 39
+    broker.set_metadata({"w0": None})
+    assert len(broker.list_metadata("w")) == 39
     broker.close()
 
 
@@ -69,11 +69,11 @@ def test_the_environment_is_opened_once_for_all_users(tmp_path: Path) -> None:
 
 def test_a_directory_made_again_is_another_log(tmp_path: Path) -> None:
     first = EmbeddedBroker(tmp_path / "data")
-    first.set_marks({"a": b"1"})
+    first.set_metadata({"a": b"1"})
     (tmp_path / "data").rename(tmp_path / "old")
     second = EmbeddedBroker(tmp_path / "data")
-    assert second.marks("") == {}
-    assert first.marks("") == {"a": b"1"}
+    assert second.list_metadata("") == {}
+    assert first.list_metadata("") == {"a": b"1"}
     first.close()
     second.close()
 

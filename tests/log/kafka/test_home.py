@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from potok.log.broker import PublishedBatch
-from potok.log.errors import MarkChanged
+from potok.log.errors import MetadataConflict
 from potok.log.kafka.admin.remove import protected
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.options import KafkaOptions
@@ -39,21 +39,21 @@ def query() -> str:
 
 def test_marks_are_on_the_server_and_not_on_the_disk(broker: KafkaBroker, query: str, home: str) -> None:
     mark = f"query/{query}/ledger"
-    broker.set_marks({mark: b"1"}, {mark: None})
-    assert broker.mark(mark) == b"1"
-    assert broker.marks(f"query/{query}/") == {mark: b"1"}
+    broker.set_metadata({mark: b"1"}, {mark: None})
+    assert broker.get_metadata(mark) == b"1"
+    assert broker.list_metadata(f"query/{query}/") == {mark: b"1"}
     assert broker.home_url == home
     assert not (broker.directory / "log").exists()
 
 
 def test_a_mark_that_somebody_changed_stops_everything(broker: KafkaBroker, query: str) -> None:
     mark = f"query/{query}/ledger"
-    broker.set_marks({mark: b"1"})
-    with pytest.raises(MarkChanged, match=query):
-        broker.set_marks({mark: b"2"}, {mark: None})
-    with pytest.raises(MarkChanged):
+    broker.set_metadata({mark: b"1"})
+    with pytest.raises(MetadataConflict, match=query):
+        broker.set_metadata({mark: b"2"}, {mark: None})
+    with pytest.raises(MetadataConflict):
         broker.publish([], {mark: b"2"}, {mark: b"0"}, PublishedBatch(query, 1, {}))
-    assert broker.mark(mark) == b"1"
+    assert broker.get_metadata(mark) == b"1"
 
 
 def test_output_and_ledger_are_published(broker: KafkaBroker, query: str, tmp_path: Path) -> None:
@@ -63,14 +63,14 @@ def test_output_and_ledger_are_published(broker: KafkaBroker, query: str, tmp_pa
     (batch,) = broker.read(topic, 0, 0, 1)
     staged = broker.stage(tmp_path, topic, 0, batch.drop_columns(["offset"]))
     broker.publish([staged], {mark: b"1"}, {mark: None}, PublishedBatch(query, 1, {}))
-    assert broker.mark(mark) == b"1"
+    assert broker.get_metadata(mark) == b"1"
     (found,) = broker.read(topic, 0, 0, broker.end_offsets(topic)[0])
     assert found.column("value").to_pylist() == [b"before", b"before"]
 
 
 def test_a_broker_finds_its_home_again_in_another_process(broker: KafkaBroker, query: str) -> None:
-    broker.set_marks({f"query/{query}/ledger": b"1"})
-    assert pickle.loads(pickle.dumps(broker)).mark(f"query/{query}/ledger") == b"1"
+    broker.set_metadata({f"query/{query}/ledger": b"1"})
+    assert pickle.loads(pickle.dumps(broker)).get_metadata(f"query/{query}/ledger") == b"1"
 
 
 def test_who_needs_which_records_is_noted_there(broker: KafkaBroker, query: str) -> None:

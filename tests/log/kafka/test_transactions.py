@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from log.records import batch_of, values
 from potok.log.broker import PublishedBatch
-from potok.log.errors import MarkChanged, TopicNotFound
+from potok.log.errors import MetadataConflict, TopicNotFound
 from potok.log.kafka import transactions
 from potok.log.kafka.errors import PublishedOtherwise, QueryFenced
 from potok.log.kafka.fences import TOPIC
@@ -41,7 +41,7 @@ def reopened(log: KafkaBroker) -> KafkaBroker:
 
 def forget(log: KafkaBroker, query: str, number: int) -> None:
     """As if the process had died between the transaction and the ledger."""
-    log.home.set_marks({f"{query}/ledger": None if number == 0 else b"%d" % number})
+    log.home.set_metadata({f"{query}/ledger": None if number == 0 else b"%d" % number})
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_batches_are_published_one_after_the_other(out: KafkaBroker, query: str)
         publish(out, query, number, b"%d" % number)
         assert values(out, "out")[-1] == b"%d" % number
     assert values(out, "out") == [b"1", b"2", b"3"]
-    assert out.mark(f"{query}/ledger") == b"3"
+    assert out.get_metadata(f"{query}/ledger") == b"3"
 
 
 def test_the_progress_of_a_query_is_that_of_a_group(out: KafkaBroker, query: str) -> None:
@@ -83,7 +83,7 @@ def test_a_batch_that_kafka_holds_is_not_published_again(out: KafkaBroker, query
     publish(log, query, 2, b"b")
     publish(log, query, 3, b"c")
     assert values(log, "out") == [b"a", b"b", b"c"]
-    assert log.mark(f"{query}/ledger") == b"3"
+    assert log.get_metadata(f"{query}/ledger") == b"3"
 
 
 def test_the_fence_is_found_behind_those_of_other_queries(out: KafkaBroker, query: str, tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_a_second_process_fences_the_first_off(out: KafkaBroker, query: str) -> 
     with pytest.raises(QueryFenced, match=f'output of query "{query}"'):
         out.publish([out.stage(out.directory, "out", 0, batch_of([b"zombie"]))], {"m": b"1"}, {}, batch)
     assert values(rival, "out") == [b"a", b"b"]
-    assert rival.mark("m") is None
+    assert rival.get_metadata("m") is None
 
 
 def test_a_ledger_that_moved_on_stops_the_publish_before_kafka_hears_of_it(out: KafkaBroker, query: str) -> None:
     publish(out, query, 1, b"a")
     forget(out, query, 7)
-    with pytest.raises(MarkChanged):
+    with pytest.raises(MetadataConflict):
         publish(out, query, 2, b"b")
     assert values(out, "out") == [b"a"]
 
@@ -158,7 +158,7 @@ def test_a_batch_that_holds_other_records_than_the_published_one_is_not_passed_o
     forget(out, query, 0)
     with pytest.raises(PublishedOtherwise, match="its ledger was lost"):
         publish(reopened(out), query, 1, b"a", b"and more", offset=15)
-    assert out.mark(f"{query}/ledger") is None
+    assert out.get_metadata(f"{query}/ledger") is None
 
 
 def test_an_older_ledger_that_was_restored_is_followed_with_a_warning(
@@ -227,7 +227,7 @@ def test_a_failure_that_stays_is_raised_and_leaves_nothing_behind(
     with pytest.raises(TopicNotFound):
         publish(out, query, 1, b"a")
     monkeypatch.undo()
-    assert out.mark(f"{query}/ledger") is None
+    assert out.get_metadata(f"{query}/ledger") is None
     publish(out, query, 1, b"a")
     assert values(out, "out") == [b"a"]
 
@@ -256,7 +256,7 @@ from potok.log.open import open_broker
 from potok.log.broker import PublishedBatch
 
 log = open_broker("{url}?home=" + DATA)
-done = int(log.mark("ledger") or 0)
+done = int(log.get_metadata("ledger") or 0)
 for number in range(done + 1, 5):
     rows = pa.record_batch({{"value": pa.array([b"%d" % number] * 2000, pa.binary())}})
     staged = [log.stage(log.directory / "staging", topic, 0, rows) for topic in ("out", "in")]
@@ -295,7 +295,7 @@ def test_a_process_that_lost_its_ledger_before_it_opened_its_transactions_publis
             publish(out, query, 3, b"c")
 
     monkeypatch.setattr("potok.log.kafka.transactions.failpoint", taken_over)
-    with pytest.raises(MarkChanged):
+    with pytest.raises(MetadataConflict):
         publish(late, query, 2, b"b")
     assert values(out, "out") == [b"a", b"b", b"c"]
     publish(out, query, 4, b"d")

@@ -342,7 +342,7 @@ def test_a_topic_created_again_is_a_new_queue(broker: EmbeddedBroker, topic: str
     fill(broker, 1)
     with Queue(broker, topic, "g") as again:
         assert numbers(again.receive(5)) == [0]
-    assert len(broker.marks("queue/")) == 2
+    assert len(broker.list_metadata("queue/")) == 2
     assert queues(broker) == {"g": ["work"]}
 
 

@@ -8,12 +8,12 @@ import threading
 from potok.operators.agents.context import Running, current, driving
 
 
-def crew() -> Running:
+def agent_group() -> Running:
     return Running("shop", {}, 0, [])
 
 
 def test_a_crew_is_found_in_its_block_alone() -> None:
-    running = crew()
+    running = agent_group()
     with driving(running):
         assert current() is running
     assert current() is None
@@ -21,7 +21,7 @@ def test_a_crew_is_found_in_its_block_alone() -> None:
 
 def test_another_thread_of_the_process_does_not_find_it() -> None:
     found: list[Running | None] = []
-    with driving(crew()):
+    with driving(agent_group()):
         page = threading.Thread(target=lambda: found.append(current()))
         page.start()
         page.join()
@@ -29,7 +29,7 @@ def test_another_thread_of_the_process_does_not_find_it() -> None:
 
 
 def test_tasks_and_threads_that_an_agent_starts_find_it() -> None:
-    running = crew()
+    running = agent_group()
 
     async def agent() -> list[Running | None]:
         async def beside() -> Running | None:
@@ -42,7 +42,7 @@ def test_tasks_and_threads_that_an_agent_starts_find_it() -> None:
 
 
 def test_a_task_finds_what_stands_in_after_it_was_started() -> None:
-    running, refusing = crew(), object()
+    running, refusing = agent_group(), object()
 
     async def agent() -> object:
         begun = asyncio.Event()

@@ -8,10 +8,10 @@ from potok.operators.agents.record_order import PIECE, Places, Records
 from potok.operators.core.chunk import Chunk
 
 
-def records(lane: int, *offsets: int) -> Records:
+def records(input_partition: int, *offsets: int) -> Records:
     numbers = np.array(offsets, np.int64)
-    lanes = np.full(len(offsets), lane, np.int64)
-    chunk = Chunk([None] * len(offsets), list(offsets), numbers, numbers, lanes, numbers)
+    input_partitions = np.full(len(offsets), input_partition, np.int64)
+    chunk = Chunk([None] * len(offsets), list(offsets), numbers, numbers, input_partitions, numbers)
     found = Records.of([chunk])
     assert found is not None
     return found

@@ -13,7 +13,7 @@ from potok.expressions.expr import Column
 from potok.operators.aggregates.pre_aggregate import PreAggregate, merge_partials
 from potok.operators.core.chunk import from_ipc
 from potok.operators.core.operator import Task
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.nodes import Tumbling
 from potok.topology.nodes.windows import tumbling_ms
@@ -29,12 +29,14 @@ PLAN = AggregatePlan(
 
 
 def partials(chunks: list[Any], window: Tumbling | None = None, task: Task | None = None) -> list[dict[str, Any]]:
-    outbox = Outbox(0)
-    operator = PreAggregate("p", task or task_of(), PLAN, window, outbox, 1, 3)
+    shuffle_writer = ShuffleWriter(0)
+    operator = PreAggregate("p", task or task_of(), PLAN, window, shuffle_writer, 1, 3)
     for chunk in chunks:
         operator.push(chunk)
     operator.finish()
-    rows = [row for parcel in outbox.parcels for row in from_ipc(parcel.payload).to_pylist()]
+    rows = [
+        row for shuffle_block in shuffle_writer.shuffle_blocks for row in from_ipc(shuffle_block.payload).to_pylist()
+    ]
     return sorted(rows, key=lambda row: (row["key"], row.get("start", 0)))
 
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from operators.core.chunks import LANES, Catch, chunk_of, session_of, task_of
+from operators.core.chunks import INPUT_PARTITIONS, Catch, chunk_of, session_of, task_of
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.expressions.function import Function
 from potok.operators.aggregates.accumulate import UNTOUCHED, Folding
-from potok.operators.aggregates.accumulators import folder_of
+from potok.operators.aggregates.accumulators import accumulator_of
 from potok.operators.aggregates.row_aggregates import FoldRecords
 from potok.operators.core.chunk import to_wire
 from potok.operators.core.operator import Task
@@ -63,8 +63,10 @@ def test_failures_do_not_cost_a_replay_each(tmp_path: Path) -> None:
         calls += 1
         return spoil(k, v, agg)
 
-    folder = folder_of(Aggregation("fold", Function.of(count, (3,)), []))
-    operator = FoldRecords("f", task_of(), folder, None, pa.string(), None, session_of(tmp_path), NEVER, LANES)
+    accumulator = accumulator_of(Aggregation("fold", Function.of(count, (3,)), []))
+    operator = FoldRecords(
+        "f", task_of(), accumulator, None, pa.string(), None, session_of(tmp_path), NEVER, INPUT_PARTITIONS
+    )
     operator.receive(to_wire(chunk_of(pa.array([b"k"] * 200), list(range(200)))))
     operator.finish()
     assert calls <= 1_000
@@ -86,9 +88,9 @@ class Counted:
 
 def cells_of(path: Path, aggregator: Any, keys: list[bytes], task: Task, **options: Any) -> dict[str, Any]:
     """What the cells hold after one batch of records with the values 0, 1, 2..."""
-    folder = folder_of(Aggregation("fold", Function.of(aggregator, (3,)), []))
+    accumulator = accumulator_of(Aggregation("fold", Function.of(aggregator, (3,)), []))
     session, caught = session_of(path), Catch()
-    operator = FoldRecords("f", task, folder, None, pa.string(), None, session, NEVER, LANES, **options)
+    operator = FoldRecords("f", task, accumulator, None, pa.string(), None, session, NEVER, INPUT_PARTITIONS, **options)
     operator.downstream.append(caught)
     operator.receive(to_wire(chunk_of(pa.array(keys, pa.binary()), list(range(len(keys))))))
     operator.finish()
@@ -133,9 +135,9 @@ def test_failures_of_many_keys_look_at_no_record_of_another_key(tmp_path: Path) 
             return super().__getitem__(at)
 
     counted, count = Counted(lambda v: v % 3 > 0), 3_000
-    folder = folder_of(Aggregation("fold", Function.of(counted, (3,)), []))
+    accumulator = accumulator_of(Aggregation("fold", Function.of(counted, (3,)), []))
     ids = Watched(range(count))
-    folding = Folding(folder, ids, ["k"] * count, list(range(count)), [None] * count, [None] * count)
+    folding = Folding(accumulator, ids, ["k"] * count, list(range(count)), [None] * count, [None] * count)
     states: list[Any] = [UNTOUCHED] * count
     assert len(folding.run(states)) == 2_000
     assert Watched.looks <= 10 * count
@@ -248,11 +250,13 @@ class Attack:
 
 
 def test_a_cell_that_a_stranger_wrote_stops_the_query_and_runs_nothing(tmp_path: Path) -> None:
-    folder = folder_of(Aggregation("fold", Function.of(spoil, (3,)), []))
+    accumulator = accumulator_of(Aggregation("fold", Function.of(spoil, (3,)), []))
     first = session_of(tmp_path)
     first.write("f", [(b"k", pickle.dumps((0, Attack())), None)])
     first.commit()
-    operator = FoldRecords("f", task_of(), folder, None, pa.string(), None, session_of(tmp_path, batch=2), NEVER, LANES)
+    operator = FoldRecords(
+        "f", task_of(), accumulator, None, pa.string(), None, session_of(tmp_path, batch=2), NEVER, INPUT_PARTITIONS
+    )
     operator.receive(to_wire(chunk_of(pa.array([b"k"]), [2])))
     with pytest.raises(UnreadableCell, match="cannot be read"):
         operator.finish()

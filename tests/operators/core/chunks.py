@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from potok.log.broker import LOG_SCHEMA
 from potok.operators.core.chunk import Chunk, Column
-from potok.operators.core.dead_letters import DeadLetters, Lane, Original
+from potok.operators.core.dead_letters import DeadLetters, InputPartition, Original
 from potok.operators.core.operator import Task
 from potok.state.fence import Attempt, Fence
 from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.state.session import StateSession
 
-LANES = [Lane("a", 0), Lane("b", 0)]
+INPUT_PARTITIONS = [InputPartition("a", 0), InputPartition("b", 0)]
 
 
 class Catch:
@@ -47,7 +47,7 @@ def items(column: Column) -> list[Any]:
 
 
 def chunk_of(
-    keys: Column, values: Column, times: list[int] | None = None, *, lane: int = 0, first_offset: int = 0
+    keys: Column, values: Column, times: list[int] | None = None, *, input_partition: int = 0, first_offset: int = 0
 ) -> Chunk:
     at = np.array(times if times is not None else range(len(keys)), np.int64)
     count = len(at)
@@ -56,7 +56,7 @@ def chunk_of(
         values,
         at,
         np.maximum.accumulate(at) if count else at,
-        np.full(count, lane, np.int64),
+        np.full(count, input_partition, np.int64),
         np.arange(first_offset, first_offset + count, dtype=np.int64),
         raw_key=pa.array([None if key is None else str(key).encode() for key in items(keys)], pa.binary()),
         raw_value=pa.array([repr(value).encode() for value in items(values)], pa.binary()),
@@ -65,7 +65,7 @@ def chunk_of(
 
 
 def task_of() -> Task:
-    return Task(DeadLetters(LANES, read_again, 7))
+    return Task(DeadLetters(INPUT_PARTITIONS, read_again, 7))
 
 
 def read_again(topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Original]:

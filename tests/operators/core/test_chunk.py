@@ -82,8 +82,8 @@ def test_headers_are_joined_also_where_some_have_none() -> None:
 
 
 def test_records_are_ordered_by_position_and_equal_positions_stay_as_they_came() -> None:
-    chunk = concat([chunk_of(["b0", "b1"], [1, 2], lane=1), chunk_of(["a5", "a6"], [3, 4], first_offset=5)])
-    chunk = concat([chunk, chunk_of(["b0 again"], [5], lane=1)])
+    chunk = concat([chunk_of(["b0", "b1"], [1, 2], input_partition=1), chunk_of(["a5", "a6"], [3, 4], first_offset=5)])
+    chunk = concat([chunk, chunk_of(["b0 again"], [5], input_partition=1)])
     assert in_order(chunk).key == ["a5", "a6", "b0", "b0 again", "b1"]
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.core.chunks import LANES, chunk_of, letters, task_of
+from operators.core.chunks import INPUT_PARTITIONS, chunk_of, letters, task_of
 from potok.log.broker import HEADERS, LOG_SCHEMA
 from potok.operators.core import dead_letters
-from potok.operators.core.chunk import NO_LANE
+from potok.operators.core.chunk import NO_INPUT_PARTITION
 from potok.operators.core.dead_letters import DeadLetters, Original, Reason
 from potok.operators.core.operator import Task
 
@@ -38,7 +38,7 @@ def test_a_dead_letter_has_the_original_bytes_the_position_the_step_and_the_reas
 
 def test_bytes_that_were_left_behind_at_a_shuffle_are_read_again() -> None:
     task = task_of()
-    chunk = replace(chunk_of(["a"], [1], first_offset=9, lane=1), raw_key=None, raw_value=None)
+    chunk = replace(chunk_of(["a"], [1], first_offset=9, input_partition=1), raw_key=None, raw_value=None)
     task.dead_letters.add(chunk, {0: "boom"}, "s", Reason.ERROR)
     assert letters(task)[0]["value"] == b"b/9"
 
@@ -47,7 +47,7 @@ def test_bytes_that_were_left_behind_at_a_shuffle_are_read_again() -> None:
 def test_a_value_that_exists_only_inside_the_query_is_written_readably(value: Any) -> None:
     task = task_of()
     chunk = chunk_of(["k"], [value])
-    chunk.lane = np.array([NO_LANE], np.int64)
+    chunk.input_partition = np.array([NO_INPUT_PARTITION], np.int64)
     task.dead_letters.add(chunk, {0: "boom"}, "s", Reason.ERROR)
     (letter,) = letters(task)
     assert (letter["key"], letter["topic"], letter["offset"]) == (b"k", "", "-1")
@@ -61,7 +61,7 @@ def test_an_object_that_cannot_be_shown_is_set_aside_all_the_same() -> None:
     task = task_of()
     chunk = chunk_of(["k"], [0])
     chunk.value = [Silent()]
-    chunk.lane = np.array([NO_LANE], np.int64)
+    chunk.input_partition = np.array([NO_INPUT_PARTITION], np.int64)
     task.dead_letters.add(chunk, {0: "boom"}, "s", Reason.ERROR)
     assert b"Silent object" in letters(task)[0]["value"]
 
@@ -90,9 +90,11 @@ def test_all_that_was_left_behind_is_read_again_at_once_and_once() -> None:
         reads.append((topic, partition, list(offsets)))
         return {offset: Original(b"k", b"%d" % offset, [{"name": "h", "value": b"v"}]) for offset in offsets}
 
-    task = Task(DeadLetters(LANES, fetch, 7))
-    for lane in (0, 1):
-        chunk = replace(chunk_of(["x"] * 4, [0] * 4, lane=lane, first_offset=10), raw_key=None, raw_value=None)
+    task = Task(DeadLetters(INPUT_PARTITIONS, fetch, 7))
+    for input_partition in (0, 1):
+        chunk = replace(
+            chunk_of(["x"] * 4, [0] * 4, input_partition=input_partition, first_offset=10), raw_key=None, raw_value=None
+        )
         task.dead_letters.add(chunk, {3: "boom", 0: "boom"}, "one", Reason.ERROR)
         task.dead_letters.add(chunk, {3: "boom"}, "two", Reason.ERROR)
     assert reads == [], "as long as nobody asks for the letters"
@@ -105,7 +107,7 @@ def test_all_that_was_left_behind_is_read_again_at_once_and_once() -> None:
 
 
 def test_a_letter_says_that_its_bytes_are_what_the_step_saw() -> None:
-    task = Task(DeadLetters(LANES, lambda topic, partition, offsets: {}, 7))
+    task = Task(DeadLetters(INPUT_PARTITIONS, lambda topic, partition, offsets: {}, 7))
     chunk = replace(chunk_of(["a"], [{"n": 1}]), raw_key=None, raw_value=None)
     task.dead_letters.add(chunk, {0: "no"}, "step", Reason.ERROR)
     assert [(letter["value"], letter["bytes"]) for letter in letters(task)] == [(b'{"n":1}', "seen")]

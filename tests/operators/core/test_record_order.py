@@ -21,7 +21,7 @@ def ints(*numbers: int) -> Any:
 
 def timed(values: list[str], times: list[int]) -> Chunk:
     chunk = chunk_of(["k"] * len(values), list(values), times)
-    return replace(chunk, order=by_time(chunk.timestamp, chunk.lane, chunk.offset))
+    return replace(chunk, order=by_time(chunk.timestamp, chunk.input_partition, chunk.offset))
 
 
 def test_the_time_goes_before_the_position() -> None:
@@ -45,7 +45,9 @@ def test_records_by_position_stand_before_those_by_time() -> None:
 def test_what_was_made_of_a_record_stands_with_it_whatever_step_made_it() -> None:
     records = chunk_of(["k"] * 3, ["0", "1", "2"])
     rows = np.array([0, 2, 2])
-    made = replace(records.take(rows), order=of_turns(by_position(records.lane, records.offset), rows, rows, rows < 0))
+    made = replace(
+        records.take(rows), order=of_turns(by_position(records.input_partition, records.offset), rows, rows, rows < 0)
+    )
     made.value = ["of 0", "of 2", "also of 2"]
     assert gathered([made, records]).value == ["of 0", "0", "1", "of 2", "also of 2", "2"]
 

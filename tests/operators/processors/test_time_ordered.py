@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.core.chunks import LANES, Catch, chunk_of, items, letters, session_of, task_of
+from operators.core.chunks import INPUT_PARTITIONS, Catch, chunk_of, items, letters, session_of, task_of
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
 from potok.errors import TopologyError
@@ -26,7 +26,7 @@ from potok.topology.inference.infer import infer
 def order(path: Path, batch: int, clock: int, chunks: list[Chunk], task: Task | None = None) -> tuple[list[Any], Any]:
     """One batch of the operator: the values that it lets go, and the operator."""
     session = session_of(path, batch)
-    operator = OrderRecords("o", task or task_of(), 10, session, clock, LANES, batch)
+    operator = OrderRecords("o", task or task_of(), 10, session, clock, INPUT_PARTITIONS, batch)
     caught = Catch()
     operator.downstream.append(caught)
     for chunk in chunks:
@@ -72,22 +72,22 @@ def test_a_value_that_is_no_data_is_set_aside_and_the_others_wait(tmp_path: Path
 
 def test_what_waited_goes_on_with_its_own_time_and_its_place(tmp_path: Path) -> None:
     headers = pa.array([None, [{"name": "h", "value": b"x"}]])
-    order(tmp_path, 1, NEVER, [replace(chunk_of(["a", "b"], [1, 2], [5, 3], lane=1), headers=headers)])
+    order(tmp_path, 1, NEVER, [replace(chunk_of(["a", "b"], [1, 2], [5, 3], input_partition=1), headers=headers)])
     session = session_of(tmp_path, 2)
-    operator = OrderRecords("o", task_of(), 10, session, 100, list(reversed(LANES)), 2)
+    operator = OrderRecords("o", task_of(), 10, session, 100, list(reversed(INPUT_PARTITIONS)), 2)
     caught = Catch()
     operator.downstream.append(caught)
     operator.finish()
     (chunk,) = caught.chunks
     assert chunk.timestamp.tolist() == chunk.stream_time.tolist() == [3, 5]
-    assert chunk.lane.tolist() == [0, 0] and chunk.offset.tolist() == [1, 0]
+    assert chunk.input_partition.tolist() == [0, 0] and chunk.offset.tolist() == [1, 0]
     assert chunk.headers is not None and chunk.headers[0].as_py() == [{"name": "h", "value": b"x"}]
 
 
 def test_an_attempt_that_never_committed_counts_for_nothing(tmp_path: Path) -> None:
     order(tmp_path, 1, NEVER, [chunk_of(["a", "a"], [1, 2], [5, 8])])
     order(tmp_path, 2, 17, [])
-    again = OrderRecords("o", task_of(), 10, session_of(tmp_path, 2, epoch=2, ended={1: 1}), 17, LANES, 2)
+    again = OrderRecords("o", task_of(), 10, session_of(tmp_path, 2, epoch=2, ended={1: 1}), 17, INPUT_PARTITIONS, 2)
     caught = Catch()
     again.downstream.append(caught)
     again.finish()
@@ -143,7 +143,7 @@ def test_steps_behind_it_have_a_clock_that_is_held_back() -> None:
 
 
 def test_a_record_that_outlived_its_place_in_the_log_is_told_as_it_is_now() -> None:
-    gone = DeadLetters(LANES, lambda topic, partition, offsets: {}, 7)
+    gone = DeadLetters(INPUT_PARTITIONS, lambda topic, partition, offsets: {}, 7)
     task = Task(gone)
     chunk = replace(chunk_of(["a"], [{"n": 1}]), raw_key=None, raw_value=None)
     gone.add(chunk, {0: "no"}, "step", Reason.ERROR)

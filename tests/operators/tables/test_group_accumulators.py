@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from potok.operators.tables.group_accumulators import group_folder_of, in_order
+from potok.operators.tables.group_accumulators import group_accumulator_of, in_order
 from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
 
@@ -26,20 +26,20 @@ VALUES = {
     [(kind, values) for kind in KINDS for values in VALUES if values != "texts" or kind not in ("sum", "avg")],
 )
 def test_what_is_left_does_not_depend_on_what_has_been(kind: str, values: str) -> None:
-    random, folder = Random(values), group_folder_of(Aggregation(kind), None)
-    state, there = folder.start(), list[Any]()
+    random, accumulator = Random(values), group_accumulator_of(Aggregation(kind), None)
+    state, there = accumulator.start(), list[Any]()
     for _ in range(200):
         if there and random.random() < 0.5:
-            state = folder.subtract(state, None, there.pop(random.randrange(len(there))))
+            state = accumulator.subtract(state, None, there.pop(random.randrange(len(there))))
         else:
             there.append(random.choice(VALUES[values]))
-            state = folder.add(state, None, there[-1])
-        state = load_state(dump_state(folder.kept(state)))
-    fresh = folder.start()
+            state = accumulator.add(state, None, there[-1])
+        state = load_state(dump_state(accumulator.kept(state)))
+    fresh = accumulator.start()
     random.shuffle(there)
     for value in there:
-        fresh = folder.add(fresh, None, value)
-    assert repr(folder.result(state)) == repr(folder.result(fresh))
+        fresh = accumulator.add(fresh, None, value)
+    assert repr(accumulator.result(state)) == repr(accumulator.result(fresh))
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_what_is_left_does_not_depend_on_what_has_been(kind: str, values: str) -
     ],
 )
 def test_each_kind_of_a_few_values(kind: str, values: list[Any], expected: Any) -> None:
-    folder = group_folder_of(Aggregation(kind), None)
-    state = folder.start()
+    accumulator = group_accumulator_of(Aggregation(kind), None)
+    state = accumulator.start()
     for value in values:
-        state = folder.add(state, None, value)
-    found = folder.result(state)
+        state = accumulator.add(state, None, value)
+    found = accumulator.result(state)
     assert (found, type(found)) == (expected, type(expected))
 
 

@@ -279,4 +279,4 @@ def test_open_and_closed_rows_are_counted_as_state() -> None:
     with sessions(10) as driver:
         send(driver, 100, 200)
         driver.run()
-        assert driver._runner.pulse.state_keys == {"w": 2}
+        assert driver._runner.metrics.state_keys == {"w": 2}

@@ -31,7 +31,7 @@ def test_a_query_that_needs_a_shuffle_and_those_that_do_not_share_a_job(shared: 
     assert shared.settle() == 1
     for name in ("small", "large", "also-small"):
         assert shared.counts(name) == {f"u{n}": 20 for n in range(5)}
-    assert shared._members["large"].runner.pulse.records_in == 100
+    assert shared._members["large"].runner.metrics.records_in == 100
 
 
 @pytest.mark.parametrize("method", ["read", "all_levels", "run_level"])

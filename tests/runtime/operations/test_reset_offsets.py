@@ -136,7 +136,7 @@ def test_a_query_that_is_forgotten_starts_over(tmp_path: Path) -> None:
     potok.run(counting(), broker=tmp_path, until_end=True)
     reset_offsets.forget(broker, "words")
     assert read_entry(broker, "words") is None
-    assert broker.marks("query/words/") == {}
+    assert broker.list_metadata("query/words/") == {}
     potok.run(counting(), broker=tmp_path, until_end=True)
     assert counts(broker, "words") == {"a": 2, "b": 1}
 

@@ -57,7 +57,7 @@ class OnKafka:
         """All that is there, or up to some offsets, in one batch."""
         topics = topology.source_topics
         prepared = prepare(topology, self.broker, self.settings)
-        parts = prepared.plan, prepared.ledger, prepared.directory, prepared.pulse
+        parts = prepared.plan, prepared.ledger, prepared.directory, prepared.metrics
         runner = BatchRunner(InProcessExecutor(), self.broker, *parts, prepared.state)
         target = ends or self.broker.end_offsets_of(topics)
         try:
@@ -158,7 +158,7 @@ def test_a_replay_cannot_take_the_name_of_a_shadow(tmp_path: Path) -> None:
                 start_replay(
                     copying().build(), driver.broker, 0, 1_000, prefix, Settings(broker=str(tmp_path)), start_spark
                 )
-        assert driver.broker.marks("query/shadow-") == {}
+        assert driver.broker.list_metadata("query/shadow-") == {}
 
 
 def test_a_query_that_merely_has_the_name_of_a_shadow_takes_nobodys_place(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 import potok.faust as faust
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
-from potok.operators.core.dead_letters import Pile
+from potok.operators.core.dead_letters import ReasonCounter
 from potok.operators.core.task_report import Report
 from potok.runtime.batches.batch import BatchRunner
-from potok.runtime.output.dead_letter_reporter import EVERY_S, Outcry
+from potok.runtime.output.dead_letter_reporter import EVERY_S, DeadLetterReporter
 
 ERROR = ("bank", "error")
 
@@ -25,8 +25,8 @@ class Clock:
         return self.now
 
 
-def pile(count: int, error: str = "ValueError: overdrawn", topic: str = "transfers") -> Pile:
-    return Pile(count, error, topic, 0, 17)
+def counter(count: int, error: str = "ValueError: overdrawn", topic: str = "transfers") -> ReasonCounter:
+    return ReasonCounter(count, error, topic, 0, 17)
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def outcry(clock: Clock) -> Outcry:
+def reporter(clock: Clock) -> DeadLetterReporter:
     builder = StreamsBuilder("shop")
     builder.stream("transfers").map_values(lambda v: v, name="bank").to("out")
-    return Outcry(builder.build(), clock=clock)
+    return DeadLetterReporter(builder.build(), clock=clock)
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -48,47 +48,49 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
-    outcry: Outcry, clock: Clock, caplog: pytest.LogCaptureFixture
+    reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     see = "potok dead-letters list --query shop"
-    outcry.tell({ERROR: pile(1)})
+    reporter.tell({ERROR: counter(1)})
     assert told(caplog) == [("ERROR", f'step "bank": ValueError: overdrawn (record transfers/0@17, set aside; {see})')]
-    outcry.tell({ERROR: pile(300)})
-    outcry.tell({ERROR: pile(63)})
+    reporter.tell({ERROR: counter(300)})
+    reporter.tell({ERROR: counter(63)})
     assert told(caplog) == []
     clock.now += EVERY_S
-    outcry.tell_more()
+    reporter.tell_more()
     assert told(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
-    outcry.tell_more()
+    reporter.tell_more()
     assert told(caplog) == []
 
 
 def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
-    outcry: Outcry, clock: Clock, caplog: pytest.LogCaptureFixture
+    reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    outcry.tell({ERROR: pile(1)})
+    reporter.tell({ERROR: counter(1)})
     told(caplog)
     at: list[float] = []
     for second in range(1, 41):
         clock.now = second
-        outcry.tell({ERROR: pile(1)})
+        reporter.tell({ERROR: counter(1)})
         at += [second] * len(told(caplog))
     assert at == [EVERY_S, 3 * EVERY_S, 7 * EVERY_S]
-    outcry.tell({("bank", "late"): pile(1)})
+    reporter.tell({("bank", "late"): counter(1)})
     assert [level for level, _ in told(caplog)] == ["WARNING"]
 
 
-def test_what_was_not_told_is_told_at_the_end(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
-    outcry.tell({ERROR: pile(2)})
-    outcry.tell({ERROR: pile(1)})
-    outcry.tell_more(now=True)
+def test_what_was_not_told_is_told_at_the_end(reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture) -> None:
+    reporter.tell({ERROR: counter(2)})
+    reporter.tell({ERROR: counter(1)})
+    reporter.tell_more(now=True)
     first, rest = (text for _, text in told(caplog))
     assert "record transfers/0@17, 1 more record, set aside" in first
     assert "1 more record set aside" in rest
 
 
-def test_late_records_are_a_warning_and_windows_have_no_place(outcry: Outcry, caplog: pytest.LogCaptureFixture) -> None:
-    outcry.tell({("bank", "late"): pile(1, "late by 3 s", topic="")})
+def test_late_records_are_a_warning_and_windows_have_no_place(
+    reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    reporter.tell({("bank", "late"): counter(1, "late by 3 s", topic="")})
     ((level, text),) = told(caplog)
     assert level == "WARNING"
     assert "late by 3 s (set aside;" in text
@@ -97,7 +99,7 @@ def test_late_records_are_a_warning_and_windows_have_no_place(outcry: Outcry, ca
 def test_a_log_that_commands_do_not_find_is_named(caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder("shop")
     builder.stream("transfers").to("out")
-    Outcry(builder.build(), "file:./my data").tell({ERROR: pile(1)})
+    DeadLetterReporter(builder.build(), "file:./my data").tell({ERROR: counter(1)})
     assert "--query shop --broker 'file:./my data'" in told(caplog)[0][1]
 
 
@@ -125,9 +127,9 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
             driver.send("transfers", amount)
         driver.run()
         caplog.clear()
-        outcry = Outcry(app.build())
+        reporter = DeadLetterReporter(app.build())
         for report in reports:
-            outcry.tell(report.piles)
+            reporter.tell(report.reason_counts)
     ((level, text),) = told(caplog)
     assert level == "ERROR"
     assert text.startswith('agent "transfer": ValueError: overdrawn, at ')

@@ -31,7 +31,7 @@ def append(broker: EmbeddedBroker, count: int, partition: int = 0) -> None:
 
 
 def committed(broker: EmbeddedBroker, **fields: Any) -> None:
-    broker.set_marks({mark_of("q", "ledger"): Entry(epoch=1, **fields).to_bytes()})
+    broker.set_metadata({mark_of("q", "ledger"): Entry(epoch=1, **fields).to_bytes()})
 
 
 def planner(broker: EmbeddedBroker, *, idle_after_ms: int = LONG, most: int = LONG, target: Any = None) -> Planner:

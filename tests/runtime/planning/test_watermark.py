@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from potok.dsl.builder import StreamsBuilder
 from potok.operators.windows.expiry import NEVER
-from potok.runtime.planning.watermark import closing_clock, closing_clocks, tick_due, windowed_steps
+from potok.runtime.planning.watermark import tick_due, watermark, watermarks, windowed_steps
 from potok.topology.nodes.windows import tumbling
 
 PARTITIONS = {"a": {0: 5, 1: 5}, "b": {0: 5}}
@@ -21,31 +21,31 @@ def test_only_steps_with_windows_have_a_clock() -> None:
 
 def test_the_slowest_partition_of_all_topics_decides() -> None:
     times = {"a": {0: 10, 1: 30}, "b": {0: 20}}
-    assert closing_clock({"a", "b"}, PARTITIONS, times, frozenset()) == 10
-    assert closing_clock({"b"}, PARTITIONS, times, frozenset()) == 20
+    assert watermark({"a", "b"}, PARTITIONS, times, frozenset()) == 10
+    assert watermark({"b"}, PARTITIONS, times, frozenset()) == 20
 
 
 def test_a_partition_without_records_holds_the_clock_back() -> None:
-    assert closing_clock({"a"}, PARTITIONS, {"a": {0: 10}}, frozenset()) == NEVER
+    assert watermark({"a"}, PARTITIONS, {"a": {0: 10}}, frozenset()) == NEVER
 
 
 def test_an_idle_partition_does_not() -> None:
-    assert closing_clock({"a"}, PARTITIONS, {"a": {0: 10}}, frozenset({("a", 1)})) == 10
+    assert watermark({"a"}, PARTITIONS, {"a": {0: 10}}, frozenset({("a", 1)})) == 10
 
 
 def test_of_idle_partitions_alone_the_furthest_decides() -> None:
     times = {"a": {0: 10, 1: 30}}
-    assert closing_clock({"a"}, PARTITIONS, times, frozenset({("a", 0), ("a", 1)})) == 30
+    assert watermark({"a"}, PARTITIONS, times, frozenset({("a", 0), ("a", 1)})) == 30
 
 
 def test_no_partitions_are_no_time() -> None:
-    assert closing_clock({"c"}, PARTITIONS, {}, frozenset()) == NEVER
+    assert watermark({"c"}, PARTITIONS, {}, frozenset()) == NEVER
 
 
 def test_a_clock_never_goes_back() -> None:
-    found = closing_clocks({"w": {"a"}}, PARTITIONS, {"a": {0: 10, 1: 30}}, frozenset(), {"w": 25})
+    found = watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 10, 1: 30}}, frozenset(), {"w": 25})
     assert found == {"w": 25}
-    found = closing_clocks({"w": {"a"}}, PARTITIONS, {"a": {0: 40, 1: 30}}, frozenset(), {"w": 25})
+    found = watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 40, 1: 30}}, frozenset(), {"w": 25})
     assert found == {"w": 30}
 
 

@@ -27,9 +27,9 @@ def test_one_commit_makes_the_batches_of_all_visible(shared: ByHand, monkeypatch
     published: list[set[str]] = []
     publish = shared.broker.publish
 
-    def note(staged: Any, marks: Mapping[str, Any], *rest: Any) -> None:
-        published.append({mark for mark in marks if mark.endswith("/ledger")})
-        publish(staged, marks, *rest)
+    def note(staged: Any, metadata_keys: Mapping[str, Any], *rest: Any) -> None:
+        published.append({mark for mark in metadata_keys if mark.endswith("/ledger")})
+        publish(staged, metadata_keys, *rest)
 
     monkeypatch.setattr(shared.broker, "publish", note)
     send(shared.broker, 20)
@@ -142,7 +142,7 @@ def test_a_ledger_that_somebody_else_changed_stops_its_member_and_not_the_commit
     send(shared.broker, 10)
     entry = read_entry(shared.broker, "stolen")
     assert entry is not None
-    shared.broker.set_marks({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
+    shared.broker.set_metadata({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
     assert shared.members()["stolen"].state is MemberState.FAILED
     assert sum(shared.counts("one").values()) == 10
@@ -175,7 +175,7 @@ def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
     again(shared)
     entry = read_entry(shared.broker, "stolen")
     assert entry is not None
-    shared.broker.set_marks({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
+    shared.broker.set_metadata({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
     found = shared.members()
     assert (found["stolen"].state, found["one"].state) == (MemberState.FAILED, MemberState.RUNNING)

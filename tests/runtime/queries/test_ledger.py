@@ -63,7 +63,7 @@ def test_a_commit_is_read_by_everybody(broker: EmbeddedBroker) -> None:
     ledger = begun(broker)
     ledger.commit(replace(ledger.entry, batch=1, offsets=Offsets({"t": {0: 5}})), [], {"beside": b"it"})
     assert read_entry(broker, "q") == ledger.entry
-    assert broker.mark("beside") == b"it"
+    assert broker.get_metadata("beside") == b"it"
 
 
 def test_a_driver_that_was_overtaken_can_neither_commit_nor_end(broker: EmbeddedBroker) -> None:

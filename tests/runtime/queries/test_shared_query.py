@@ -230,7 +230,7 @@ def test_members_whose_end_cannot_be_written_down_keep_no_locks(
     def full(*_: Any, **__: Any) -> None:
         raise LogError("no space left", hint="make some")
 
-    monkeypatch.setattr(first.broker, "set_marks", full)
+    monkeypatch.setattr(first.broker, "set_metadata", full)
     first._close(LogError("no space left", hint="make some"))
     monkeypatch.undo()
     second = ByHand(tmp_path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.dead_letters.selection import Wanted
 from potok.log.broker import Broker
 from potok.log.open import open_broker
@@ -89,8 +89,8 @@ def test_letters_that_are_done_with_are_not_shown_and_not_counted(broker: Broker
     broker.append(TOPIC, [letter("late", 1), letter("late", 2), letter("decode", 3)])
     assert (len(letters.latest()), letters.open()) == (3, 3)
 
-    LetterBox(broker, "shop").replay(Wanted(reason="late"))
+    DeadLetters(broker, "shop").replay(Wanted(reason="late"))
 
     assert ([found["offset"] for found in letters.latest()], letters.open()) == ([3], 1)
-    LetterBox(broker, "shop").purge()
+    DeadLetters(broker, "shop").purge()
     assert (letters.latest(), letters.open()) == ([], 0)

@@ -43,7 +43,7 @@ def commit(broker: Broker, **changes: Any) -> None:
         "dead_letters": 0, "dead_letters_by_reason": {}, "state_bytes": 0, "state_keys": {}, "offsets": {},
         "clocks": {}, "steps": {},
     }  # fmt: skip
-    broker.set_marks({"query/shop/progress": json.dumps({**progress, **changes}).encode()})
+    broker.set_metadata({"query/shop/progress": json.dumps({**progress, **changes}).encode()})
 
 
 def test_a_query_that_never_ran_is_starting(broker: Broker) -> None:

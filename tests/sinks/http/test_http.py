@@ -38,11 +38,11 @@ def post(
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
     batch: Batch = Batch(1, 7),
 ) -> dict[int, str]:
-    outlet = made.open(opening(TYPES, guarantee))
+    sink_writer = made.open(opening(TYPES, guarantee))
     try:
-        return deliver(made, outlet, rows_of(records, TYPES, 100), TYPES, batch)
+        return deliver(made, sink_writer, rows_of(records, TYPES, 100), TYPES, batch)
     finally:
-        outlet.close()
+        sink_writer.close()
 
 
 def numbered(count: int, keys: int = 3) -> list[tuple[Any, Any]]:

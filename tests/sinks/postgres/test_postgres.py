@@ -16,7 +16,7 @@ from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.postgres import writer
 from potok.sinks.postgres.postgres import PostgresTarget
-from potok.sinks.sink_spec import Batch, Failures, Outlet, Types
+from potok.sinks.sink_spec import Batch, Failures, SinkWriter, Types
 
 TYPES = Types(typed("string"), typed("name string, amount bigint"))
 COUNTS = Types(typed("string"), typed("bigint"))
@@ -30,7 +30,7 @@ class Database:
         self.table = f"t_{uuid.uuid4().hex[:12]}"
         self.query = f"q-{uuid.uuid4().hex[:12]}"
         self._connection = psycopg.connect(url, autocommit=True)
-        self._outlets: list[Outlet] = []
+        self._sink_writers: list[SinkWriter] = []
 
     def run(self, text: Any, *values: object) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(text, values or None)
@@ -44,14 +44,14 @@ class Database:
         renamed = tuple(options.get("columns", {}).items())
         return PostgresTarget(self.url, self.table, options.get("key", ()), renamed, options.get("patience_ms", 5_000))
 
-    def open(self, target: PostgresTarget, types: Types, **options: Any) -> Outlet:
-        outlet = target.open(opening(types, query=self.query, **options))
-        self._outlets.append(outlet)
-        return outlet
+    def open(self, target: PostgresTarget, types: Types, **options: Any) -> SinkWriter:
+        sink_writer = target.open(opening(types, query=self.query, **options))
+        self._sink_writers.append(sink_writer)
+        return sink_writer
 
     def close(self) -> None:
-        for outlet in self._outlets:
-            outlet.close()
+        for sink_writer in self._sink_writers:
+            sink_writer.close()
         self._connection.close()
 
 
@@ -67,8 +67,8 @@ def put(
 ) -> Failures:
     """One batch by an outlet of its own."""
     target = database.target(**options)
-    outlet = database.open(target, types, epoch=batch.epoch, committed=batch.number - 1)
-    return deliver(target, outlet, rows_of(records, types), types, batch)
+    sink_writer = database.open(target, types, epoch=batch.epoch, committed=batch.number - 1)
+    return deliver(target, sink_writer, rows_of(records, types), types, batch)
 
 
 def test_the_table_is_made_of_the_type_and_rows_are_replaced_and_deleted_by_key(database: Database) -> None:
@@ -166,9 +166,9 @@ def test_a_batch_that_comes_again_is_known_and_nothing_is_written_twice(database
 @pytest.mark.parametrize("guarantee", [Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE])
 def test_without_exactly_once_there_is_no_fence(database: Database, guarantee: Guarantee) -> None:
     target = database.target()
-    outlet = database.open(target, COUNTS, guarantee=guarantee)
+    sink_writer = database.open(target, COUNTS, guarantee=guarantee)
     for value in (1, 2):
-        deliver(target, outlet, rows_of([("a", value)], COUNTS), COUNTS, Batch(1, 1))
+        deliver(target, sink_writer, rows_of([("a", value)], COUNTS), COUNTS, Batch(1, 1))
     assert database.rows() == [("a", 2)]
     if database.run("SELECT to_regclass('potok_fences')") != [(None,)]:
         assert database.run("SELECT * FROM potok_fences WHERE query = %s", database.query) == []
@@ -239,12 +239,12 @@ def test_a_user_who_may_only_write_can_use_tables_that_are_there(database: Datab
 
 def test_a_connection_that_was_lost_is_opened_again(database: Database) -> None:
     target = database.target()
-    outlet = database.open(target, COUNTS)
+    sink_writer = database.open(target, COUNTS)
     ended = database.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", f"potok {database.query}"
     )
     assert ended == [(True,)]
-    deliver(target, outlet, rows_of([("a", 1)], COUNTS), COUNTS, Batch(1, 1))
+    deliver(target, sink_writer, rows_of([("a", 1)], COUNTS), COUNTS, Batch(1, 1))
     assert database.rows() == [("a", 1)]
 
 

@@ -14,7 +14,7 @@ from potok.state.fence import Attempt, Fence, StaleAttempt
 from potok.state.open import open_store
 from potok.state.redis import redis_store
 from potok.state.redis.redis_snapshot import frozen_snapshots
-from potok.state.session import StateSession, graves_of
+from potok.state.session import StateSession, tombstones_of
 from state.shard import Shard
 
 KEYS = [b"%03d" % number for number in range(100)]
@@ -93,11 +93,11 @@ def test_a_sweep_that_breaks_off_is_done_again(shard: Shard, monkeypatch: pytest
         with pytest.raises(Cut):
             later.commit()
     store = shard.store()
-    assert (0 < store.entries("t") < 100, store.entries(graves_of("t"))) == (True, 100)
+    assert (0 < store.entries("t") < 100, store.entries(tombstones_of("t"))) == (True, 100)
     again = session(shard, 1, 3)
     again.sweep(["t"])
     again.commit()
-    assert (store.entries("t"), store.entries(graves_of("t"))) == (0, 0)
+    assert (store.entries("t"), store.entries(tombstones_of("t"))) == (0, 0)
 
 
 @pytest.mark.usefixtures("in_pieces")

@@ -32,4 +32,4 @@ def test_a_number_is_taken_once_and_what_goes_along_is_written_with_it_or_not_at
     one.append(Command(0, "mine;"), {"along": b"mine"})
     with pytest.raises(CatalogueMoved):
         other.append(Command(0, "theirs;"), {"along": b"theirs"})
-    assert ([command.text for command in other.all()], broker.mark("along")) == (["mine;"], b"mine")
+    assert ([command.text for command in other.all()], broker.get_metadata("along")) == (["mine;"], b"mine")

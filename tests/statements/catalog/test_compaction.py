@@ -16,7 +16,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
 from potok.sql.errors import SqlError
 from potok.sql.syntax.parse import parse_script
-from potok.statements.catalog.catalog_state import EMPTY, Books, parsed_of
+from potok.statements.catalog.catalog_state import EMPTY, CatalogState, parsed_of
 from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.catalog.compaction import compact, living
 from potok.statements.database import MANY, Database
@@ -42,7 +42,7 @@ def left(directory: Path) -> list[str]:
     return [command.text for command in CommandLog(broker).all()]
 
 
-def as_data(books: Books) -> tuple[Any, ...]:
+def as_data(books: CatalogState) -> tuple[Any, ...]:
     """Books that can be compared: in their order, with topologies as shapes."""
     queries = [
         (q.query_id, q.text, q.kind, q.source, q.begin, q.paused, q.sequence, q.broken)
@@ -53,7 +53,7 @@ def as_data(books: Books) -> tuple[Any, ...]:
     return list(catalog.sources.items()), list(catalog.types.items()), dict(catalog.missing), queries
 
 
-def replayed(commands: list[Command], broker: EmbeddedBroker) -> Books:
+def replayed(commands: list[Command], broker: EmbeddedBroker) -> CatalogState:
     books = EMPTY
     for command in commands:
         books = books.after(parsed_of(command), command, broker)
@@ -192,7 +192,7 @@ NAMES = ("P", "Q", "R")
 NONE = Command(-1, "")
 
 
-def random_statement(chosen: random.Random, books: Books) -> str:
+def random_statement(chosen: random.Random, books: CatalogState) -> str:
     """A statement that may well be refused: what is refused is not written down."""
     name, other = chosen.choice(NAMES), chosen.choice(NAMES)
     replace = chosen.choice(("", "", "OR REPLACE "))

@@ -87,7 +87,7 @@ class Keyboard:
                 self._own(command.upper(), rest)
             else:
                 self._script.run(text)
-            self._script.tell_dead_letters()
+            self._script.report_dead_letters()
         except PotokError as error:
             print_error(error)
         except KeyboardInterrupt:

@@ -64,9 +64,9 @@ class Script:
     def settle(self) -> None:
         """Wait for the queries, and report their dead letters."""
         self._target.settle()
-        self.tell_dead_letters()
+        self.report_dead_letters()
 
-    def tell_dead_letters(self) -> None:
+    def report_dead_letters(self) -> None:
         """Warn of dead letters since the last call."""
         before, self._letters = self._letters or {}, dict(self._target.dead_letters())
         for query, count in self._letters.items():

@@ -139,13 +139,13 @@ def _offsets(log: Log, checkpoint: Checkpoint) -> list[dict[str, Any]]:
 def _clocks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
     """What each step closed by in the last batch, and when it has something to do next."""
     entry = checkpoint.entry
-    steps = sorted({*entry.clocks, *entry.next_ends, *entry.next_alarms})
+    steps = sorted({*entry.clocks, *entry.next_ends, *entry.next_timers})
     return [
         {
             "step": step,
             "clock_ms": entry.clocks.get(step),
             "next_end_ms": entry.next_ends.get(step),
-            "next_alarm_ms": entry.next_alarms.get(step),
+            "next_alarm_ms": entry.next_timers.get(step),
         }
         for step in steps
     ]

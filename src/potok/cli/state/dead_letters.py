@@ -14,7 +14,7 @@ from potok.cli.state.tables import QueryOption, chosen_query
 from potok.errors import QueryError
 
 if TYPE_CHECKING:
-    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.dead_letters import DeadLetters
     from potok.dead_letters.read import DeadLetter
     from potok.dead_letters.selection import AnyPlace, Wanted
     from potok.log.broker import Broker as Log
@@ -60,13 +60,13 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """List the latest dead letters that are open, the newest last."""
-    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.dead_letters import DeadLetters
     from potok.dead_letters.selection import EVERYTHING
 
     wanted = _wanted(None, reason, step, topic, since, until)
     found = []
     with opened_log(context, broker) as log:
-        boxes = [LetterBox(log, name) for name in _queries(log, query)]
+        boxes = [DeadLetters(log, name) for name in _queries(log, query)]
         for box in boxes:
             letters = box.latest(limit, wanted, replayed=everything)
             found += [(box.query, *pair) for pair in zip(letters, box.fates(letters), strict=True)]
@@ -92,10 +92,10 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one dead letter with all that is known of it, and the original bytes."""
-    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.dead_letters import DeadLetters
 
     with opened_log(context, broker) as log:
-        box = LetterBox(log, chosen_query(log, query))
+        box = DeadLetters(log, chosen_query(log, query))
         found = _found(box, letter)
         fate = box.fates([found])[0]
     if as_json:
@@ -124,11 +124,11 @@ def replay(
     positions, with the header potok.replayed, which counts; its letters are done with. If it fails again, that is a
     new dead letter.
     """
-    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.dead_letters import DeadLetters
 
     wanted = _wanted(letters, reason, step, topic, since, until)
     with opened_log(context, broker) as log:
-        box = LetterBox(log, chosen_query(log, query))
+        box = DeadLetters(log, chosen_query(log, query))
         _check(box, letters)
         done = box.replay(wanted, dry_run=dry_run)
     if as_json:
@@ -157,11 +157,11 @@ def purge(
 
     All open ones, if nothing narrows them down.
     """
-    from potok.dead_letters.dead_letters import LetterBox
+    from potok.dead_letters.dead_letters import DeadLetters
 
     wanted = _wanted(letters, reason, step, topic, since, until)
     with opened_log(context, broker) as log:
-        box = LetterBox(log, chosen_query(log, query))
+        box = DeadLetters(log, chosen_query(log, query))
         _check(box, letters)
         done = box.purge(wanted, replayed=everything, dry_run=True)
         if not dry_run:
@@ -199,7 +199,7 @@ def _queries(log: Log, given: str | None) -> list[str]:
     return [chosen_query(log, given)] if given else known_queries(log)
 
 
-def _counts(log: Log, box: LetterBox) -> str:
+def _counts(log: Log, box: DeadLetters) -> str:
     """How many there are of each reason: a flood of one must not hide the others."""
     from potok.snapshots.progress import read_progress
 
@@ -210,13 +210,13 @@ def _counts(log: Log, box: LetterBox) -> str:
     return f'query "{box.query}": {box.count():,} open; it has set aside {progress.dead_letters:,} in all: {reasons}'
 
 
-def _check(box: LetterBox, letters: list[str] | None) -> None:
+def _check(box: DeadLetters, letters: list[str] | None) -> None:
     """Somebody who names letters means letters that are there."""
     for letter in letters or ():
         _found(box, letter)
 
 
-def _found(box: LetterBox, letter: str) -> DeadLetter:
+def _found(box: DeadLetters, letter: str) -> DeadLetter:
     from potok.dead_letters.selection import Wanted
 
     found = list(box.letters(Wanted(places=frozenset({_place(letter)})), replayed=True))

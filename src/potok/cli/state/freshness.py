@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
 
 
-def tell_freshness(log: Log, query: str) -> None:
+def report_freshness(log: Log, query: str) -> None:
     """Say on stderr that a table may not show everything yet, and why; nothing if it does."""
     text = freshness(log, query)
     if text:

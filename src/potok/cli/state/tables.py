@@ -11,7 +11,7 @@ import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
-from potok.cli.state.freshness import tell_freshness
+from potok.cli.state.freshness import report_freshness
 from potok.cli.state.rows import first_rows, rows_of_key
 from potok.clock import parse_epoch_ms
 from potok.duration import show_ms
@@ -68,7 +68,7 @@ def list_tables(
         queries = [chosen_query(log, query)] if query else known_queries(log)
         found = [row for name in queries for row in _tables_of(log, name)]
         for name in queries:
-            tell_freshness(log, name)
+            report_freshness(log, name)
     if as_json:
         for row in found:
             print_json(row)
@@ -102,7 +102,7 @@ def get(
         if at_ms is not None and not windowed:
             raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
         rows = rows_of_key(tables, table, key, at_ms)
-        tell_freshness(log, tables.query)
+        report_freshness(log, tables.query)
     if not rows:
         raise NoSuchRow(table, key, at)
     if as_json:
@@ -130,7 +130,7 @@ def scan(
         tables, table = _opened(log, table, query)
         windowed = tables[table].windowed
         rows = first_rows(tables, table, limit + 1, low, high)
-        tell_freshness(log, tables.query)
+        report_freshness(log, tables.query)
     if as_json:
         for key, value in rows[:limit]:
             print_json(as_object(key, value))

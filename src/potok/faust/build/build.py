@@ -20,7 +20,7 @@ from potok.faust.tables.agent_tables import beside_tables, put_in_place, source_
 from potok.faust.tables.tables import Table
 from potok.faust.topic import Topic
 from potok.records.schemas.schema import Schema
-from potok.topology.agents import AgentPart, Crew, TablePart, TopicPart
+from potok.topology.agents import AgentGroup, AgentPart, TablePart, TopicPart
 from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Agents,
@@ -62,9 +62,9 @@ class Build:
         for plan in plans:
             self._forward(plan)
         if together:
-            self._crew(TOGETHER, together, rest, owned, plans, spread=False)
+            self._agent_group(TOGETHER, together, rest, owned, plans, spread=False)
         if spread:
-            self._crew(SPREAD, spread, owned, rest, plans, spread=True)
+            self._agent_group(SPREAD, spread, owned, rest, plans, spread=True)
         tables = {node.name: node for node in self._nodes if isinstance(node, AgentTable)}
         self._nodes += put_in_place(self._waiting, tables)
         return Topology(self._app.id, tuple(self._nodes))
@@ -90,14 +90,14 @@ class Build:
                 self._add(Sink(sink, plan.agent.at, self._source(topic, name), step.name))
             topic = step
 
-    def _crew(
+    def _agent_group(
         self, name: str, plans: list[Plan], tables: list[Table], others: list[Table], all_: list[Plan], *, spread: bool
     ) -> None:
         sources: list[Node] = []
         parts = tuple(self._agent(plan, sources) for plan in plans)
         key_type = _key_type(plans) if spread else None
         topics = self._topics(plans, all_)
-        crew = Crew(
+        agent_group = AgentGroup(
             self._app.id,
             parts,
             tuple(_part(table, key_type) for table in tables),
@@ -107,7 +107,7 @@ class Build:
             tuple((table.name, _why(spread)) for table in others),
         )
         functions = tuple(_function(plan.agent) for plan in plans)
-        agents = self._add(Agents(name, plans[0].agent.at, tuple(sources), crew, functions))
+        agents = self._add(Agents(name, plans[0].agent.at, tuple(sources), agent_group, functions))
         for index, table in enumerate(tables):
             kept = self._add(AgentTable(table.name, table.at, agents, index))
             if table.changelog:
@@ -116,11 +116,11 @@ class Build:
             sent = self._add(AgentSends(f"{name}.to.{topic.name}", topic.at, agents, index))
             self._sink(topic, sent, name)
 
-    def _sink(self, topic: Topic, sent: AgentSends, crew: str) -> None:
+    def _sink(self, topic: Topic, sent: AgentSends, agent_group: str) -> None:
         policy = "compact" if topic.compacting else "delete"
         self._add(
             Sink(
-                f"{crew}.sink.{topic.name}",
+                f"{agent_group}.sink.{topic.name}",
                 topic.at,
                 sent,
                 topic.name,

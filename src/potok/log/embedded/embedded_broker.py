@@ -21,7 +21,7 @@ from potok.log.broker import (
     TopicDescription,
 )
 from potok.log.embedded import catalog, describe, group_metadata, groups
-from potok.log.embedded import metadata_keys as marks
+from potok.log.embedded import metadata_keys as metadata_keys
 from potok.log.embedded.commit import Committer
 from potok.log.embedded.group_commit import GroupCommit
 from potok.log.embedded.group_membership import EmbeddedMembership
@@ -250,29 +250,29 @@ class EmbeddedBroker(Broker):
     def publish(
         self,
         staged: Sequence[Staged],
-        marks: Mapping[str, bytes | None],
+        metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
     ) -> None:
-        self._committer.commit(cast("Sequence[StagedFrames]", staged), marks, expect, "publish")
+        self._committer.commit(cast("Sequence[StagedFrames]", staged), metadata_keys, expect, "publish")
 
     def append_staged(self, staged: Sequence[Staged]) -> None:
         self._committer.commit(cast("Sequence[StagedFrames]", staged), {}, {}, "append")
 
-    def mark(self, name: str) -> bytes | None:
-        return self._metadata.read(lambda txn: txn.get(marks.key(name)))
+    def get_metadata(self, name: str) -> bytes | None:
+        return self._metadata.read(lambda txn: txn.get(metadata_keys.key(name)))
 
-    def marks_named(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
-        keys = [marks.key(name) for name in names]
+    def get_metadata_of(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+        keys = [metadata_keys.key(name) for name in names]
         return self._metadata.read(lambda txn: tuple([txn.get(key) for key in keys]))
 
-    def marks(self, prefix: str) -> dict[str, bytes]:
-        return self._metadata.read(lambda txn: marks.with_prefix(txn, prefix))
+    def list_metadata(self, prefix: str) -> dict[str, bytes]:
+        return self._metadata.read(lambda txn: metadata_keys.with_prefix(txn, prefix))
 
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+    def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         def update(txn: Transaction) -> None:
-            marks.check(txn, expect)
-            marks.put(txn, updates)
+            metadata_keys.check(txn, expect)
+            metadata_keys.put(txn, updates)
 
         self._metadata.write(update)
 

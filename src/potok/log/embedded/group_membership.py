@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.embedded import group_metadata
-from potok.log.embedded.group_metadata import Enrolled, Roster
+from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.errors import BrokerClosed, PartitionsMoved
 from potok.log.groups.membership import Membership, PartitionListener, Place
@@ -135,7 +135,7 @@ class _Seat:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._seen: bytes | None = None
-        self._parsed: tuple[bytes | None, Roster] = (None, Roster())
+        self._parsed: tuple[bytes | None, GroupMetadata] = (None, GroupMetadata())
         self.member = ""
         self.changed = True
         self.asked_at = time.monotonic()
@@ -154,10 +154,10 @@ class _Seat:
             self._thread.start()
             _seats.add(self)
 
-    def look(self) -> Roster:
+    def look(self) -> GroupMetadata:
         self.changed = False
         self._seen = self._metadata.read(self._raw)
-        return Roster.of_bytes(self._seen)
+        return GroupMetadata.of_bytes(self._seen)
 
     def leave(self) -> None:
         """The thread does it, so that it does not renew a lease behind our back."""
@@ -172,7 +172,7 @@ class _Seat:
         """The roster, and whether it names somebody whose lease ran out."""
         found = self._raw(txn)
         if found != self._parsed[0]:
-            self._parsed = (found, Roster.of_bytes(found))
+            self._parsed = (found, GroupMetadata.of_bytes(found))
         return found, len(group_metadata.living(txn, self._group, self._parsed[1], now_ms())) < len(
             self._parsed[1].members
         )

@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(slots=True)
-class Roster:
+class GroupMetadata:
     """`generation` grows with each change of members or partitions; `partitions` is what the plan was made for."""
 
     generation: int = 0
@@ -86,7 +86,7 @@ class Roster:
         )
 
     @classmethod
-    def of_bytes(cls, data: bytes | None) -> Roster:
+    def of_bytes(cls, data: bytes | None) -> GroupMetadata:
         if data is None:
             return cls()
         found: dict[str, Any] = orjson.loads(data)
@@ -110,7 +110,7 @@ def raw(txn: Transaction, group: str) -> bytes | None:
 def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: int) -> None:
     for topic in enrolled.topics:
         catalog.get_topic(txn, topic)
-    roster = Roster.of_bytes(raw(txn, group))
+    roster = GroupMetadata.of_bytes(raw(txn, group))
     _expel(txn, group, roster, now_ms)
     roster.members[member] = enrolled
     _put_beat(txn, group, member, now_ms)
@@ -120,7 +120,7 @@ def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: 
 
 def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
     """Renew a member's lease, and take those off the roster whose lease ran out. Nothing for one who is off it."""
-    roster = Roster.of_bytes(raw(txn, group))
+    roster = GroupMetadata.of_bytes(raw(txn, group))
     if member not in roster.members:
         return
     _put_beat(txn, group, member, now_ms)
@@ -130,14 +130,14 @@ def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
 
 
 def release(txn: Transaction, group: str, member: str, places: Collection[Place]) -> None:
-    roster = Roster.of_bytes(raw(txn, group))
+    roster = GroupMetadata.of_bytes(raw(txn, group))
     roster.release(member, places)
     roster.settle()
     _store(txn, group, roster)
 
 
 def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
-    roster = Roster.of_bytes(raw(txn, group))
+    roster = GroupMetadata.of_bytes(raw(txn, group))
     if member in roster.members:
         _remove(txn, group, roster, [member])
         _expel(txn, group, roster, now_ms)
@@ -147,7 +147,7 @@ def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
 
 def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, int], held: Mapping[Place, int]) -> None:
     """Commit for partitions that a member holds, by the generations of its claims; all or none."""
-    claims = Roster.of_bytes(raw(txn, group)).claims
+    claims = GroupMetadata.of_bytes(raw(txn, group)).claims
     moved = [place for place in offsets if place not in held or claims.get(place) != Claim(member, held[place])]
     if moved:
         raise PartitionsMoved(group, moved)
@@ -156,13 +156,13 @@ def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, in
 
 
 def check_nobody(txn: Transaction, group: str, now_ms: int) -> None:
-    count = len(living(txn, group, Roster.of_bytes(raw(txn, group)), now_ms))
+    count = len(living(txn, group, GroupMetadata.of_bytes(raw(txn, group)), now_ms))
     if count:
         raise GroupHasMembers(group, count)
 
 
 def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
-    roster = Roster.of_bytes(raw(txn, group))
+    roster = GroupMetadata.of_bytes(raw(txn, group))
     members = tuple(
         GroupMember(
             name, roster.members[name].client, roster.members[name].topics, tuple(sorted(roster.owned_by(name)))
@@ -173,7 +173,7 @@ def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
     return GroupDescription(group, tuple(members), {topic: offsets for topic, offsets in known if offsets})
 
 
-def living(txn: Transaction, group: str, roster: Roster, now_ms: int) -> list[str]:
+def living(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> list[str]:
     return [
         name
         for name, enrolled in roster.members.items()
@@ -184,7 +184,7 @@ def living(txn: Transaction, group: str, roster: Roster, now_ms: int) -> list[st
 def names(txn: Transaction, now_ms: int) -> list[str]:
     """Groups that have committed something, and groups that have living members."""
     enrolled = [key[1:].decode() for key, _ in catalog.scan(txn, b"r")]
-    at_work = {name for name in enrolled if living(txn, name, Roster.of_bytes(raw(txn, name)), now_ms)}
+    at_work = {name for name in enrolled if living(txn, name, GroupMetadata.of_bytes(raw(txn, name)), now_ms)}
     return sorted(at_work | groups.names(txn))
 
 
@@ -206,7 +206,7 @@ def _is_alive(beat_at: bytes | None, lease_ms: int, now_ms: int) -> bool:
     return beat_at is not None and abs(now_ms - int.from_bytes(beat_at, "big")) < lease_ms
 
 
-def _expel(txn: Transaction, group: str, roster: Roster, now_ms: int) -> bool:
+def _expel(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> bool:
     """Whether somebody's lease had run out."""
     alive = living(txn, group, roster, now_ms)
     gone = [name for name in roster.members if name not in alive]
@@ -214,25 +214,25 @@ def _expel(txn: Transaction, group: str, roster: Roster, now_ms: int) -> bool:
     return bool(gone)
 
 
-def _remove(txn: Transaction, group: str, roster: Roster, gone: Sequence[str]) -> None:
+def _remove(txn: Transaction, group: str, roster: GroupMetadata, gone: Sequence[str]) -> None:
     for name in gone:
         txn.delete(_beat_key(group, name))
     roster.remove(gone)
 
 
-def _replan(txn: Transaction, roster: Roster) -> None:
+def _replan(txn: Transaction, roster: GroupMetadata) -> None:
     roster.replan(_partitions(txn, roster))
     roster.settle()
 
 
-def _partitions(txn: Transaction, roster: Roster) -> dict[str, int]:
+def _partitions(txn: Transaction, roster: GroupMetadata) -> dict[str, int]:
     """Of all topics that somebody reads. One that was deleted has none; its readers hear of that when they read."""
     wanted = sorted({topic for enrolled in roster.members.values() for topic in enrolled.topics})
     found = [catalog.find_topic(txn, name) for name in wanted]
     return {topic.name: topic.partitions for topic in found if topic is not None}
 
 
-def _store(txn: Transaction, group: str, roster: Roster) -> None:
+def _store(txn: Transaction, group: str, roster: GroupMetadata) -> None:
     if roster.members:
         txn.put(_key(group), roster.to_bytes())
     else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from potok.log.embedded import catalog
 from potok.log.embedded.metadata import Transaction
-from potok.log.errors import InvalidName, MarkChanged
+from potok.log.errors import InvalidName, MetadataConflict
 
 _LONGEST = 500
 """LMDB takes keys of up to 511 bytes."""
@@ -22,7 +22,7 @@ def key(name: str) -> bytes:
 def check(txn: Transaction, expect: Mapping[str, bytes | None]) -> None:
     for name, value in expect.items():
         if txn.get(key(name)) != value:
-            raise MarkChanged(name)
+            raise MetadataConflict(name)
 
 
 def put(txn: Transaction, updates: Mapping[str, bytes | None]) -> None:

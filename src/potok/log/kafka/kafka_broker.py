@@ -25,7 +25,7 @@ from potok.log.broker import (
 )
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.segments.encode import columns_of, normalised
-from potok.log.errors import BrokerClosed, MarkChanged, OffsetOutOfRange
+from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.groups.membership import (
     DEFAULT_LEASE_MS,
@@ -229,7 +229,7 @@ class KafkaBroker(Broker):
     def publish(
         self,
         staged: Sequence[Staged],
-        marks: Mapping[str, bytes | None],
+        metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
     ) -> None:
@@ -244,8 +244,8 @@ class KafkaBroker(Broker):
 
         def owned() -> None:
             for name, value in expect.items():
-                if self.mark(name) != value:
-                    raise MarkChanged(name)
+                if self.get_metadata(name) != value:
+                    raise MetadataConflict(name)
 
         owned()
         self._check_places(outputs)
@@ -254,7 +254,7 @@ class KafkaBroker(Broker):
             transactor = self._kafka.transactor(query, self._life(query) if query else "")
             transactor.publish(outputs, batch, owned if expect else None)
         failpoint("log.publish.sent")
-        self.home.set_marks(marks, expect)
+        self.home.set_metadata(metadata_keys, expect)
         failpoint("log.publish.committed")
         if batch is not None:
             self._kafka.progress.tell(batch)
@@ -263,7 +263,7 @@ class KafkaBroker(Broker):
 
     def published(self, query: str) -> PublishedBatch | None:
         """To be asked by whoever keeps others from running the query: what was left open is ended."""
-        life = self.mark(_life_mark(query))
+        life = self.get_metadata(_ledger_id_key(query))
         fence = None if life is None else self._kafka.transactor(query, life.decode()).last_fence()
         if life is None or fence is None or fence.life != life.decode():
             return None
@@ -275,22 +275,22 @@ class KafkaBroker(Broker):
 
     def _life(self, query: str) -> str:
         """A name for the time since the ledger of a query was created; gone with the other marks of the query."""
-        mark = _life_mark(query)
-        if self.home.mark(mark) is None:
+        metadata_key = _ledger_id_key(query)
+        if self.home.get_metadata(metadata_key) is None:
             try:
-                self.home.set_marks({mark: uuid.uuid4().hex.encode()}, {mark: None})
-            except MarkChanged:
+                self.home.set_metadata({metadata_key: uuid.uuid4().hex.encode()}, {metadata_key: None})
+            except MetadataConflict:
                 pass  # another process was quicker
-        return (self.home.mark(mark) or b"").decode()
+        return (self.home.get_metadata(metadata_key) or b"").decode()
 
-    def mark(self, name: str) -> bytes | None:
-        return self.home.mark(name) if self._has_home else None
+    def get_metadata(self, name: str) -> bytes | None:
+        return self.home.get_metadata(name) if self._has_home else None
 
-    def marks(self, prefix: str) -> dict[str, bytes]:
-        return self.home.marks(prefix) if self._has_home else {}
+    def list_metadata(self, prefix: str) -> dict[str, bytes]:
+        return self.home.list_metadata(prefix) if self._has_home else {}
 
-    def set_marks(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
-        self.home.set_marks(updates, expect)
+    def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
+        self.home.set_metadata(updates, expect)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         return self._kafka.groups.committed(group, topic)
@@ -345,7 +345,7 @@ class KafkaBroker(Broker):
                 mine.close()
 
 
-def _life_mark(query: str) -> str:
+def _ledger_id_key(query: str) -> str:
     return f"query/{query}/life"
 
 

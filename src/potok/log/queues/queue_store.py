@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from potok.log.broker import LOG_SCHEMA, Broker, Staged
-from potok.log.errors import MarkChanged, QueueAtWork
+from potok.log.errors import MetadataConflict, QueueAtWork
 from potok.log.queues.queue_state import QueueState
 from potok.records.log_record import LogRecord
 
@@ -61,7 +61,7 @@ class QueueMarks:
             result = change(page)
             try:
                 self._store(page)
-            except MarkChanged:
+            except MetadataConflict:
                 # Whoever works on the same partition would otherwise try again at the same moment, too.
                 time.sleep(random.random() * pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
@@ -87,14 +87,14 @@ class QueueMarks:
 
     def forget_deleted_topics(self) -> None:
         """Of the same name: what was done there says nothing about this one."""
-        stale = [name for name in self._broker.marks(self._of_name) if not name.startswith(self._prefix)]
+        stale = [name for name in self._broker.list_metadata(self._of_name) if not name.startswith(self._prefix)]
         if stale:
-            self._broker.set_marks(dict.fromkeys(stale))
+            self._broker.set_metadata(dict.fromkeys(stale))
 
     def _load(self) -> dict[int, tuple[bytes, QueueState]]:
         """Decodes only what is not as it was left."""
         found = {}
-        for name, data in self._broker.marks(self._prefix).items():
+        for name, data in self._broker.list_metadata(self._prefix).items():
             part = int(name.removeprefix(self._prefix))
             known = self._known.get(part)
             found[part] = known if known is not None and known[0] == data else (data, QueueState.of_bytes(data))
@@ -124,7 +124,7 @@ class QueueMarks:
             with tempfile.TemporaryDirectory(prefix="potok-queue-") as directory:
                 self._broker.publish(self._staged(Path(directory), page.letters), named, expect)
         else:
-            self._broker.set_marks(named, expect)
+            self._broker.set_metadata(named, expect)
         for part, state in touched.items():
             state.touched = False
             self._known[part] = (updates[part], state)
@@ -172,7 +172,7 @@ def _shorter(letter: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def queues(broker: Broker) -> dict[str, list[str]]:
     """The topics of each group that has a queue, without those that are gone."""
     found: dict[str, set[str]] = {}
-    for name in broker.marks(_PREFIX):
+    for name in broker.list_metadata(_PREFIX):
         group, topic, topic_id, _ = name.removeprefix(_PREFIX).split("/")
         if broker.has_topic(topic) and broker.describe_topic(topic).topic_id == topic_id:
             found.setdefault(unquote(group), set()).add(topic)

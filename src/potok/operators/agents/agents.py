@@ -12,11 +12,11 @@ from potok.operators.agents.window_closing import CloseWindows
 from potok.operators.agents.windows import OpenWindows
 from potok.operators.core.call import Errors
 from potok.operators.core.chunk import Chunk
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Receiver, SeveralOutputs, Task
 from potok.state.codec import StateNotData
 from potok.state.session import StateSession
-from potok.topology.agents import Crew
+from potok.topology.agents import AgentGroup
 from potok.topology.nodes import Agents
 
 
@@ -39,12 +39,18 @@ class DriveAgents(SeveralOutputs):
     """Drives the agents of a crew. The outputs are its topics, and behind them its tables."""
 
     def __init__(
-        self, node: Agents, task: Task, session: StateSession, clock_ms: int, lanes: list[Lane], shown: tuple[str, ...]
+        self,
+        node: Agents,
+        task: Task,
+        session: StateSession,
+        clock_ms: int,
+        input_partitions: list[InputPartition],
+        shown: tuple[str, ...],
     ) -> None:
         """`shown` are the tables whose changes go on to others."""
         super().__init__(node.name, task)
-        self._crew: Crew = node.crew
-        self._session, self._clock_ms, self._lanes, self._shown = session, clock_ms, lanes, shown
+        self._agent_group: AgentGroup = node.agent_group
+        self._session, self._clock_ms, self._input_partitions, self._shown = session, clock_ms, input_partitions, shown
         self._inputs = [Input(node.name, task, source.name) for source in node.sources]
         self._cells = self._open(self._running())
 
@@ -58,7 +64,7 @@ class DriveAgents(SeveralOutputs):
     def next_due(self) -> int | None:
         return self._next(wall=False)
 
-    def next_alarm(self) -> int | None:
+    def next_timer(self) -> int | None:
         return self._next(wall=True)
 
     def _next(self, *, wall: bool) -> int | None:
@@ -67,14 +73,14 @@ class DriveAgents(SeveralOutputs):
         return min((at for at in due if at is not None), default=None)
 
     def _running(self) -> Running:
-        topics = {topic.name: number for number, topic in enumerate(self._crew.topics)}
-        running = Running(self._crew.app, topics, self.task.processing_time_ms, self._lanes)
-        running.elsewhere = dict(self._crew.elsewhere)
+        topics = {topic.name: number for number, topic in enumerate(self._agent_group.topics)}
+        running = Running(self._agent_group.app, topics, self.task.processing_time_ms, self._input_partitions)
+        running.elsewhere = dict(self._agent_group.elsewhere)
         return running
 
     def _open(self, running: Running) -> dict[str, OpenTable]:
-        kinds = [(part, OpenTable if part.window is None else OpenWindows) for part in self._crew.tables]
-        return {part.name: kind(part, running, self._session, spread=self._crew.spread) for part, kind in kinds}
+        kinds = [(part, OpenTable if part.window is None else OpenWindows) for part in self._agent_group.tables]
+        return {part.name: kind(part, running, self._session, spread=self._agent_group.spread) for part, kind in kinds}
 
     def finish(self) -> None:
         records = [Records.of(input_.chunks) for input_ in self._inputs]
@@ -90,16 +96,16 @@ class DriveAgents(SeveralOutputs):
 
     def _tried(self, records: list[Records | None], closing: CloseWindows) -> Batch:
         try:
-            return Batch(self._opened(), self._crew.agents, records, closing, careful=False)
+            return Batch(self._opened(), self._agent_group.agents, records, closing, careful=False)
         except (StateNotData, NoCopy):
             # Something was changed in place into what is no data; who did it is found by looking after each turn. Or
             # somebody failed who had touched a row that is too large to be copied each time.
             pass
         try:
-            return Batch(self._opened(), self._crew.agents, records, closing, careful=True)
+            return Batch(self._opened(), self._agent_group.agents, records, closing, careful=True)
         except StateNotData:
             # It was none of those who had asked for that row.
-            return Batch(self._opened(), self._crew.agents, records, closing, careful=True, suspicious=True)
+            return Batch(self._opened(), self._agent_group.agents, records, closing, careful=True, suspicious=True)
 
     def _settle(self, batch: Batch) -> None:
         for table, changes in batch.changes:
@@ -108,7 +114,7 @@ class DriveAgents(SeveralOutputs):
             self._push(topic, chunk)
         for number, (table, changes) in enumerate(batch.changes):
             if table.name in self._shown and changes:
-                self._push(len(self._crew.topics) + number, changed_rows(table, changes))
+                self._push(len(self._agent_group.topics) + number, changed_rows(table, changes))
         for agent in batch.driven:
             self._set_aside(agent.part.name, batch, agent.errors, Reason.ERROR)
         self._set_aside("", batch, batch.unfit, Reason.DECODE)

@@ -59,7 +59,7 @@ async def _wait(patience_s: float, *, slow: bool) -> None:
     until = loop.time() + patience_s
     while left := {task for task in _left() if (_name(task) in _slow) == slow}:
         done, waiting = await asyncio.wait(left, timeout=max(0.0, until - loop.time()))
-        _tell_failures(done)
+        _report_failures(done)
         for task in done:
             _slow.pop(_name(task), None)
         if loop.time() >= until:
@@ -75,7 +75,7 @@ def _name(task: asyncio.Task[Any]) -> str:
     return str(getattr(task.get_coro(), "__qualname__", "a task"))
 
 
-def _tell_failures(done: Iterable[asyncio.Task[Any]]) -> None:
+def _report_failures(done: Iterable[asyncio.Task[Any]]) -> None:
     for task in done:
         error = None if task.cancelled() else task.exception()
         if error is not None:

@@ -102,13 +102,13 @@ class Batch:
             await finish_tasks(self.running, self._patience())
             for agent in self.driven:
                 self.closing.take_over(agent.errors)
-            self._tell_failures()
+            self._report_failures()
         finally:
             # Here, for what is left of them belongs to this event loop.
             for agent in self.driven:
                 self._turns.drop(agent)
 
-    def _tell_failures(self) -> None:
+    def _report_failures(self) -> None:
         """Tell who waits for an answer that there will be none."""
         sent, before = self.running.sent, len(self.running.sent)
         failed = [(number, agent, why) for agent in self.driven for number, why in agent.errors.items()]

@@ -16,7 +16,7 @@ from typing import Any
 
 from potok.operators.agents.context import NO_RECORD, Running
 from potok.operators.agents.drive import END, WAITING, Driven, Inlet, Turns
-from potok.operators.agents.transactions import Airspace, Conflict, Flight
+from potok.operators.agents.transactions import ConcurrencyControl, Conflict, InFlight
 from potok.operators.core.call import describe_error
 
 AHEAD = 4
@@ -27,7 +27,7 @@ AHEAD = 4
 class Member(Driven):
     """One instance of an agent. `held` are the records that it was given and keeps back, for a list of them."""
 
-    held: list[Flight] = field(default_factory=list)
+    held: list[InFlight] = field(default_factory=list)
 
 
 class ConcurrentTurns(Turns):
@@ -37,7 +37,7 @@ class ConcurrentTurns(Turns):
         self, running: Running, driven: Sequence[Driven], look_at: Callable[[int], Any], *, careful: bool
     ) -> None:
         super().__init__(running, careful=careful)
-        self._space, self._driven, self._look_at = Airspace(running, look_at), driven, look_at
+        self._space, self._driven, self._look_at = ConcurrencyControl(running, look_at), driven, look_at
         self._lock = asyncio.Lock()
         self._crowds = {id(agent): Crowd(agent, self.fly) for agent in driven if agent.part.concurrency > 1}
 
@@ -46,7 +46,7 @@ class ConcurrentTurns(Turns):
         if crowd is not None:
             # Others may have been at hand since the batch came to this record.
             self._look_at(number)
-            await crowd.take(Flight(number, item, self._running.key))
+            await crowd.take(InFlight(number, item, self._running.key))
             return
         async with self._lock:
             await self._one(agent, number, item)
@@ -68,7 +68,7 @@ class ConcurrentTurns(Turns):
                     continue
                 crowd = self._crowds.get(id(agent))
                 if crowd is not None:
-                    crowd.add(Flight(number, item, running.key))
+                    crowd.add(InFlight(number, item, running.key))
                     continue
                 await self._one(agent, number, item)
                 posted.extend(running.posted)
@@ -88,7 +88,7 @@ class ConcurrentTurns(Turns):
         else:
             crowd.close()
 
-    async def fly(self, member: Member, flight: Flight) -> None:
+    async def fly(self, member: Member, flight: InFlight) -> None:
         """Give a record to an instance of an agent; one that comes into conflict has the crew for itself then."""
         try:
             await self._attempt(member, flight)
@@ -109,7 +109,7 @@ class ConcurrentTurns(Turns):
                 self._running.posted, flight.posted = flight.posted, []
                 await self._channels(flight.number)
 
-    async def _attempt(self, member: Member, flight: Flight) -> None:
+    async def _attempt(self, member: Member, flight: InFlight) -> None:
         try:
             async with asyncio.timeout(member.part.timeout_s) as limit:
                 if member.coroutine is None:
@@ -129,7 +129,7 @@ class ConcurrentTurns(Turns):
         else:
             self._space.land(flight)
 
-    async def _crash(self, member: Member, flight: Flight, error: BaseException) -> None:
+    async def _crash(self, member: Member, flight: InFlight, error: BaseException) -> None:
         self._space.give_up(flight)
         text = describe_error(error)
         numbers = [earlier.number for earlier in member.held]
@@ -146,7 +146,7 @@ class ConcurrentTurns(Turns):
             flight.posted, self._running.posted = self._running.posted, []
 
     @types.coroutine
-    def _go(self, member: Member, got: Any, flight: Flight, limit: asyncio.Timeout) -> Generator[Any, Any, bool]:
+    def _go(self, member: Member, got: Any, flight: InFlight, limit: asyncio.Timeout) -> Generator[Any, Any, bool]:
         """Go on until the agent asks for a record, and whether it ended instead; the flight is at hand then."""
         coroutine: Coroutine[Any, Any, Any] | None = member.coroutine
         assert coroutine is not None
@@ -167,7 +167,7 @@ class ConcurrentTurns(Turns):
             except BaseException as error:  # noqa: BLE001 - a future that failed, or a timeout: the agent hears of it
                 got, failed = None, error
 
-    async def _until_free(self, flight: Flight, limit: asyncio.Timeout) -> None:
+    async def _until_free(self, flight: InFlight, limit: asyncio.Timeout) -> None:
         """Wait until nobody has the crew for itself; that is no time the agent has taken."""
         if flight.alone or not self._lock.locked():
             return
@@ -181,7 +181,7 @@ class ConcurrentTurns(Turns):
             limit.reschedule(until + loop.time() - began)
 
 
-Fly = Callable[[Member, Flight], Coroutine[Any, Any, None]]
+Fly = Callable[[Member, InFlight], Coroutine[Any, Any, None]]
 
 
 class Crowd:
@@ -191,23 +191,23 @@ class Crowd:
         self._fly = fly
         self._members = [Member(agent.part, errors=agent.errors) for _ in range(agent.part.concurrency)]
         self._idle, self._holding = list(self._members), list[Member]()
-        self._waiting: deque[Flight] = deque()
+        self._waiting: deque[InFlight] = deque()
         self._keys: set[Any] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, flight: Flight) -> None:
+    async def take(self, flight: InFlight) -> None:
         self.add(flight)
         await asyncio.sleep(0)
         while len(self._waiting) > AHEAD * len(self._members):
             await self._one_landed()
 
-    def add(self, flight: Flight) -> None:
+    def add(self, flight: InFlight) -> None:
         self._waiting.append(flight)
         self._launch()
 
     def _launch(self) -> None:
         """Give records to instances, each key to one of them; who holds some of a list back comes first."""
-        later: deque[Flight] = deque()
+        later: deque[InFlight] = deque()
         passed: set[Any] = set()
         while self._waiting and (self._idle or self._holding):
             flight = self._waiting.popleft()
@@ -226,13 +226,13 @@ class Crowd:
         self._holding.remove(chosen)
         return chosen
 
-    def _start(self, member: Member, flight: Flight) -> None:
+    def _start(self, member: Member, flight: InFlight) -> None:
         self._keys.update(each.key for each in (flight, *member.held) if each.key is not None)
         task = asyncio.ensure_future(self._run(member, flight))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    async def _run(self, member: Member, flight: Flight) -> None:
+    async def _run(self, member: Member, flight: InFlight) -> None:
         await self._fly(member, flight)
         self._keys.difference_update(each.key for each in (flight, *member.held))
         if member.coroutine is not None and member.inlet.holding:
@@ -251,7 +251,7 @@ class Crowd:
     async def _one_landed(self) -> None:
         if not self._tasks and self._holding:
             member = self._holding.pop(0)
-            self._start(member, Flight(member.held[-1].number, END))
+            self._start(member, InFlight(member.held[-1].number, END))
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()

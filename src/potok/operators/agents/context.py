@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from potok.errors import QueryError
-from potok.operators.core.chunk import NO_LANE, Chunk
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
+from potok.operators.core.dead_letters import InputPartition
 from potok.topology.processor import Position
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class Running:
     its own, so that what it did can be taken back alone.
     """
 
-    def __init__(self, app: str, topics: Mapping[str, int], processing_time_ms: int, lanes: list[Lane]) -> None:
+    def __init__(
+        self, app: str, topics: Mapping[str, int], processing_time_ms: int, input_partitions: list[InputPartition]
+    ) -> None:
         self.app, self.processing_time_ms = app, processing_time_ms
         self.tables: dict[str, OpenTable] = {}
         self.elsewhere: dict[str, str] = {}
@@ -77,7 +79,7 @@ class Running:
         self.agent = ""
         self.stand_in: Any = None
         """What handles find instead, while no record is at hand."""
-        self._topics, self._lanes = topics, lanes
+        self._topics, self._input_partitions = topics, input_partitions
 
     def send(
         self,
@@ -98,10 +100,14 @@ class Running:
     def position(self) -> Position | None:
         if self.chunk is None:
             return None
-        lane = int(self.chunk.lane[self.row])
-        if lane == NO_LANE:
+        input_partition = int(self.chunk.input_partition[self.row])
+        if input_partition == NO_INPUT_PARTITION:
             return None
-        return Position(self._lanes[lane].topic, self._lanes[lane].partition, int(self.chunk.offset[self.row]))
+        return Position(
+            self._input_partitions[input_partition].topic,
+            self._input_partitions[input_partition].partition,
+            int(self.chunk.offset[self.row]),
+        )
 
     @property
     def headers(self) -> Headers:

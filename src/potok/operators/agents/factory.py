@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from potok.operators.agents.agents import DriveAgents
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of, sender_of
+from potok.operators.core.operator_factory import OperatorFactory, body_of, sender_of
 from potok.operators.core.wiring import Wiring, wiring_of
-from potok.operators.exchange.repartition import Exchange, ExchangeDynamic, ShipTogether
+from potok.operators.exchange.repartition import Exchange, ExchangeDynamic, GatherRecords
 from potok.topology.nodes import Agents, AgentSends, AgentTable
 
 
 @body_of(Agents)
-def agents(node: Agents, shop: Workshop) -> Operator:
+def agents(node: Agents, shop: OperatorFactory) -> Operator:
     topology = shop.plan.topology
     tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
     shown = tuple(table.name for table in tables if topology.downstreams(table))
-    return DriveAgents(node, shop.task, shop.state, shop.clock(node), shop.spec.lanes, shown)
+    return DriveAgents(node, shop.task, shop.state, shop.clock(node), shop.spec.input_partitions, shown)
 
 
 @sender_of(Agents)
-def to_agents(node: Agents, shop: Workshop, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
-    if node.crew.spread:
-        dynamic = all(table.key_type is None for table in node.crew.tables)
+def to_agents(node: Agents, shop: OperatorFactory, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
+    if node.agent_group.spread:
+        dynamic = all(table.key_type is None for table in node.agent_group.tables)
         kind = ExchangeDynamic if dynamic else Exchange
-        return kind(name, shop.task, shop.outbox, shop.level(node), shop.shards, step=node.step)
-    return ShipTogether(name, shop.task, shop.outbox, shop.level(node), node.step)
+        return kind(name, shop.task, shop.shuffle_writer, shop.level(node), shop.shards, step=node.step)
+    return GatherRecords(name, shop.task, shop.shuffle_writer, shop.level(node), node.step)
 
 
 @wiring_of(AgentTable)
@@ -34,5 +34,5 @@ def wire_table(node: AgentTable, wiring: Wiring) -> None:
 
 
 @body_of(AgentSends, AgentTable)
-def output(node: AgentSends | AgentTable, shop: Workshop) -> Operator:
+def output(node: AgentSends | AgentTable, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)

@@ -15,7 +15,7 @@ from potok.operators.agents.tables import Change, OpenTable
 from potok.operators.agents.windows import OpenWindows
 from potok.operators.aggregates.aggregates import change
 from potok.operators.cells.cell_codec import decode_row
-from potok.operators.core.chunk import NO_LANE, Chunk
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
 from potok.operators.core.record_order import LAST, WIDTH, by_position
 
 _HEADERS = LOG_SCHEMA.field("headers").type
@@ -33,16 +33,16 @@ def sent_chunks(sent: list[Sent], records: Sequence[Records | None], places: Pla
 def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) -> Chunk:
     _, numbers, keys, values, given, headers = zip(*sent, strict=True)
     led = np.array(numbers, np.int64)
-    times, stream_times, lanes, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
+    times, stream_times, input_partitions, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
     ports = np.where(led == NO_RECORD, NO_RECORD, places.ports[led] if len(places) else NO_RECORD)
     for port, found in enumerate(records):
         mine = np.flatnonzero(ports == port)
         if found is not None and len(mine):
             rows = places.rows[led[mine]]
             times[mine], stream_times[mine] = found.chunk.timestamp[rows], found.chunk.stream_time[rows]
-            lanes[mine], offsets[mine] = found.chunk.lane[rows], found.chunk.offset[rows]
+            input_partitions[mine], offsets[mine] = found.chunk.input_partition[rows], found.chunk.offset[rows]
     made = np.flatnonzero(led == NO_RECORD)
-    lanes[made], offsets[made] = NO_LANE, made
+    input_partitions[made], offsets[made] = NO_INPUT_PARTITION, made
     for number in _told(given):
         at = given[number]
         times[number] = at
@@ -53,10 +53,10 @@ def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) 
         pa.array(values, pa.binary()),
         times,
         stream_times,
-        lanes,
+        input_partitions,
         offsets,
         headers=_headers(headers),
-        order=_order(lanes, offsets),
+        order=_order(input_partitions, offsets),
     )
 
 
@@ -67,11 +67,11 @@ def _told(given: Sequence[int | None]) -> list[int]:
     return [number for number, at in enumerate(given) if at is not None]
 
 
-def _order(lanes: Any, offsets: Any) -> Any:
-    made = lanes == NO_LANE
+def _order(input_partitions: Any, offsets: Any) -> Any:
+    made = input_partitions == NO_INPUT_PARTITION
     if not made.any():
         return None
-    places = by_position(lanes, offsets)
+    places = by_position(input_partitions, offsets)
     places[made, : WIDTH - 1] = LAST
     places[made, WIDTH - 1] = offsets[made]
     return places

@@ -50,9 +50,9 @@ class Places:
         self.ports: Ints = np.concatenate([np.full(len(chunk), port, np.int64) for port, chunk in there] or [_NONE])
         self.rows: Ints = np.concatenate([np.arange(len(chunk)) for _, chunk in there] or [_NONE])
         if len(there) > 1:
-            lanes = np.concatenate([chunk.lane for _, chunk in there])
+            input_partitions = np.concatenate([chunk.input_partition for _, chunk in there])
             offsets = np.concatenate([chunk.offset for _, chunk in there])
-            order = np.lexsort((self.ports, offsets, lanes))
+            order = np.lexsort((self.ports, offsets, input_partitions))
             self.ports, self.rows = self.ports[order], self.rows[order]
         apart = (np.diff(self.ports) != 0) | (np.diff(self.rows) != 1)
         self._bounds = [*(np.flatnonzero(apart) + 1).tolist(), len(self.ports)]

@@ -45,7 +45,7 @@ class _Nobody:
 NOBODY: Any = _Nobody()
 
 
-class Flight:
+class InFlight:
     """A record on its way through an instance of an agent."""
 
     def __init__(self, number: int, item: Any, key: Any = None) -> None:
@@ -66,14 +66,14 @@ class Flight:
         self._watched: list[Watched] = []
 
 
-class Airspace:
+class ConcurrencyControl:
     """The crew as flights find it: who is at hand, and what was changed since when."""
 
     def __init__(self, running: Running, look_at: Callable[[int], Any]) -> None:
         self._running, self._look_at = running, look_at
         self._tables = running.tables
         self._tracked = {name: tracked(table, self._look) for name, table in running.tables.items()}
-        self._flight: Flight | None = None
+        self._flight: InFlight | None = None
         self._changed: dict[Any, int] = {}
         self._number = 0
 
@@ -96,7 +96,7 @@ class Airspace:
             if value is not before and (value is ABSENT or before is ABSENT or value != before):
                 self._changed[entry] = self._changed[entry.table.name] = self._number
 
-    def enter(self, flight: Flight, agent: str) -> None:
+    def enter(self, flight: InFlight, agent: str) -> None:
         """Put back what a flight has done so far, and let it be the one at hand."""
         if any(self._changed.get(what, 0) > at for what, at in flight.looked_at.items()):
             raise Conflict
@@ -113,13 +113,13 @@ class Airspace:
         running.sent += flight._sent
         self._flight, flight.at_hand = flight, True
 
-    def _installed(self, flight: Flight, entry: Entry, value: Any, time: int, changed: bool | None) -> Undo:
+    def _installed(self, flight: InFlight, entry: Entry, value: Any, time: int, changed: bool | None) -> Undo:
         assert flight.turn is not None
         before = entry, entry.value, entry.time, entry.changed
         entry.value, entry.time, entry.changed, entry.seen = value, time, changed, flight.turn
         return before
 
-    def leave(self, flight: Flight) -> None:
+    def leave(self, flight: InFlight) -> None:
         """Take out what a flight has done, for it goes on waiting."""
         running = self._running
         flight._dirty = [(entry, entry.value, entry.time, entry.changed) for entry, *_ in running.undo]
@@ -129,20 +129,20 @@ class Airspace:
         running.take_back(flight._base, apart=True)
         self._away(flight)
 
-    def land(self, flight: Flight) -> None:
+    def land(self, flight: InFlight) -> None:
         """What a flight has done stands."""
         self.note_changes()
         flight.posted = self._running.posted
         self._away(flight)
 
-    def give_up(self, flight: Flight) -> None:
+    def give_up(self, flight: InFlight) -> None:
         """What a flight has done goes."""
         if flight.at_hand:
             self._running.take_back(flight._base, apart=True)
             self._away(flight)
         flight.posted = []
 
-    def _away(self, flight: Flight) -> None:
+    def _away(self, flight: InFlight) -> None:
         running = self._running
         if running.held:
             running.let_go()

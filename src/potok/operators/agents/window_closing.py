@@ -15,7 +15,7 @@ from potok.operators.agents.values import ABSENT
 from potok.operators.agents.watched_values import check_watched
 from potok.operators.agents.windows import Closed, OpenWindows
 from potok.operators.core.call import Errors, describe_error
-from potok.operators.core.chunk import NO_LANE, Chunk
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
 
 SECOND_MS = 1000
 
@@ -88,6 +88,6 @@ class CloseWindows:
             {"start": closed.start_ms, "end": closed.end_ms, "value": closed.entry.table.frozen(closed.value)}
             for closed, _ in self._failed
         ]
-        lanes, offsets = np.full(len(times), NO_LANE, np.int64), np.zeros(len(times), np.int64)
-        chunk = Chunk([closed.key for closed, _ in self._failed], values, times, times, lanes, offsets)
+        input_partitions, offsets = np.full(len(times), NO_INPUT_PARTITION, np.int64), np.zeros(len(times), np.int64)
+        chunk = Chunk([closed.key for closed, _ in self._failed], values, times, times, input_partitions, offsets)
         return chunk, {row: why for row, (_, why) in enumerate(self._failed)}

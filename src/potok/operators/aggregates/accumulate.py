@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from potok.operators.aggregates.accumulators import Folder, Rank
+from potok.operators.aggregates.accumulators import Accumulator, Rank
 from potok.operators.core.call import Errors, describe_error
 from potok.state.codec import dump_state, load_state
 
@@ -23,7 +23,7 @@ class Folding:
 
     def __init__(
         self,
-        folder: Folder,
+        accumulator: Accumulator,
         ids: list[int],
         keys: list[Any],
         values: list[Any],
@@ -33,7 +33,7 @@ class Folding:
         each_record: bool = False,
         check: Callable[[Any], None] | None = None,
     ) -> None:
-        self._folder, self._ids, self._before = folder, ids, before
+        self._accumulator, self._ids, self._before = accumulator, ids, before
         self._keys, self._values, self._ranks = keys, values, ranks
         self._errors: Errors = {}
         self._each_record, self._check = each_record, check
@@ -46,10 +46,10 @@ class Folding:
         """Changes the states in place; those that no record reached in the end are UNTOUCHED."""
         done = 0
         if not self._each_record and self._start(states):
-            done = self._folder.add_all(states, self._ids, self._keys, self._values, self._ranks)
+            done = self._accumulator.add_all(states, self._ids, self._keys, self._values, self._ranks)
             if done == len(self._ids):
                 return self._errors
-            if self._folder.mutable:
+            if self._accumulator.mutable:
                 for row in range(done):
                     self._good.setdefault(self._ids[row], []).append(row)
                 states[self._ids[done]] = self._restored(self._ids[done])
@@ -62,7 +62,7 @@ class Folding:
 
     def _start(self, states: list[Any]) -> bool:
         """Give each new cell its initial state; says whether the initializer allowed it."""
-        start = self._folder.start
+        start = self._accumulator.start
         try:
             states[:] = [start() if state is UNTOUCHED else state for state in states]
         except Exception:  # noqa: BLE001 - the user's initializer may raise anything
@@ -71,7 +71,7 @@ class Folding:
 
     def _carefully(self, first: int, states: list[Any]) -> None:
         """The records from number `first` on, one by one."""
-        folder = self._folder
+        accumulator = self._accumulator
         for row in range(first, len(self._ids)):
             i = self._ids[row]
             try:
@@ -79,20 +79,20 @@ class Folding:
                 if self._each_record:
                     if self._check is not None:
                         self._check(made)
-                    self.steps.append((row, dump_state(folder.kept(made))))
+                    self.steps.append((row, dump_state(accumulator.kept(made))))
                 states[i] = made
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._errors[row] = describe_error(error)
-                if folder.mutable:
+                if accumulator.mutable:
                     states[i] = self._restored(i)
             else:
-                if folder.mutable:
+                if accumulator.mutable:
                     self._good.setdefault(i, []).append(row)
 
     def _add(self, state: Any, row: int) -> Any:
-        folder = self._folder
-        begun = folder.start() if state is UNTOUCHED else state
-        return folder.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
+        accumulator = self._accumulator
+        begun = accumulator.start() if state is UNTOUCHED else state
+        return accumulator.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
 
     def _restored(self, i: int) -> Any:
         """The state of a cell without the record that failed, which may have changed it in place.
@@ -113,7 +113,7 @@ class Folding:
                 rows = [good for good in rows if good != row]
         if rows:
             try:
-                self._saved[i] = dump_state((0, self._folder.kept(state)))
+                self._saved[i] = dump_state((0, self._accumulator.kept(state)))
             except Exception:  # noqa: BLE001 - not data, so it can only be made again; whoever writes it will refuse it
                 self._good[i] = rows
         return state

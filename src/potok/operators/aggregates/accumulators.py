@@ -19,7 +19,7 @@ Rank = tuple[int, tuple[str, int, int]]
 """Event time, and the position as topic, partition and offset: the same after any replay."""
 
 
-class Folder(ABC):
+class Accumulator(ABC):
     """An aggregate of one kind: `add` gives the state after one more record, `result` what the table shows.
 
     `mutable` folders may change the state they are given; `ranked` ones look at the rank of a record, which is None for
@@ -56,7 +56,7 @@ class Folder(ABC):
         return state
 
 
-class Fold(Folder):
+class Fold(Accumulator):
     """The user's aggregator."""
 
     def __init__(self, aggregation: Aggregation) -> None:
@@ -90,7 +90,7 @@ class Fold(Folder):
         return len(ids)
 
 
-class Reduce(Folder):
+class Reduce(Accumulator):
     """The user's reducer; the state is a one-tuple, so that a first value of None is told from no value."""
 
     def __init__(self, function: Function) -> None:
@@ -112,7 +112,7 @@ class Reduce(Folder):
         return state[0]
 
 
-class Count(Folder):
+class Count(Accumulator):
     """For counts that are taken record by record; others are merged as columns."""
 
     def start(self) -> Any:
@@ -122,14 +122,14 @@ class Count(Folder):
         return state + 1
 
 
-class Sum(Folder):
+class Sum(Accumulator):
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
             return state
         return 0 + value if state is None else state + value
 
 
-class Least(Folder):
+class Least(Accumulator):
     """Nothing, and what is not a number, lose against any number, so that the order does not matter."""
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
@@ -138,14 +138,14 @@ class Least(Folder):
         return value if state is None or state != state or value < state else state
 
 
-class Greatest(Folder):
+class Greatest(Accumulator):
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
             return state
         return value if state is None or state != state or value > state else state
 
 
-class Mean(Folder):
+class Mean(Accumulator):
     def start(self) -> Any:
         return (0, 0)
 
@@ -156,7 +156,7 @@ class Mean(Folder):
         return state[0] / state[1] if state[1] else None
 
 
-class CollectList(Folder):
+class CollectList(Accumulator):
     mutable = True
 
     def start(self) -> Any:
@@ -167,7 +167,7 @@ class CollectList(Folder):
         return state
 
 
-class CountDistinct(Folder):
+class CountDistinct(Accumulator):
     """Values are told apart by their canonical bytes, so that lists and structs count too."""
 
     def start(self) -> Any:
@@ -182,7 +182,7 @@ class CountDistinct(Folder):
         return len(state)
 
 
-class Latest(Folder):
+class Latest(Accumulator):
     """The greatest event time and position, so that the order of arrival does not matter. The state holds them before
     the value: time, topic, partition and offset."""
 
@@ -197,7 +197,7 @@ class Latest(Folder):
         return state[4]
 
 
-class Earliest(Folder):
+class Earliest(Accumulator):
     ranked = True
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
@@ -209,7 +209,7 @@ class Earliest(Folder):
         return state[4]
 
 
-_NAMED: dict[str, type[Folder]] = {
+_NAMED: dict[str, type[Accumulator]] = {
     "count": Count,
     "sum": Sum,
     "min": Least,
@@ -222,7 +222,7 @@ _NAMED: dict[str, type[Folder]] = {
 }
 
 
-def folder_of(aggregation: Aggregation) -> Folder:
+def accumulator_of(aggregation: Aggregation) -> Accumulator:
     if aggregation.kind == "fold":
         return Fold(aggregation)
     if aggregation.kind == "reduce":
@@ -235,5 +235,5 @@ def shown_by(kind: str) -> Callable[[Any], Any]:
     """What a table of a kind shows of the state that its cells hold."""
     if kind == "reduce":
         return lambda state: state[0]
-    folder = Latest if kind == "by_time" else _NAMED.get(kind)
-    return folder().result if folder is not None else lambda state: state
+    accumulator = Latest if kind == "by_time" else _NAMED.get(kind)
+    return accumulator().result if accumulator is not None else lambda state: state

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.operators.aggregates.pre_aggregate import merge_partials
 from potok.operators.cells.cell_codec import FixedCells
-from potok.operators.core.chunk import NO_LANE, Chunk, Column, Ints, from_ipc
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, from_ipc
 from potok.operators.core.operator import Operator, Task
 from potok.operators.exchange.shards import key_column
 from potok.operators.windows.expiry import Expiry
@@ -64,7 +64,7 @@ class Aggregate(Operator):
             self._partials = []
         if self._expiry is not None:
             if self.downstream and self._expiry.moves:
-                self._tell_closed(self._expiry)
+                self._emit_closed(self._expiry)
             self._expiry.settle()
 
     def _merged(self) -> pa.Table:
@@ -95,7 +95,7 @@ class Aggregate(Operator):
             )
         )
 
-    def _tell_closed(self, expiry: Expiry) -> None:
+    def _emit_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
         cell_keys, old = expiry.closed_fixed(*self._written, self._cells.dtype)
         if not cell_keys:
@@ -150,7 +150,7 @@ def change(
         after,
         np.ascontiguousarray(timestamps, np.int64),
         np.ascontiguousarray(stream_times, np.int64),
-        np.full(count, NO_LANE, np.int64),
+        np.full(count, NO_INPUT_PARTITION, np.int64),
         np.arange(count, dtype=np.int64),
         before,
         headers,

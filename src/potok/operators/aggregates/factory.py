@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from potok.operators.aggregates import aggregates
-from potok.operators.aggregates.accumulators import folder_of
+from potok.operators.aggregates.accumulators import accumulator_of
 from potok.operators.aggregates.overflow_sums import AggregateSingly, SendSingly
 from potok.operators.aggregates.pre_aggregate import PreAggregate
 from potok.operators.aggregates.row_aggregates import FoldRecords
 from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of, head_of
-from potok.operators.exchange.repartition import ShipRecords
-from potok.operators.windows.factory import CHECKED, aggregate_windows, ship_to_windows
+from potok.operators.core.operator_factory import OperatorFactory, body_of, head_of
+from potok.operators.exchange.repartition import RepartitionRecords
+from potok.operators.windows.factory import CHECKED, aggregate_windows, repartition_to_windows
 from potok.topology.nodes import Aggregate, Hopping, Session, Sliding, Tumbling
 
 
 @head_of(Aggregate)
-def ship(node: Aggregate, shop: Workshop) -> Operator:
+def ship(node: Aggregate, shop: OperatorFactory) -> Operator:
     plan = shop.step(node).plan
     assert plan is not None
     if isinstance(node.window, Session | Sliding):
-        return ship_to_windows(node, node.window, shop)
+        return repartition_to_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
         sends = SendSingly if node.name in shop.spec.careful else PreAggregate
-        return sends(node.name, shop.task, plan, node.window, shop.outbox, shop.level(node), shop.shards)
+        return sends(node.name, shop.task, plan, node.window, shop.shuffle_writer, shop.level(node), shop.shards)
     function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
     selector = (function, plan.selector) if function is not None else None
-    return ShipRecords(
-        node.name, shop.task, node.window, shop.outbox, shop.level(node), shop.shards, selector, _fields(node)
+    return RepartitionRecords(
+        node.name, shop.task, node.window, shop.shuffle_writer, shop.level(node), shop.shards, selector, _fields(node)
     )
 
 
@@ -41,7 +41,7 @@ def _fields(node: Aggregate) -> frozenset[str] | None:
 
 
 @body_of(Aggregate)
-def aggregate(node: Aggregate, shop: Workshop) -> Operator:
+def aggregate(node: Aggregate, shop: OperatorFactory) -> Operator:
     key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
     assert plan is not None
     if isinstance(node.window, Session | Sliding):
@@ -53,13 +53,13 @@ def aggregate(node: Aggregate, shop: Workshop) -> Operator:
     return FoldRecords(
         node.name,
         shop.task,
-        folder_of(node.aggregation),
+        accumulator_of(node.aggregation),
         node.window,
         key_type,
         plan.result,
         shop.state,
         shop.clock(node),
-        shop.spec.lanes,
+        shop.spec.input_partitions,
         declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
         each_record=plan.each_record,
     )

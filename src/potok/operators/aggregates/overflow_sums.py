@@ -29,7 +29,7 @@ class SendSingly(PreAggregate):
     """Each record as a partial result of its own, with its position."""
 
     def positions(self, chunk: Chunk) -> dict[str, pa.Array]:
-        return {"lane": pa.array(chunk.lane), "offset": pa.array(chunk.offset)}
+        return {"lane": pa.array(chunk.input_partition), "offset": pa.array(chunk.offset)}
 
     def _group(self, table: pa.Table) -> pa.Table:
         for index, slot in enumerate(self._plan.slots):
@@ -105,11 +105,11 @@ class AggregateSingly(Aggregate):
         """Each record once, also one that overflows in several windows."""
         names = [f"s{index}" for index in range(len(self._plan.slots))]
         values: list[Any] = table.select(names).to_pylist()
-        times, stream_times, lanes, offsets = (
+        times, stream_times, input_partitions, offsets = (
             table.column(name).to_numpy() for name in ("timestamp", "stream_time", *_POSITION)
         )
         keys = key_column(table.column("key").combine_chunks(), self._key_type)
-        chunk = Chunk(keys, values, times, stream_times, lanes, offsets)
+        chunk = Chunk(keys, values, times, stream_times, input_partitions, offsets)
         self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
 
 

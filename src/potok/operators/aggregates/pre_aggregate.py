@@ -21,7 +21,7 @@ from potok.operators.core.chunk import Chunk, position_of, to_ipc
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.exchange.shards import split
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.operators.windows.windows import Spans, late_reason, spans_of
 from potok.records.keys import encode_each_key, encode_keys
 from potok.topology.aggregations import AggregatePlan, Slot
@@ -97,12 +97,12 @@ class PreAggregate(GroupRecords):
         task: Task,
         plan: AggregatePlan,
         window: FixedWindow | None,
-        outbox: Outbox,
+        shuffle_writer: ShuffleWriter,
         level: int,
         shards: int,
     ) -> None:
         super().__init__(name, task, window)
-        self._plan, self._outbox, self._level, self._shards = plan, outbox, level, shards
+        self._plan, self._shuffle_writer, self._level, self._shards = plan, shuffle_writer, level, shards
         self._partials: list[pa.Table] = []
         self._held = 0
 
@@ -168,7 +168,7 @@ class PreAggregate(GroupRecords):
         table = table.set_column(0, "key", keys)
         for shard, rows in split(keys, self._shards):
             part = table.take(pa.array(rows)).combine_chunks()
-            self._outbox.send(self._level, shard, self.name, to_ipc(part.to_batches()[0]))
+            self._shuffle_writer.send(self._level, shard, self.name, to_ipc(part.to_batches()[0]))
         self._partials = []
 
 

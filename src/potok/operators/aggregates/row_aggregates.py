@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from potok.errors import StateError
 from potok.operators.aggregates.accumulate import UNTOUCHED, Folding, kept
-from potok.operators.aggregates.accumulators import Folder, Rank
+from potok.operators.aggregates.accumulators import Accumulator, Rank
 from potok.operators.aggregates.aggregates import change, table_keys
 from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import Errors, describe_error, must_fit, plain, python_rows
 from potok.operators.core.chunk import Chunk, Column, Ints, from_wire, gathered, positions_of
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.ranks import ranks_of
 from potok.operators.exchange.shards import key_column
@@ -38,20 +38,20 @@ class FoldRecords(Operator):
         self,
         name: str,
         task: Task,
-        folder: Folder,
+        accumulator: Accumulator,
         window: FixedWindow | None,
         key_type: pa.DataType | None,
         result_type: pa.DataType | None,
         session: StateSession,
         clock_ms: int,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
         *,
         declared: bool = False,
         each_record: bool = False,
     ) -> None:
         super().__init__(name, task)
-        self._folder, self._window, self._session = folder, window, session
-        self._key_type, self._result_type, self._lanes = key_type, result_type, lanes
+        self._accumulator, self._window, self._session = accumulator, window, session
+        self._key_type, self._result_type, self._input_partitions = key_type, result_type, input_partitions
         self._declared, self._each_record = declared, each_record
         self._chunks: list[Chunk] = []
         self._expiry = Expiry(name, window, session, clock_ms) if window else None
@@ -74,7 +74,7 @@ class FoldRecords(Operator):
             self._chunks = []
         if self._expiry is not None:
             if self.downstream and self._expiry.moves:
-                self._tell_closed(self._expiry)
+                self._emit_closed(self._expiry)
             self._expiry.settle()
 
     def _fold(self, chunk: Chunk) -> None:
@@ -86,7 +86,7 @@ class FoldRecords(Operator):
         states = [state for _, state in found]
         records = self._records(chunk, cell_keys)
         folding = Folding(
-            self._folder, ids.tolist(), *records, before, each_record=self._each_record, check=self._check
+            self._accumulator, ids.tolist(), *records, before, each_record=self._each_record, check=self._check
         )
         errors = folding.run(states)
         good = all_but(errors, len(ids))
@@ -195,12 +195,12 @@ class FoldRecords(Operator):
     def _data(self, state: tuple[int, Any]) -> bytes:
         """A state as bytes, if it is data and has the declared type."""
         self._check(state[1])
-        return encode_row(state[0], self._folder.kept(state[1]))
+        return encode_row(state[0], self._accumulator.kept(state[1]))
 
     def _check(self, state: Any) -> None:
         """Raise if a state has not the declared type."""
         if self._declared and self._result_type is not None:
-            must_fit(self._folder.result(state), self._result_type)
+            must_fit(self._accumulator.result(state), self._result_type)
 
     def _carefully(
         self, chunk: Chunk, rows: list[int], cell_key: bytes, before: bytes | None, errors: Errors
@@ -211,28 +211,28 @@ class FoldRecords(Operator):
         for row, value, rank, time in zip(rows, values, ranks, chunk.timestamp.tolist(), strict=True):
             last = time if data is None else decode_row(data)[0]
             try:
-                data = self._data((max(last, time), self._folder.add(self._initial(data), keys[0], value, rank)))
+                data = self._data((max(last, time), self._accumulator.add(self._initial(data), keys[0], value, rank)))
             except Exception as error:  # noqa: BLE001 - the user's aggregator may raise anything
                 errors[row] = describe_error(error)
         return data if data != before else None
 
     def _initial(self, data: bytes | None) -> Any:
-        return self._folder.start() if data is None else kept(data)
+        return self._accumulator.start() if data is None else kept(data)
 
     def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
         """The keys of the cells, and the values and ranks of the records."""
         inner = cell_keys if self._window is None else [key[8:] for key in cell_keys]
         keys = python_rows(key_column(pa.array(inner, pa.binary()), self._key_type))
         values = chunk.value
-        if self._folder.wrapped or not isinstance(values, list):
+        if self._accumulator.wrapped or not isinstance(values, list):
             values = python_rows(values)
         ranks: Sequence[Rank | None] = [None] * len(chunk)
-        if self._folder.ranked:
-            ranks = ranks_of(chunk, self._lanes)
+        if self._accumulator.ranked:
+            ranks = ranks_of(chunk, self._input_partitions)
         return keys, values, ranks
 
     def _results(self, states: list[Any]) -> Column:
-        shown = self._folder.result
+        shown = self._accumulator.result
         values = [None if state is UNTOUCHED else plain(shown(state)) for state in states]
         return values if self._result_type is None else pa.array(values, self._result_type)
 
@@ -242,7 +242,7 @@ class FoldRecords(Operator):
         keys = pa.array([key[8:] for key in cell_keys], pa.binary())
         return table_keys(keys, _starts(cell_keys), self._window, self._key_type)
 
-    def _tell_closed(self, expiry: Expiry) -> None:
+    def _emit_closed(self, expiry: Expiry) -> None:
         assert self._window is not None
         rows = expiry.closed(self._written)
         if not rows:

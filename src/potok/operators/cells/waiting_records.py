@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.operators.core.chunk import NO_LANE, Chunk, Column, Ints, from_ipc, to_ipc
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, from_ipc, to_ipc
+from potok.operators.core.dead_letters import InputPartition
 from potok.state.codec import dump_state, load_state
 
 
@@ -20,12 +20,18 @@ class Waiting(NamedTuple):
     data: bytes
 
 
-def pack(chunk: Chunk, lanes: list[Lane]) -> bytes:
+def pack(chunk: Chunk, input_partitions: list[InputPartition]) -> bytes:
     """Typed columns as Arrow has them, others as data; lanes by topic and partition, for their numbers may change."""
-    known = np.unique(chunk.lane[chunk.lane != NO_LANE])
+    known = np.unique(chunk.input_partition[chunk.input_partition != NO_INPUT_PARTITION])
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
-        "lane": pa.array(np.where(chunk.lane == NO_LANE, NO_LANE, np.searchsorted(known, chunk.lane))),
+        "lane": pa.array(
+            np.where(
+                chunk.input_partition == NO_INPUT_PARTITION,
+                NO_INPUT_PARTITION,
+                np.searchsorted(known, chunk.input_partition),
+            )
+        ),
         "offset": pa.array(chunk.offset),
     }
     objects: dict[str, list[Any]] = {}
@@ -36,7 +42,10 @@ def pack(chunk: Chunk, lanes: list[Lane]) -> bytes:
             arrays[name] = column
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
-    places = [[lanes[lane].topic, lanes[lane].partition] for lane in known.tolist()]
+    places = [
+        [input_partitions[input_partition].topic, input_partitions[input_partition].partition]
+        for input_partition in known.tolist()
+    ]
     return dump_state((to_ipc(pa.RecordBatch.from_pydict(arrays)), objects, places))
 
 
@@ -59,12 +68,17 @@ def part_of(data: bytes, rows: npt.NDArray[np.intp]) -> bytes:
     return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, places))
 
 
-def unpack(data: bytes, lanes: list[Lane]) -> Chunk:
+def unpack(data: bytes, input_partitions: list[InputPartition]) -> Chunk:
     """The records with their lanes in this batch; one whose topic is no longer read has none."""
     ipc, objects, places = load_state(data)
     batch = from_ipc(ipc)
-    numbers = {(lane.topic, lane.partition): number for number, lane in enumerate(lanes)}
-    known = np.array([*(numbers.get(tuple(place), NO_LANE) for place in places), NO_LANE], np.int64)
+    numbers = {
+        (input_partition.topic, input_partition.partition): number
+        for number, input_partition in enumerate(input_partitions)
+    }
+    known = np.array(
+        [*(numbers.get(tuple(place), NO_INPUT_PARTITION) for place in places), NO_INPUT_PARTITION], np.int64
+    )
     times = batch.column("timestamp").to_numpy()
 
     def column(name: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.dead_letters import InputPartition
 from potok.state.fence import Attempt, Fence
 from potok.state.location import Place
 from potok.state.store import Store, check_kept
@@ -19,7 +19,7 @@ from potok.state.store import Store, check_kept
 class Range:
     """Records of one partition, and the stream time that stood before them."""
 
-    lane: int
+    input_partition: int
     start: int
     end: int
     stream_time_ms: int
@@ -46,7 +46,7 @@ class BatchSpec:
     fence: Fence
     broker: Broker
     directory: Path
-    lanes: list[Lane]
+    input_partitions: list[InputPartition]
     tasks: list[list[Range]]
     shard_tasks: int
     clocks: dict[str, int]

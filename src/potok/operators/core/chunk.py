@@ -24,28 +24,28 @@ Column: TypeAlias = pa.Array | list[Any]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-NO_LANE = -1
-"""The lane of a record that no single input record stands for: a change of a table."""
+NO_INPUT_PARTITION = -1
+"""The input partition of a record that has no single input record: a change of a table."""
 
 
 @dataclass(slots=True)
 class Chunk:
     """Records in the order they came.
 
-    A lane is one partition of one topic, by its index in the batch; lane and offset are a record's position. `before`
-    is there for the changes of a table only; `home` is the key to go back to, while records look something up under
-    another. `raw_key` and `raw_value` are the bytes as they were read, as long as they
-    are at hand; `intact` says that the value still means those bytes. `order` holds the places (`operators/core/record_order.py`) of
-    records whose order is not that of their positions. `cause` is there for changes that one record made: its position,
-    as pairs of lane and offset. `alignment_time` is the time by which inputs are aligned (`runtime/planning/alignment.py`), where
-    it differs from the stream time.
+    An input partition is one topic partition, by its index in the batch; with the offset it is a record's position.
+    `before` is set for the changes of a table only. `home` is the key to return to while records look something up
+    under another key. `raw_key` and `raw_value` are the bytes as they were read, while they are available; `intact`
+    means that the value still corresponds to those bytes. `order` holds the order keys
+    (`operators/core/record_order.py`) of records whose order is not that of their positions. `cause` is the position
+    of the record that made a change, as pairs of input partition and offset. `alignment_time` is the time by which
+    inputs are aligned (`runtime/planning/alignment.py`), where it differs from the stream time.
     """
 
     key: Column
     value: Column
     timestamp: Ints
     stream_time: Ints
-    lane: Ints
+    input_partition: Ints
     offset: Ints
     before: Column | None = None
     headers: pa.Array | None = None
@@ -72,7 +72,7 @@ class Chunk:
             pick(self.value),
             self.timestamp[rows],
             self.stream_time[rows],
-            self.lane[rows],
+            self.input_partition[rows],
             self.offset[rows],
             None if self.before is None else pick(self.before),
             None if self.headers is None else self.headers.take(indices),
@@ -126,7 +126,7 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         concat_columns([chunk.value for chunk in chunks]),
         np.concatenate([chunk.timestamp for chunk in chunks]),
         np.concatenate([chunk.stream_time for chunk in chunks]),
-        np.concatenate([chunk.lane for chunk in chunks]),
+        np.concatenate([chunk.input_partition for chunk in chunks]),
         np.concatenate([chunk.offset for chunk in chunks]),
         None if chunks[0].before is None else concat_columns([_before(chunk) for chunk in chunks]),
         _concat_headers(chunks),
@@ -161,12 +161,12 @@ def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
 
 def order_of(chunk: Chunk) -> Ints:
     """The places of records."""
-    return by_position(chunk.lane, chunk.offset) if chunk.order is None else chunk.order
+    return by_position(chunk.input_partition, chunk.offset) if chunk.order is None else chunk.order
 
 
 def cause_of(chunk: Chunk) -> Ints:
     """The positions of the records that made changes; no lane where none did alone."""
-    return np.full((len(chunk), 2), NO_LANE, np.int64) if chunk.cause is None else chunk.cause
+    return np.full((len(chunk), 2), NO_INPUT_PARTITION, np.int64) if chunk.cause is None else chunk.cause
 
 
 def aligned_by(chunk: Chunk) -> Ints:
@@ -180,21 +180,21 @@ def headers_of(rows: list[Any]) -> pa.Array | None:
 
 
 def positions_of(chunk: Chunk) -> Ints:
-    return np.stack([chunk.lane, chunk.offset], axis=1)
+    return np.stack([chunk.input_partition, chunk.offset], axis=1)
 
 
 def causes_of(chunk: Chunk) -> Ints:
     """The positions of records, and of changes those of the records that made them; no lane where none did alone."""
     own = positions_of(chunk)
-    return own if chunk.cause is None else np.where(own[:, :1] == NO_LANE, chunk.cause, own)
+    return own if chunk.cause is None else np.where(own[:, :1] == NO_INPUT_PARTITION, chunk.cause, own)
 
 
 def position_of(chunk: Chunk, row: int) -> tuple[int, int]:
     """The lane and the offset of a record, or of the one that made a change; no lane where none did alone."""
-    lane, offset = int(chunk.lane[row]), int(chunk.offset[row])
-    if lane == NO_LANE and chunk.cause is not None:
-        lane, offset = chunk.cause[row].tolist()
-    return (NO_LANE, -1) if lane == NO_LANE else (lane, offset)
+    input_partition, offset = int(chunk.input_partition[row]), int(chunk.offset[row])
+    if input_partition == NO_INPUT_PARTITION and chunk.cause is not None:
+        input_partition, offset = chunk.cause[row].tolist()
+    return (NO_INPUT_PARTITION, -1) if input_partition == NO_INPUT_PARTITION else (input_partition, offset)
 
 
 def gathered(chunks: Sequence[Chunk]) -> Chunk:
@@ -206,7 +206,9 @@ def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """Chunks that do not overlap by their positions, so that nothing is left to sort; others as they came."""
     if len(chunks) < 2 or any(chunk.order is not None or not len(chunk) for chunk in chunks):
         return chunks
-    spans = [((chunk.lane[0], chunk.offset[0]), (chunk.lane[-1], chunk.offset[-1])) for chunk in chunks]
+    spans = [
+        ((chunk.input_partition[0], chunk.offset[0]), (chunk.input_partition[-1], chunk.offset[-1])) for chunk in chunks
+    ]
     order = sorted(range(len(chunks)), key=lambda number: spans[number][0])
     apart = all(spans[one][1] < spans[two][0] for one, two in pairwise(order))
     return [chunks[number] for number in order] if apart else chunks
@@ -214,7 +216,7 @@ def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
 
 def in_order(chunk: Chunk) -> Chunk:
     """The records by their places, or by position; those of one position stay in the order they came."""
-    order = sorted_rows(chunk.order, chunk.lane, chunk.offset)
+    order = sorted_rows(chunk.order, chunk.input_partition, chunk.offset)
     return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
 
 
@@ -226,7 +228,7 @@ def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
         "stream_time": pa.array(chunk.stream_time),
-        "lane": pa.array(chunk.lane),
+        "lane": pa.array(chunk.input_partition),
         "offset": pa.array(chunk.offset),
     }
     objects: dict[str, bytes] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.operators.core.chunk import NO_LANE, Chunk, position_of
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, position_of
 
 
 class Reason(StrEnum):
@@ -27,14 +27,14 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class InputPartition:
     """One partition of one topic in a batch."""
 
     topic: str
     partition: int
 
 
-NOWHERE = Lane("", -1)
+NOWHERE = InputPartition("", -1)
 """Where a record is that is in no topic."""
 
 
@@ -108,7 +108,7 @@ class _Letter:
 
 
 @dataclass(slots=True)
-class Pile:
+class ReasonCounter:
     """The dead letters of one step for one reason: how many, and what went wrong with which record first."""
 
     count: int
@@ -118,30 +118,30 @@ class Pile:
     offset: int
 
 
-Piles = dict[tuple[str, str], Pile]
+ReasonCounts = dict[tuple[str, str], ReasonCounter]
 """By step and reason."""
 
 
-def add_piles(piles: Piles, others: Piles) -> None:
+def add_reason_counts(reason_counts: ReasonCounts, others: ReasonCounts) -> None:
     """Add those of another task."""
-    for name, pile in others.items():
-        known = piles.setdefault(name, pile)
-        if known is not pile:
-            known.count += pile.count
+    for name, counter in others.items():
+        known = reason_counts.setdefault(name, counter)
+        if known is not counter:
+            known.count += counter.count
 
 
 class DeadLetters:
     """Collects the dead letters of one task."""
 
-    def __init__(self, lanes: list[Lane], fetch: Fetch, at_ms: int) -> None:
-        self._lanes = lanes
+    def __init__(self, input_partitions: list[InputPartition], fetch: Fetch, at_ms: int) -> None:
+        self._input_partitions = input_partitions
         self._fetch = fetch
         self.at_ms = at_ms
         self._letters: list[_Letter] = []
-        self._left_behind: dict[Lane, dict[int, list[_Letter]]] = {}
+        self._left_behind: dict[InputPartition, dict[int, list[_Letter]]] = {}
         self.reasons: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
-        self.piles: Piles = {}
+        self.reason_counts: ReasonCounts = {}
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -153,29 +153,31 @@ class DeadLetters:
         self.reasons[reason.value] += len(errors)
         if reason is Reason.LATE:
             self.late[step] += len(errors)
-        self._pile(chunk, errors, step, reason)
+        self._counter(chunk, errors, step, reason)
         for row in sorted(errors):
-            lane, offset = self._position(chunk, row)
+            input_partition, offset = self._position(chunk, row)
             notes: dict[str, str] = {
-                Note.TOPIC: lane.topic,
-                Note.PARTITION: str(lane.partition),
+                Note.TOPIC: input_partition.topic,
+                Note.PARTITION: str(input_partition.partition),
                 Note.OFFSET: str(offset),
                 Note.STEP: step,
                 Note.REASON: reason.value,
                 Note.ERROR: errors[row][:LONGEST],
                 Note.AT: str(self.at_ms),
             }
-            self._keep(chunk, row, lane, offset, notes)
+            self._keep(chunk, row, input_partition, offset, notes)
 
-    def _pile(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
-        known = self.piles.get((step, reason.value))
+    def _counter(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
+        known = self.reason_counts.get((step, reason.value))
         if known is not None:
             known.count += len(errors)
             return
         row = min(errors)
-        lane, offset = self._position(chunk, row)
-        pile = Pile(len(errors), errors[row][:LONGEST], lane.topic, lane.partition, offset)
-        self.piles[step, reason.value] = pile
+        input_partition, offset = self._position(chunk, row)
+        counter = ReasonCounter(
+            len(errors), errors[row][:LONGEST], input_partition.topic, input_partition.partition, offset
+        )
+        self.reason_counts[step, reason.value] = counter
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The letters in the order they came; those that left their bytes behind are read again, all at once."""
@@ -191,13 +193,19 @@ class DeadLetters:
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema)
 
-    def _position(self, chunk: Chunk, row: int) -> tuple[Lane, int]:
-        lane, offset = position_of(chunk, row)
-        return (NOWHERE if lane == NO_LANE else self._lanes[lane]), offset
+    def _position(self, chunk: Chunk, row: int) -> tuple[InputPartition, int]:
+        input_partition, offset = position_of(chunk, row)
+        return (NOWHERE if input_partition == NO_INPUT_PARTITION else self._input_partitions[input_partition]), offset
 
-    def _keep(self, chunk: Chunk, row: int, lane: Lane, offset: int, notes: dict[str, str]) -> None:
+    def _keep(
+        self, chunk: Chunk, row: int, input_partition: InputPartition, offset: int, notes: dict[str, str]
+    ) -> None:
         timestamp = int(chunk.timestamp[row])
-        if chunk.raw_value is not None and chunk.raw_key is not None and chunk.lane[row] != NO_LANE:
+        if (
+            chunk.raw_value is not None
+            and chunk.raw_key is not None
+            and chunk.input_partition[row] != NO_INPUT_PARTITION
+        ):
             headers = None if chunk.headers is None else chunk.headers[row].as_py()
             original = Original(chunk.raw_key[row].as_py(), chunk.raw_value[row].as_py(), headers)
             self._letters.append(_Letter(original, timestamp, notes))
@@ -205,13 +213,15 @@ class DeadLetters:
         seen = Original(_bytes(_item(chunk.key, row)), _bytes(_item(chunk.value, row)))
         letter = _Letter(seen, timestamp, notes)
         self._letters.append(letter)
-        if lane.topic:
+        if input_partition.topic:
             notes[Note.BYTES] = SEEN
-            self._left_behind.setdefault(lane, {}).setdefault(offset, []).append(letter)
+            self._left_behind.setdefault(input_partition, {}).setdefault(offset, []).append(letter)
 
     def _catch_up(self) -> None:
-        for lane, letters in self._left_behind.items():
-            for offset, original in self._fetch(lane.topic, lane.partition, sorted(letters)).items():
+        for input_partition, letters in self._left_behind.items():
+            for offset, original in self._fetch(
+                input_partition.topic, input_partition.partition, sorted(letters)
+            ).items():
                 for letter in letters[offset]:
                     letter.original = original
                     del letter.notes[Note.BYTES]

@@ -79,7 +79,7 @@ class Operator:
         commit."""
         return None
 
-    def next_alarm(self) -> int | None:
+    def next_timer(self) -> int | None:
         """The least processing time at which this operator has something to do, records or not; asked after the
         commit."""
         return None

@@ -12,17 +12,17 @@ from potok.operators.core.operator import Operator, Task
 from potok.operators.core.read_topic import SourceReader
 from potok.operators.core.task_report import Report
 from potok.operators.exchange.repartition import Exchange
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.operators.windows.expiry import NEVER
 from potok.state.session import StateSession
 from potok.topology.execution_plan import Plan
 from potok.topology.inference.infer import Step
 from potok.topology.nodes import Node, StreamSource, TableSource
 
-Maker = Callable[[Any, "Workshop"], Operator]
+Maker = Callable[[Any, "OperatorFactory"], Operator]
 M = TypeVar("M", bound=Maker)
 
-Sender = Callable[[Any, "Workshop", int, str], Operator]
+Sender = Callable[[Any, "OperatorFactory", int, str], Operator]
 S = TypeVar("S", bound=Sender)
 
 _BODIES: dict[type[Node], Maker] = {}
@@ -67,14 +67,14 @@ def has_head(node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class Workshop:
+class OperatorFactory:
     """Makes the operators of one stage in one task, on one shard."""
 
     plan: Plan
     spec: BatchSpec
     task: Task
     broker: Broker
-    outbox: Outbox
+    shuffle_writer: ShuffleWriter
     report: Report
     session: StateSession | None
 
@@ -89,7 +89,7 @@ class Workshop:
         if type(node) in _SENDERS:
             return _SENDERS[type(node)](node, self, index, name)
         windowed = self.step(node).window is not None
-        return Exchange(name, self.task, self.outbox, self.level(node), self.shards, windowed, node.step)
+        return Exchange(name, self.task, self.shuffle_writer, self.level(node), self.shards, windowed, node.step)
 
     def reader(self, node: StreamSource | TableSource) -> SourceReader:
         aligned = any(node.topic in group.topics for group in self.plan.aligned)

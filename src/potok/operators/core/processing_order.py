@@ -1,4 +1,4 @@
-"""The processing order of the records of a batch, which is the order of aligned inputs (`runtime/planning/alignment.py`)."""
+"""The processing order of the records of a batch: the order of aligned inputs (`runtime/planning/alignment.py`)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from potok.operators.core.chunk import NO_LANE, Chunk, Ints, aligned_by, causes_of
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Ints, aligned_by, causes_of
 
 Rows = npt.NDArray[np.intp]
 
 FIRST, NEXT, LAST = 0, 1, 2
 
 
-class Turns:
+class ProcessingOrder:
     """Order changes and records. `first` says for each partition whether its records precede others with the same
     timestamp."""
 
     def __init__(self, first: Sequence[bool]) -> None:
-        # The last element is for NO_LANE.
+        # The last element is for NO_INPUT_PARTITION.
         self._first = np.array([*first, False])
 
     def sort_keys(self, changes: Chunk, records: Chunk) -> tuple[Ints, ...]:
         """Return keys for `lexsort` over changes of a table followed by the records that look it up. At equal times, a
         change without a single causing record comes first, and a record without a position comes last."""
-        (lanes, offsets), (own_lanes, own_offsets) = causes_of(changes).T, causes_of(records).T
-        ranks = np.where(self._first[lanes] | (lanes == NO_LANE), FIRST, NEXT)
-        own_ranks = np.where(own_lanes == NO_LANE, LAST, np.where(self._first[own_lanes], FIRST, NEXT))
+        (input_partitions, offsets), (own_input_partitions, own_offsets) = causes_of(changes).T, causes_of(records).T
+        ranks = np.where(self._first[input_partitions] | (input_partitions == NO_INPUT_PARTITION), FIRST, NEXT)
+        own_ranks = np.where(
+            own_input_partitions == NO_INPUT_PARTITION, LAST, np.where(self._first[own_input_partitions], FIRST, NEXT)
+        )
         return (
             np.append(np.arange(len(changes)), np.full(len(records), len(changes))),
             np.append(offsets, own_offsets),
-            np.append(lanes, own_lanes),
+            np.append(input_partitions, own_input_partitions),
             np.append(ranks, own_ranks),
             np.append(aligned_by(changes), aligned_by(records)),
         )

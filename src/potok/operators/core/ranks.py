@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from potok.operators.aggregates.accumulators import Rank
-from potok.operators.core.chunk import NO_LANE, Chunk
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
+from potok.operators.core.dead_letters import InputPartition
 
 NOWHERE = ("", -1, 0)
 """The position of a change of a table."""
 
 
-def ranks_of(chunk: Chunk, lanes: list[Lane]) -> list[Rank]:
+def ranks_of(chunk: Chunk, input_partitions: list[InputPartition]) -> list[Rank]:
     """One rank per record, the same after any replay.
 
     A change of a table has no place that means anything in another batch: of those with one time, the later counts.
     """
-    names = [(lane.topic, lane.partition) for lane in lanes]
-    rows = zip(chunk.timestamp.tolist(), chunk.lane.tolist(), chunk.offset.tolist(), strict=True)
-    return [(time, NOWHERE if lane == NO_LANE else (*names[lane], offset)) for time, lane, offset in rows]
+    names = [(input_partition.topic, input_partition.partition) for input_partition in input_partitions]
+    rows = zip(chunk.timestamp.tolist(), chunk.input_partition.tolist(), chunk.offset.tolist(), strict=True)
+    return [
+        (time, NOWHERE if input_partition == NO_INPUT_PARTITION else (*names[input_partition], offset))
+        for time, input_partition, offset in rows
+    ]

@@ -60,20 +60,22 @@ class SourceReader(Operator):
         self.bytes = ReadBytes(0)
 
     def read(self, part: Range, partition: int) -> None:
-        self.stream_times[part.lane] = part.stream_time_ms
+        self.stream_times[part.input_partition] = part.stream_time_ms
         for batch in self._broker.read(self._node.topic, partition, part.start, part.end):
-            self.take(batch, part.lane, part.stream_time_ms)
+            self.take(batch, part.input_partition, part.stream_time_ms)
 
-    def take(self, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+    def take(self, batch: pa.RecordBatch, input_partition: int, began_ms: int) -> None:
         """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
         self.bytes.add(batch)
-        chunk, self.stream_times[lane] = self._chunk(batch, lane, self.stream_times.get(lane, began_ms))
+        chunk, self.stream_times[input_partition] = self._chunk(
+            batch, input_partition, self.stream_times.get(input_partition, began_ms)
+        )
         if self._by_log_time and batch.num_rows:
-            self._align(chunk, batch, lane, began_ms)
+            self._align(chunk, batch, input_partition, began_ms)
         self.task.records_in[self.name] += batch.num_rows
         self.emit(chunk)
 
-    def _chunk(self, batch: pa.RecordBatch, lane: int, clock: int) -> tuple[Chunk, int]:
+    def _chunk(self, batch: pa.RecordBatch, input_partition: int, clock: int) -> tuple[Chunk, int]:
         if isinstance(self._node, StreamSource) and self._node.skips_null:
             batch = _with_values(batch)
         count = batch.num_rows
@@ -85,7 +87,7 @@ class SourceReader(Operator):
             value,
             self._notion(batch),
             np.zeros(count, np.int64),
-            np.full(count, lane, np.int64),
+            np.full(count, input_partition, np.int64),
             batch.column("offset").to_numpy(),
             headers=None if headers.null_count == count else headers,
             raw_key=batch.column("key"),
@@ -101,12 +103,12 @@ class SourceReader(Operator):
             clock = int(chunk.stream_time[-1])
         return chunk, clock
 
-    def _align(self, chunk: Chunk, batch: pa.RecordBatch, lane: int, began_ms: int) -> None:
+    def _align(self, chunk: Chunk, batch: pa.RecordBatch, input_partition: int, began_ms: int) -> None:
         """Set the time by which inputs are aligned. The planner knows the timestamps in the log, also those of records
         that cannot be decoded, and no bound on how far one of them moves the clock."""
         times = np.asarray(batch.column("timestamp").to_numpy(), np.int64)
-        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(lane, began_ms))
-        self._log_times[lane] = int(reached[-1])
+        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(input_partition, began_ms))
+        self._log_times[input_partition] = int(reached[-1])
         reached = reached[np.searchsorted(batch.column("offset").to_numpy(), chunk.offset)]
         if not np.array_equal(reached, chunk.stream_time):
             chunk.alignment_time = reached
@@ -145,7 +147,7 @@ class SourceReader(Operator):
             return stamped
         if timestamps.strict:
             row = min(errors)
-            place = f"{self._node.topic}, partition {chunk.lane[row]}, offset {chunk.offset[row]}"
+            place = f"{self._node.topic}, partition {chunk.input_partition[row]}, offset {chunk.offset[row]}"
             hint = "correct or delete the record, or let such records be set aside"
             raise QueryError(f"the time of a record cannot be read ({place}): {errors[row]}", hint=hint)
         self.set_aside(chunk, errors, Reason.TIMESTAMP)

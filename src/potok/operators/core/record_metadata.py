@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.operators.core.chunk import NO_LANE, Chunk
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
+from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.operator import Operator, Task
 from potok.topology.nodes import About
 
@@ -18,11 +18,18 @@ class Annotate(Operator):
     """Adds fields to the values."""
 
     def __init__(
-        self, name: str, task: Task, fields: Sequence[tuple[str, About]], type_: pa.DataType, lanes: Sequence[Lane]
+        self,
+        name: str,
+        task: Task,
+        fields: Sequence[tuple[str, About]],
+        type_: pa.DataType,
+        input_partitions: Sequence[InputPartition],
     ) -> None:
         super().__init__(name, task)
         self._fields, self._type = fields, type_
-        self._partitions = np.array([*(lane.partition for lane in lanes), -1], np.int32)
+        self._partitions = np.array(
+            [*(input_partition.partition for input_partition in input_partitions), -1], np.int32
+        )
 
     def process(self, chunk: Chunk) -> None:
         value = chunk.value
@@ -45,9 +52,11 @@ class Annotate(Operator):
             case About.HEADERS:
                 return _headers(chunk.headers, count, type_)
             case About.PARTITION:
-                return pa.array(self._partitions[chunk.lane], mask=chunk.lane == NO_LANE)
+                return pa.array(
+                    self._partitions[chunk.input_partition], mask=chunk.input_partition == NO_INPUT_PARTITION
+                )
             case About.OFFSET:
-                return pa.array(chunk.offset, mask=chunk.lane == NO_LANE)
+                return pa.array(chunk.offset, mask=chunk.input_partition == NO_INPUT_PARTITION)
 
 
 def _headers(headers: pa.Array | None, count: int, type_: pa.DataType) -> pa.Array:

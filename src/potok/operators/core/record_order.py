@@ -22,12 +22,15 @@ _BEFORE = 1 << 62
 """Further than any stream time: the number of what comes before a record is its stream time less this."""
 
 
-def by_position(lanes: Ints, offsets: Ints) -> Ints:
-    return np.stack([np.full(len(lanes), UNTIMED), lanes, offsets, np.zeros(len(lanes), np.int64)], axis=1)
+def by_position(input_partitions: Ints, offsets: Ints) -> Ints:
+    return np.stack(
+        [np.full(len(input_partitions), UNTIMED), input_partitions, offsets, np.zeros(len(input_partitions), np.int64)],
+        axis=1,
+    )
 
 
-def by_time(times: Ints, lanes: Ints, offsets: Ints) -> Ints:
-    return np.stack([times, lanes, offsets, np.zeros(len(times), np.int64)], axis=1)
+def by_time(times: Ints, input_partitions: Ints, offsets: Ints) -> Ints:
+    return np.stack([times, input_partitions, offsets, np.zeros(len(times), np.int64)], axis=1)
 
 
 def of_turns(places: Ints, turns: Ints, stream_times: Ints, timed: npt.NDArray[np.bool_]) -> Ints:
@@ -46,6 +49,8 @@ def of_turns(places: Ints, turns: Ints, stream_times: Ints, timed: npt.NDArray[n
     return made
 
 
-def sorted_rows(places: Ints | None, lanes: Ints, offsets: Ints) -> npt.NDArray[np.intp]:
+def sorted_rows(places: Ints | None, input_partitions: Ints, offsets: Ints) -> npt.NDArray[np.intp]:
     """The numbers of the records in their order; without places, that of their positions."""
-    return np.lexsort((offsets, lanes) if places is None else tuple(places[:, part] for part in reversed(range(WIDTH))))
+    return np.lexsort(
+        (offsets, input_partitions) if places is None else tuple(places[:, part] for part in reversed(range(WIDTH)))
+    )

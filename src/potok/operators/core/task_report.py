@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from potok.expressions.failures import Failure, first_of_each
 from potok.log.broker import Staged
-from potok.operators.core.dead_letters import Piles, add_piles
+from potok.operators.core.dead_letters import ReasonCounts, add_reason_counts
 from potok.operators.sinks.staged_output import Outgoing
 from potok.sinks.guarantee import Guarantee
 
@@ -23,7 +23,7 @@ class Report:
     records_in: Counter[str] = field(default_factory=Counter)
     records_out: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
-    piles: Piles = field(default_factory=dict)
+    reason_counts: ReasonCounts = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -32,7 +32,7 @@ class Report:
     """The first of them."""
     stream_times: dict[int, int] = field(default_factory=dict)
     next_ends: dict[str, int] = field(default_factory=dict)
-    next_alarms: dict[str, int] = field(default_factory=dict)
+    next_timers: dict[str, int] = field(default_factory=dict)
     state_keys: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[int, int] = field(default_factory=dict)
     written: int = 0
@@ -66,7 +66,7 @@ class Report:
         self.records_in += other.records_in
         self.records_out += other.records_out
         self.reasons += other.reasons
-        add_piles(self.piles, other.piles)
+        add_reason_counts(self.reason_counts, other.reason_counts)
         self.late += other.late
         self.jumps += other.jumps
         self.failures += other.failures
@@ -74,8 +74,8 @@ class Report:
         self.stream_times |= other.stream_times
         for step, end in other.next_ends.items():
             self.next_ends[step] = min(end, self.next_ends.get(step, end))
-        for step, alarm in other.next_alarms.items():
-            self.next_alarms[step] = min(alarm, self.next_alarms.get(step, alarm))
+        for step, processing_timer in other.next_timers.items():
+            self.next_timers[step] = min(processing_timer, self.next_timers.get(step, processing_timer))
         for table, keys in other.state_keys.items():
             self.state_keys[table] = self.state_keys.get(table, 0) + keys
         self.state_bytes |= other.state_bytes

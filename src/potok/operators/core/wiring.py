@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from potok.operators.core.operator import Operator, Receiver
-from potok.operators.core.operator_factory import Workshop, has_head
+from potok.operators.core.operator_factory import OperatorFactory, has_head
 from potok.operators.core.read_topic import SourceReader
 from potok.operators.tables.tables import Keep, Receive
 from potok.topology.nodes import Node
@@ -30,13 +30,13 @@ def wiring_of(*kinds: type[Node]) -> Callable[[W], W]:
 class Wiring:
     """The operators of one level: `order` is the order in which they finish."""
 
-    def __init__(self, workshop: Workshop, level: int) -> None:
-        self.workshop, self._level = workshop, level
+    def __init__(self, operator_factory: OperatorFactory, level: int) -> None:
+        self.operator_factory, self._level = operator_factory, level
         self.readers: dict[str, SourceReader] = {}
         self.receivers: dict[str, Any] = {}
         self.order: list[Operator] = []
         self._tails: dict[Node, Operator] = {}
-        for node in workshop.plan.topology:
+        for node in operator_factory.plan.topology:
             wire = _WIRES.get(type(node))
             if wire is None:
                 self.step(node)
@@ -48,7 +48,7 @@ class Wiring:
         return self._level == 0
 
     def is_here(self, node: Node) -> bool:
-        return self.workshop.level(node) == self._level
+        return self.operator_factory.level(node) == self._level
 
     def step(self, node: Node, *, materialised: bool = True) -> Operator | None:
         """Place what runs of a node on this level; return the operator of the node itself, if it is that.
@@ -56,20 +56,20 @@ class Wiring:
         Args:
             materialised: Keep the rows of a table behind its operator; False where the upstream has written them.
         """
-        workshop = self.workshop
+        operator_factory = self.operator_factory
         here = [(index, upstream) for index, upstream in enumerate(node.upstreams) if self.is_here(upstream)]
         if has_head(node):
             for _, upstream in here:
-                self._connect(upstream, self.place(workshop.head(node)))
+                self._connect(upstream, self.place(operator_factory.head(node)))
             if not self.is_here(node):
                 return None
-            body = self.place(workshop.body(node))
+            body = self.place(operator_factory.body(node))
             self.receivers[node.name] = self._tails[node] = body
             return body
         if self.is_here(node):
             return self._body(node, materialised=materialised and node.stateful)
         for index, upstream in here:
-            self._connect(upstream, self.place(workshop.sender(node, index, _edge(index, upstream, node))))
+            self._connect(upstream, self.place(operator_factory.sender(node, index, _edge(index, upstream, node))))
         return None
 
     def place(self, operator: Operator, after: Operator | None = None) -> Operator:
@@ -85,19 +85,19 @@ class Wiring:
         self._tails[node] = operator
 
     def _body(self, node: Node, *, materialised: bool) -> Operator:
-        workshop = self.workshop
-        body = self.place(workshop.body(node))
+        operator_factory = self.operator_factory
+        body = self.place(operator_factory.body(node))
         self._tails[node] = body
         for index, upstream in enumerate(node.upstreams):
             if self.is_here(upstream):
                 self._connect(upstream, body.port(index), node.upstream_output)
             else:
-                receiver = Receive(_edge(index, upstream, node), workshop.task)
+                receiver = Receive(_edge(index, upstream, node), operator_factory.task)
                 self.receivers[receiver.name] = receiver
                 self.order.insert(self.order.index(body), receiver)
                 receiver.downstream.append(body.port(index))
         if materialised:
-            keep = Keep(node.name, workshop.task, workshop.state, workshop.step(node).window)
+            keep = Keep(node.name, operator_factory.task, operator_factory.state, operator_factory.step(node).window)
             body.downstream.append(self.place(keep))
             self._tails[node] = keep
         return body

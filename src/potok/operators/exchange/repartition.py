@@ -17,13 +17,13 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.exchange.send import Rows, packed
 from potok.operators.exchange.shards import key_column
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.records.keys import encode_each_key, encode_keys
 from potok.records.rows import rows_of
 from potok.topology.nodes import FixedWindow
 
 
-class ShipRecords(GroupRecords):
+class RepartitionRecords(GroupRecords):
     """Selects what an aggregate takes of each record, and sends it under its canonical key."""
 
     def __init__(
@@ -31,14 +31,14 @@ class ShipRecords(GroupRecords):
         name: str,
         task: Task,
         window: FixedWindow | None,
-        outbox: Outbox,
+        shuffle_writer: ShuffleWriter,
         level: int,
         shards: int,
         selector: tuple[Function, Expr | None] | None = None,
         fields: frozenset[str] | None = None,
     ) -> None:
         super().__init__(name, task, window)
-        self._outbox, self._level, self._shards, self._selector = outbox, level, shards, selector
+        self._shuffle_writer, self._level, self._shards, self._selector = shuffle_writer, level, shards, selector
         self._fields = fields
 
     def process(self, chunk: Chunk) -> None:
@@ -58,7 +58,7 @@ class ShipRecords(GroupRecords):
             return to_wire(chunk.take(rows), as_read=as_read)
 
         for shard, payload in packed(self.name, self.task, keyed, keys, self._shards, pack, chunk):
-            self._outbox.send(self._level, shard, self.name, payload)
+            self._shuffle_writer.send(self._level, shard, self.name, payload)
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
         """The canonical bytes are not what a function of key and value expects."""
@@ -104,13 +104,20 @@ class Exchange(Operator):
     counted = False
 
     def __init__(
-        self, name: str, task: Task, outbox: Outbox, level: int, shards: int, windowed: bool = False, step: str = ""
+        self,
+        name: str,
+        task: Task,
+        shuffle_writer: ShuffleWriter,
+        level: int,
+        shards: int,
+        windowed: bool = False,
+        step: str = "",
     ) -> None:
         """Args:
         step: The step for which records are sent, under which those that cannot be are set aside.
         """
         super().__init__(name, task)
-        self._outbox, self._level, self._shards, self._windowed = outbox, level, shards, windowed
+        self._shuffle_writer, self._level, self._shards, self._windowed = shuffle_writer, level, shards, windowed
         self.step = step or name
 
     def process(self, chunk: Chunk) -> None:
@@ -120,7 +127,7 @@ class Exchange(Operator):
             keys = keys.filter(pa.array(all_but(encoded.errors, len(chunk))))
             chunk = self.set_aside(chunk, encoded.errors)
         for shard, payload in packed(self.step, self.task, chunk, keys, self._shards, _part):
-            self._outbox.send(self._level, shard, self.name, payload)
+            self._shuffle_writer.send(self._level, shard, self.name, payload)
 
 
 class ExchangeDynamic(Exchange):
@@ -130,19 +137,19 @@ class ExchangeDynamic(Exchange):
         super().process(chunk if isinstance(chunk.key, list) else chunk.with_key(rows_of(chunk.key)))
 
 
-class ShipTogether(Operator):
+class GatherRecords(Operator):
     """Sends all records, whatever their keys, to the first shard."""
 
     counted = False
 
-    def __init__(self, name: str, task: Task, outbox: Outbox, level: int, step: str) -> None:
+    def __init__(self, name: str, task: Task, shuffle_writer: ShuffleWriter, level: int, step: str) -> None:
         super().__init__(name, task)
-        self._outbox, self._level, self.step = outbox, level, step
+        self._shuffle_writer, self._level, self.step = shuffle_writer, level, step
 
     def process(self, chunk: Chunk) -> None:
         nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
         for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
-            self._outbox.send(self._level, shard, self.name, payload)
+            self._shuffle_writer.send(self._level, shard, self.name, payload)
 
 
 def _part(chunk: Chunk, rows: Rows) -> bytes:

@@ -15,10 +15,10 @@ from potok.operators.core.call import Errors, truth
 from potok.operators.core.chunk import Chunk, to_wire
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Task, all_but
-from potok.operators.exchange.repartition import ShipRecords, only_fields
+from potok.operators.exchange.repartition import RepartitionRecords, only_fields
 from potok.operators.exchange.send import Rows, packed
 from potok.operators.exchange.shards import key_column
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.operators.windows.lateness import EventWindow, on_time
 from potok.records.keys import encode_keys
 
@@ -28,7 +28,7 @@ Predicate = tuple[Function, Expr | None]
 OPENS, CLOSES = 1, 2
 
 
-class ShipMarked(ShipRecords):
+class RepartitionFlagged(RepartitionRecords):
     """Selects what an aggregate takes of each record, and sends it with its marks under its canonical key."""
 
     def __init__(
@@ -36,7 +36,7 @@ class ShipMarked(ShipRecords):
         name: str,
         task: Task,
         window: EventWindow,
-        outbox: Outbox,
+        shuffle_writer: ShuffleWriter,
         level: int,
         shards: int,
         selector: Predicate | None,
@@ -45,7 +45,7 @@ class ShipMarked(ShipRecords):
         *,
         valueless: bool = False,
     ) -> None:
-        super().__init__(name, task, None, outbox, level, shards, selector, fields)
+        super().__init__(name, task, None, shuffle_writer, level, shards, selector, fields)
         self._event_window, self._marks, self._valueless = window, marks, valueless
         self._calls = selector is not None or any(marks)
 
@@ -94,4 +94,4 @@ class ShipMarked(ShipRecords):
             return pickle.dumps((marks[rows].tobytes(), to_wire(chunk.take(rows))), protocol=5)
 
         for shard, payload in packed(self.name, self.task, chunk, chunk.key, self._shards, pack):
-            self._outbox.send(self._level, shard, self.name, payload)
+            self._shuffle_writer.send(self._level, shard, self.name, payload)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Parcel(NamedTuple):
+class ShuffleBlock(NamedTuple):
     """Some rows on their way to a step on a shard. `sequence` keeps the order in which a task sent them."""
 
     level: int
@@ -18,11 +18,11 @@ class Parcel(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outbox:
+class ShuffleWriter:
     """Collects the parcels of one task."""
 
     task: int
-    parcels: list[Parcel] = field(default_factory=list)
+    shuffle_blocks: list[ShuffleBlock] = field(default_factory=list)
 
     def send(self, level: int, shard: int, step: str, payload: bytes) -> None:
-        self.parcels.append(Parcel(level, shard, step, self.task, len(self.parcels), payload))
+        self.shuffle_blocks.append(ShuffleBlock(level, shard, step, self.task, len(self.shuffle_blocks), payload))

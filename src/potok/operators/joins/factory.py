@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of, sender_of
-from potok.operators.core.processing_order import Turns
+from potok.operators.core.operator_factory import OperatorFactory, body_of, sender_of
+from potok.operators.core.processing_order import ProcessingOrder
 from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.joins import stream_join, stream_table_join, versioned_table_join
 from potok.operators.joins.join_side import JoinSide, Reach, SendSide
@@ -23,23 +23,23 @@ from potok.topology.nodes.joins import (
 )
 
 
-def _joiner(node: StreamJoin | TableLookup | HistoryLookup, shop: Workshop) -> Joiner:
+def _joiner(node: StreamJoin | TableLookup | HistoryLookup, shop: OperatorFactory) -> Joiner:
     return Joiner(node.function, traced(node, shop), node.schema)
 
 
-def _side(node: StreamJoin, shop: Workshop, index: int) -> JoinSide:
+def _side(node: StreamJoin, shop: OperatorFactory, index: int) -> JoinSide:
     earlier, later = node.window.reach_ms(index)
     reach = Reach(earlier, later, node.window.grace_ms)
     return JoinSide(node.name, shop.task, fields_of_side(shop.step(node), index), reach)
 
 
 @sender_of(StreamJoin)
-def send_side(node: StreamJoin, shop: Workshop, index: int, edge: str) -> Operator:
-    return SendSide(edge, shop.task, _side(node, shop, index), shop.outbox, shop.level(node), shop.shards)
+def send_side(node: StreamJoin, shop: OperatorFactory, index: int, edge: str) -> Operator:
+    return SendSide(edge, shop.task, _side(node, shop, index), shop.shuffle_writer, shop.level(node), shop.shards)
 
 
 @body_of(StreamJoin)
-def join_streams(node: StreamJoin, shop: Workshop) -> Operator:
+def join_streams(node: StreamJoin, shop: OperatorFactory) -> Operator:
     step, ups = shop.step(node), (shop.step(node.left), shop.step(node.right))
     return stream_join.StreamJoin(
         node.name,
@@ -52,12 +52,12 @@ def join_streams(node: StreamJoin, shop: Workshop) -> Operator:
         (_side(node, shop, 0), _side(node, shop, 1)),
         shop.state,
         shop.clock(node),
-        shop.spec.lanes,
+        shop.spec.input_partitions,
         keeps_headers=node.keeps_headers,
     )
 
 
-def _lookup_side(node: TableLookup | HistoryLookup, shop: Workshop, index: int) -> JoinSide:
+def _lookup_side(node: TableLookup | HistoryLookup, shop: OperatorFactory, index: int) -> JoinSide:
     """Records that look something up under a key of their choice may choose none; a table's are the table's care."""
     if index == 1:
         return JoinSide(node.name, shop.task, silent=True)
@@ -66,22 +66,24 @@ def _lookup_side(node: TableLookup | HistoryLookup, shop: Workshop, index: int) 
 
 
 @sender_of(TableLookup, HistoryLookup)
-def send_to_lookup(node: TableLookup | HistoryLookup, shop: Workshop, index: int, edge: str) -> Operator:
-    return SendSide(edge, shop.task, _lookup_side(node, shop, index), shop.outbox, shop.level(node), shop.shards)
+def send_to_lookup(node: TableLookup | HistoryLookup, shop: OperatorFactory, index: int, edge: str) -> Operator:
+    return SendSide(
+        edge, shop.task, _lookup_side(node, shop, index), shop.shuffle_writer, shop.level(node), shop.shards
+    )
 
 
-def _row_fields(node: Node, shop: Workshop) -> tuple[str, ...] | None:
+def _row_fields(node: Node, shop: OperatorFactory) -> tuple[str, ...] | None:
     """What the joiner reads of a row; all of it where that is nothing, for whether there is a row must be told."""
     return fields_of_side(shop.step(node), 1) or None
 
 
-def _turns(shop: Workshop) -> Turns:
+def _turns(shop: OperatorFactory) -> ProcessingOrder:
     tables = frozenset[str]().union(*(group.tables for group in shop.plan.aligned))
-    return Turns([lane.topic in tables for lane in shop.spec.lanes])
+    return ProcessingOrder([input_partition.topic in tables for input_partition in shop.spec.input_partitions])
 
 
 @body_of(TableLookup)
-def look_up(node: TableLookup, shop: Workshop) -> Operator:
+def look_up(node: TableLookup, shop: OperatorFactory) -> Operator:
     return stream_table_join.TableLookup(
         node.name,
         shop.task,
@@ -98,7 +100,7 @@ def look_up(node: TableLookup, shop: Workshop) -> Operator:
 
 
 @body_of(HistoryLookup)
-def look_back(node: HistoryLookup, shop: Workshop) -> Operator:
+def look_back(node: HistoryLookup, shop: OperatorFactory) -> Operator:
     stream = shop.step(node.stream)
     return versioned_table_join.HistoryLookup(
         node.name,
@@ -114,18 +116,18 @@ def look_back(node: HistoryLookup, shop: Workshop) -> Operator:
         [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
         shop.state,
         shop.clock(node),
-        shop.spec.lanes,
+        shop.spec.input_partitions,
         _turns(shop),
     )
 
 
 @body_of(LookupKey)
-def lookup_key(node: LookupKey, shop: Workshop) -> Operator:
+def lookup_key(node: LookupKey, shop: OperatorFactory) -> Operator:
     return stream_table_join.LookupKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
 
 
 @body_of(TableRecords)
-def table_records(node: TableRecords, shop: Workshop) -> Operator:
+def table_records(node: TableRecords, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)
 
 
@@ -133,16 +135,16 @@ def table_records(node: TableRecords, shop: Workshop) -> Operator:
 def wire_table_records(node: TableRecords, wiring: Wiring) -> None:
     """Take the records where the table is read, not from the table."""
     if wiring.is_here(node):
-        records = wiring.place(wiring.workshop.body(node))
+        records = wiring.place(wiring.operator_factory.body(node))
         wiring.readers[node.upstream.topic].downstream.append(records)
         wiring.end_with(node, records)
 
 
 @body_of(HistoryFilter)
-def history_filter(node: HistoryFilter, shop: Workshop) -> Operator:
+def history_filter(node: HistoryFilter, shop: OperatorFactory) -> Operator:
     return versioned_table_join.HistoryFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
 
 
 @body_of(HistoryMapValues)
-def history_map_values(node: HistoryMapValues, shop: Workshop) -> Operator:
+def history_map_values(node: HistoryMapValues, shop: OperatorFactory) -> Operator:
     return versioned_table_join.HistoryMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)

@@ -250,6 +250,6 @@ def _told(chunk: Chunk) -> list[tuple[int, Cause, Any]]:
     causes: list[list[int]] = cause_of(chunk).tolist()
     headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
     return [
-        (time, (lane, offset), given)
-        for time, (lane, offset), given in zip(chunk.stream_time.tolist(), causes, headers, strict=True)
+        (time, (input_partition, offset), given)
+        for time, (input_partition, offset), given in zip(chunk.stream_time.tolist(), causes, headers, strict=True)
     ]

@@ -63,7 +63,7 @@ class SettleRows(Operator):
             reached = np.array([stream_time for *_, stream_time in settled], np.int64)
             columns = self._column(after), self._column(before)
             made = change(shown, *columns, times, reached, told.cause, told.headers)
-            made.order = by_position(told.lane, told.offset)
+            made.order = by_position(told.input_partition, told.offset)
             self.emit(made)
 
     def _column(self, values: list[object]) -> Column:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from potok.checksum import crc32
 from potok.log.broker import HEADERS
-from potok.operators.core.chunk import NO_LANE, Chunk, Ints, from_ipc, to_ipc
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Ints, from_ipc, to_ipc
+from potok.operators.core.dead_letters import InputPartition
 
 Numbers = npt.NDArray[np.intp]
 Hashes = npt.NDArray[np.uint32]
@@ -25,22 +25,25 @@ _PARTITION_BITS = 24
 class Origins:
     """Lanes under a number that holds beyond the batch: the topic by its checksum, and the partition."""
 
-    def __init__(self, lanes: Sequence[Lane]) -> None:
-        codes = [crc32(lane.topic.encode()) << _PARTITION_BITS | lane.partition for lane in lanes]
-        self._codes = np.array([*codes, NO_LANE], np.int64)
+    def __init__(self, input_partitions: Sequence[InputPartition]) -> None:
+        codes = [
+            crc32(input_partition.topic.encode()) << _PARTITION_BITS | input_partition.partition
+            for input_partition in input_partitions
+        ]
+        self._codes = np.array([*codes, NO_INPUT_PARTITION], np.int64)
         self._order = np.argsort(self._codes)
         self._sorted = self._codes[self._order]
 
-    def of(self, lanes: Ints) -> Ints:
+    def of(self, input_partitions: Ints) -> Ints:
         # The last code stands for no lane, and -1 is the index of the last.
-        return self._codes[lanes]
+        return self._codes[input_partitions]
 
-    def lanes(self, origins: Ints) -> Ints:
+    def input_partitions(self, origins: Ints) -> Ints:
         """The lanes of this batch; a partition that is no longer read has none."""
         places = np.minimum(np.searchsorted(self._sorted, origins), len(self._sorted) - 1)
-        lanes = self._order[places]
-        known = (self._sorted[places] == origins) & (lanes < len(self._codes) - 1)
-        return np.where(known, lanes, NO_LANE)
+        input_partitions = self._order[places]
+        known = (self._sorted[places] == origins) & (input_partitions < len(self._codes) - 1)
+        return np.where(known, input_partitions, NO_INPUT_PARTITION)
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ def rows_of_chunk(chunk: Chunk, values: pa.Array, origins: Origins, *, headers: 
     order."""
     assert isinstance(chunk.key, pa.Array)
     hashes = hashes_of(chunk.key)
-    positions = origins.of(chunk.lane), chunk.offset
+    positions = origins.of(chunk.input_partition), chunk.offset
     given = chunk.headers if headers else None
     return in_hash_order(Rows(hashes, chunk.timestamp, chunk.stream_time, *positions, chunk.key, values, given))
 

@@ -14,7 +14,7 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.unserializable import NOT_DATA
 from potok.operators.exchange.send import Rows, packed
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.records.keys import encode_each_key
 from potok.state.codec import dump_state, load_state
 
@@ -82,9 +82,11 @@ class SendSide(Operator):
 
     counted = False
 
-    def __init__(self, name: str, task: Task, side: JoinSide, outbox: Outbox, level: int, shards: int) -> None:
+    def __init__(
+        self, name: str, task: Task, side: JoinSide, shuffle_writer: ShuffleWriter, level: int, shards: int
+    ) -> None:
         super().__init__(name, task)
-        self._side, self._outbox, self._level, self._shards = side, outbox, level, shards
+        self._side, self._shuffle_writer, self._level, self._shards = side, shuffle_writer, level, shards
 
     def process(self, chunk: Chunk) -> None:
         admitted = self._side.admit(chunk)
@@ -92,7 +94,7 @@ class SendSide(Operator):
             assert isinstance(admitted.key, pa.Array)
             keys = admitted.key.fill_null(b"")
             for shard, payload in packed(self._side.name, self.task, admitted, keys, self._shards, _part):
-                self._outbox.send(self._level, shard, self.name, payload)
+                self._shuffle_writer.send(self._level, shard, self.name, payload)
 
 
 def _part(chunk: Chunk, rows: Rows) -> bytes:

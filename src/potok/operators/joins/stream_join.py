@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.operators.cells.sorted_runs import Runs
 from potok.operators.core.chunk import Chunk, Column, concat
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Receiver, Task, all_but
 from potok.operators.exchange.shards import key_column
 from potok.operators.joins.join_rows import (
@@ -49,14 +49,14 @@ class StreamJoin(Operator):
         sides: tuple[JoinSide, JoinSide],
         session: StateSession,
         clock_ms: int,
-        lanes: Sequence[Lane],
+        input_partitions: Sequence[InputPartition],
         *,
         keeps_headers: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._key_type, self._types = joiner, key_type, value_types
         self._keeps_headers = keeps_headers
-        self._window, self._clock_ms, self._origins = window, clock_ms, Origins(lanes)
+        self._window, self._clock_ms, self._origins = window, clock_ms, Origins(input_partitions)
         self._lets_wait = how is not JoinKind.INNER
         wanted = {JoinKind.INNER: (False, False), JoinKind.LEFT: (True, False), JoinKind.OUTER: (True, True)}[how]
         self._sides = [
@@ -156,8 +156,8 @@ class StreamJoin(Operator):
         assert rows is not None
         keys = key_column(rows.keys, self._key_type)
         called = self._joiner(keys, self._values(0, left, len(rows)), self._values(1, right, len(rows)))
-        lanes = self._origins.lanes(rows.origins)
-        places = times[order], stream_times[order], lanes, rows.offsets
+        input_partitions = self._origins.input_partitions(rows.origins)
+        places = times[order], stream_times[order], input_partitions, rows.offsets
         chunk = Chunk(keys, called.column, *places, headers=_headers(left, right))
         self.emit(self.set_aside(chunk, called.errors, Reason.ERROR))
 

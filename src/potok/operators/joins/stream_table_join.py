@@ -18,7 +18,7 @@ from potok.operators.core.call import plain, python_rows
 from potok.operators.core.chunk import Chunk, Column, aligned_by, concat, concat_columns
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Receiver, Task
-from potok.operators.core.processing_order import Rows, Turns
+from potok.operators.core.processing_order import ProcessingOrder, Rows
 from potok.operators.core.unserializable import data_changes
 from potok.operators.exchange.shards import key_column
 from potok.operators.joins.join_side import JoinSide, Port, project
@@ -92,7 +92,7 @@ class Joining(Operator):
 class TableLookup(Joining):
     """Each record with the row as of its turn.
 
-    Inputs are read in the order of time (`runtime/planning/alignment.py`), so a record meets the changes of earlier batches, and
+    Inputs are aligned by time (`runtime/planning/alignment.py`), so a record meets the changes of earlier batches, and
     of this batch those whose cause comes before it in that order.
 
     The rows of a table that keeps them as they are shown are read where they lie, under `table`; of any other table
@@ -111,7 +111,7 @@ class TableLookup(Joining):
         sides: list[JoinSide],
         session: StateSession,
         table: str | None,
-        turns: Turns,
+        turns: ProcessingOrder,
     ) -> None:
         super().__init__(name, task, how, joiner, key_type, sides)
         self._row_type, self._fields = projected(row_type, fields), fields

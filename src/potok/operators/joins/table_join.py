@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.operators.aggregates.aggregates import change
 from potok.operators.cells.timer_index import Timers
 from potok.operators.core.call import plain, python_rows
-from potok.operators.core.chunk import NO_LANE, Chunk, cause_of, headers_of
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, cause_of, headers_of
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Receiver, Task
 from potok.operators.core.unserializable import data_changes
@@ -36,7 +36,7 @@ class Sides:
     left_time: int = NEVER
     right_time: int = NEVER
     stream_time: int = NEVER
-    cause: tuple[int, int] = (NO_LANE, -1)
+    cause: tuple[int, int] = (NO_INPUT_PARTITION, -1)
     headers: Any = None
     told: bool = False
     """Whether an update of this batch is one of the joined row."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 from potok.log.broker import HEADERS
 from potok.operators.cells.sorted_runs import Runs
 from potok.operators.core.call import plain, python_rows
-from potok.operators.core.chunk import NO_LANE, Chunk, Column, Ints, aligned_by
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, aligned_by
+from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.operator import Task, all_but
-from potok.operators.core.processing_order import Turns
+from potok.operators.core.processing_order import ProcessingOrder
 from potok.operators.core.ranks import NOWHERE
 from potok.operators.core.unserializable import data_changes, data_records
 from potok.operators.exchange.shards import key_column
@@ -51,15 +51,20 @@ class HistoryLookup(Joining):
         sides: list[JoinSide],
         session: StateSession,
         clock_ms: int,
-        lanes: Sequence[Lane],
-        turns: Turns,
+        input_partitions: Sequence[InputPartition],
+        turns: ProcessingOrder,
     ) -> None:
         super().__init__(name, task, how, joiner, key_type, sides)
         self._home, self._value_type, self._row_type = home, value_type, projected(row_type, fields)
         grace_ms, self._history_ms = times
         self._waits, self._grace_ms = grace_ms is not None, grace_ms or 0
         self._kept_ms = self._grace_ms if self._waits else self._history_ms or 0
-        self._clock_ms, self._lanes, self._origins, self._turns = clock_ms, lanes, Origins(lanes), turns
+        self._clock_ms, self._input_partitions, self._origins, self._turns = (
+            clock_ms,
+            input_partitions,
+            Origins(input_partitions),
+            turns,
+        )
         self._waiting = Runs(f"{name}/waiting", session, self._grace_ms + 1, marked=True)
         self._history = History(f"{name}/versions", session)
 
@@ -115,7 +120,10 @@ class HistoryLookup(Joining):
         chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
         versions: list[tuple[bytes, Version]] = []
-        places = [None if lane == NO_LANE else self._place(lane) for lane in chunk.lane.tolist()]
+        places = [
+            None if input_partition == NO_INPUT_PARTITION else self._place(input_partition)
+            for input_partition in chunk.input_partition.tolist()
+        ]
         columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
         values = [plain(value) for value in python_rows(chunk.value)]
         for key, seen, time, place, offset, value in zip(*columns, places, chunk.offset.tolist(), values, strict=True):
@@ -123,8 +131,8 @@ class HistoryLookup(Joining):
             versions.append((key, Version(seen, time, position, value)))
         self._history.add(versions)
 
-    def _place(self, lane: int) -> tuple[str, int]:
-        return self._lanes[lane].topic, self._lanes[lane].partition
+    def _place(self, input_partition: int) -> tuple[str, int]:
+        return self._input_partitions[input_partition].topic, self._input_partitions[input_partition].partition
 
     def _wait(self, chunk: Chunk) -> Rows:
         """Let records wait; gives those that need not."""
@@ -155,7 +163,7 @@ class HistoryLookup(Joining):
             times.to_numpy(),
             # The instant that was looked up: the clock of the steps behind is held back by the grace.
             rows.times if self._waits else rows.stream_times,
-            self._origins.lanes(rows.origins),
+            self._origins.input_partitions(rows.origins),
             rows.offsets,
             headers=None if headers.null_count == len(headers) else headers,
             home=home,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from potok.duration import Duration, to_ms
-from potok.operators.core.chunk import NO_LANE, Chunk
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
+from potok.operators.core.dead_letters import InputPartition
 from potok.operators.processors.key_timers import KeyTimers, Timer, instant_ms
 from potok.operators.processors.stores import frozen
 from potok.topology.processor import Position
@@ -42,14 +42,14 @@ class Context:
     def __init__(
         self,
         chunk: Chunk | None,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
         channels: tuple[str, ...],
         processing_time_ms: int,
         *,
         fixed_key: bool,
         has_timers: bool,
     ) -> None:
-        self._chunk, self._lanes, self._has_timers = chunk, lanes, has_timers
+        self._chunk, self._input_partitions, self._has_timers = chunk, input_partitions, has_timers
         self._channels = {name: number for number, name in enumerate(channels)}
         self._fixed_key = fixed_key
         self.processing_time = processing_time_ms
@@ -76,10 +76,14 @@ class Context:
     def position(self) -> Position | None:
         if self.row == NO_ROW or self._chunk is None:
             return None
-        lane = int(self._chunk.lane[self.row])
-        if lane == NO_LANE:
+        input_partition = int(self._chunk.input_partition[self.row])
+        if input_partition == NO_INPUT_PARTITION:
             return None
-        return Position(self._lanes[lane].topic, self._lanes[lane].partition, int(self._chunk.offset[self.row]))
+        return Position(
+            self._input_partitions[input_partition].topic,
+            self._input_partitions[input_partition].partition,
+            int(self._chunk.offset[self.row]),
+        )
 
     @property
     def source(self) -> str:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of
+from potok.operators.core.operator_factory import OperatorFactory, body_of
 from potok.operators.processors.process import ProcessRecords
 from potok.operators.processors.time_ordered import OrderRecords
 from potok.topology.nodes import Channel, Ordered, Process, StoreTable
 
 
 @body_of(Process)
-def process(node: Process, shop: Workshop) -> Operator:
+def process(node: Process, shop: OperatorFactory) -> Operator:
     up = shop.step(node.upstream)
     clock_ms = shop.clock(node)
-    return ProcessRecords(node, shop.task, up.key, shop.state, clock_ms, shop.spec.lanes, by_stream_time=not up.rekeyed)
+    return ProcessRecords(
+        node, shop.task, up.key, shop.state, clock_ms, shop.spec.input_partitions, by_stream_time=not up.rekeyed
+    )
 
 
 @body_of(Ordered)
-def ordered(node: Ordered, shop: Workshop) -> Operator:
-    lanes, batch = shop.spec.lanes, shop.spec.fence.attempt.batch
-    return OrderRecords(node.name, shop.task, node.grace_ms, shop.state, shop.clock(node), lanes, batch)
+def ordered(node: Ordered, shop: OperatorFactory) -> Operator:
+    input_partitions, batch = shop.spec.input_partitions, shop.spec.fence.attempt.batch
+    return OrderRecords(node.name, shop.task, node.grace_ms, shop.state, shop.clock(node), input_partitions, batch)
 
 
 @body_of(Channel, StoreTable)
-def output(node: Channel | StoreTable, shop: Workshop) -> Operator:
+def output(node: Channel | StoreTable, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)

@@ -72,7 +72,7 @@ class KeyTimers:
         times = {timer.at for timer in self.events}
         return times if self.look_ms is None else {*times, self.look_ms}
 
-    def alarms(self) -> set[int]:
+    def processing_timers(self) -> set[int]:
         return {timer.at for timer in self.walls}
 
 
@@ -104,10 +104,12 @@ class TimerCells:
         befores = [(key, KeyTimers(before)) for key, _, before in rows]
         afters = [(key, KeyTimers(data)) for key, data, _ in rows]
         self._by_time.change(*([(at, key) for key, t in side for at in t.readings()] for side in (afters, befores)))
-        self._by_wall.change(*([(at, key) for key, t in side for at in t.alarms()] for side in (afters, befores)))
+        self._by_wall.change(
+            *([(at, key) for key, t in side for at in t.processing_timers()] for side in (afters, befores))
+        )
 
     def next_due(self) -> int | None:
         return self._by_time.next_due()
 
-    def next_alarm(self) -> int | None:
+    def next_timer(self) -> int | None:
         return self._by_wall.next_due()

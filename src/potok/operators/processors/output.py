@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.operators.aggregates.aggregates import change
 from potok.operators.core.call import python_rows
-from potok.operators.core.chunk import NO_LANE, Chunk, Column, Ints, order_of
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, order_of
 from potok.operators.core.record_order import WIDTH, of_turns
 from potok.operators.processors.context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.operators.processors.process_key import Outcome, Work
@@ -123,9 +123,11 @@ class Output:
     def _positions(self, rows: Ints) -> tuple[Ints, Ints]:
         """Those of the records; what a timer sends has none."""
         if self._chunk is None:
-            return np.full(len(rows), NO_LANE, np.int64), np.zeros(len(rows), np.int64)
+            return np.full(len(rows), NO_INPUT_PARTITION, np.int64), np.zeros(len(rows), np.int64)
         timed = rows == NO_ROW
-        return np.where(timed, NO_LANE, _picked(self._chunk.lane, rows)), _picked(self._chunk.offset, rows)
+        return np.where(timed, NO_INPUT_PARTITION, _picked(self._chunk.input_partition, rows)), _picked(
+            self._chunk.offset, rows
+        )
 
     def _headers(self, rows: Ints) -> pa.Array | None:
         if self._chunk is None or self._chunk.headers is None:
@@ -157,7 +159,7 @@ def failed_timers(works: list[Work], outcomes: list[Outcome]) -> tuple[Chunk, di
     if not found:
         return None
     times = np.array([timer.at for _, timer, _ in found], np.int64)
-    lanes = np.full(len(found), NO_LANE, np.int64)
+    input_partitions = np.full(len(found), NO_INPUT_PARTITION, np.int64)
     values = [{"timer": timer.name, "at": timer.at} for _, timer, _ in found]
-    chunk = Chunk([key for key, _, _ in found], values, times, times, lanes, np.zeros(len(found), np.int64))
+    chunk = Chunk([key for key, _, _ in found], values, times, times, input_partitions, np.zeros(len(found), np.int64))
     return chunk, {row: text for row, (_, _, text) in enumerate(found)}

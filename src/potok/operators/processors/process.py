@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.operators.core.call import python_rows
 from potok.operators.core.chunk import Chunk, concat, in_order
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import SeveralOutputs, Task, all_but
 from potok.operators.exchange.shards import key_column
 from potok.operators.processors.context import MAIN, Context
@@ -34,13 +34,13 @@ class ProcessRecords(SeveralOutputs):
         key_type: pa.DataType | None,
         session: StateSession,
         clock_ms: int,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
         *,
         by_stream_time: bool,
     ) -> None:
         super().__init__(node.name, task)
         self._node, self._key_type, self._session = node, key_type, session
-        self._clock_ms, self._lanes, self._by_stream_time = clock_ms, lanes, by_stream_time
+        self._clock_ms, self._input_partitions, self._by_stream_time = clock_ms, input_partitions, by_stream_time
         self._timers = TimerCells(node.name, session) if node.timed else None
         self._tables = [f"{node.name}/{store}" for store, _ in node.stores]
         # Readable stores are outputs behind the named ones.
@@ -55,8 +55,8 @@ class ProcessRecords(SeveralOutputs):
     def next_due(self) -> int | None:
         return None if self._timers is None else self._timers.next_due()
 
-    def next_alarm(self) -> int | None:
-        return None if self._timers is None else self._timers.next_alarm()
+    def next_timer(self) -> int | None:
+        return None if self._timers is None else self._timers.next_timer()
 
     def process(self, chunk: Chunk) -> None:
         self._chunks.append(chunk)
@@ -118,7 +118,7 @@ class ProcessRecords(SeveralOutputs):
         node = self._node
         ctx = Context(
             chunk,
-            self._lanes,
+            self._input_partitions,
             tuple(name for name, _ in node.channels),
             self.task.processing_time_ms,
             fixed_key=node.fixed_key,

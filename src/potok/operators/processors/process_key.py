@@ -112,7 +112,7 @@ class KeyCalls:
     def _play(self, work: Work, values: Mapping[int, Any] | list[Any], sure: int) -> Outcome:
         ctx, records, reached = self._ctx, self._records, self._clock_ms
         self._open(work, sure)
-        alarms = [timer for timer in ctx.timers.walls if timer.at <= ctx.processing_time]
+        processing_timers = [timer for timer in ctx.timers.walls if timer.at <= ctx.processing_time]
         for row in work.rows:
             now = records.stream_times[row]
             if self._by_stream_time:
@@ -123,9 +123,9 @@ class KeyCalls:
             self._call(self._processor.process, values[row])
         end = len(records)
         self._fire(reached, end)
-        for timer in alarms:
+        for timer in processing_timers:
             self._sound(timer, end + 1)
-        if alarms:
+        if processing_timers:
             self._fire(reached, end + 2)
         return self._close()
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from potok.operators.cells.waiting_records import Waiting, pack, unpack
 from potok.operators.core.call import describe_error
-from potok.operators.core.chunk import NO_LANE, Chunk, concat, in_order
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, concat, in_order
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Task
 from potok.operators.core.record_order import by_time
 from potok.operators.core.unserializable import NOT_DATA
@@ -31,10 +31,17 @@ class OrderRecords(Operator):
     """
 
     def __init__(
-        self, name: str, task: Task, grace_ms: int, session: StateSession, clock_ms: int, lanes: list[Lane], batch: int
+        self,
+        name: str,
+        task: Task,
+        grace_ms: int,
+        session: StateSession,
+        clock_ms: int,
+        input_partitions: list[InputPartition],
+        batch: int,
     ) -> None:
         super().__init__(name, task)
-        self._grace_ms, self._session, self._lanes, self._batch = grace_ms, session, lanes, batch
+        self._grace_ms, self._session, self._input_partitions, self._batch = grace_ms, session, input_partitions, batch
         self._free_ms = clock_ms - grace_ms if clock_ms > NEVER else NEVER
         self._table = f"{name}/waiting"
         self._chunks: list[Chunk] = []
@@ -79,13 +86,13 @@ class OrderRecords(Operator):
         cells: list[tuple[bytes, bytes | None, bytes | None]] = []
         for key, data in zip(keys, self._session.read(self._table, keys), strict=True):
             assert data is not None
-            chunk = unpack(data, self._lanes)
+            chunk = unpack(data, self._input_partitions)
             going = chunk.timestamp < self._free_ms
             free.append(chunk.where(going))
             cells.append((key, None, data))
             if not going.all():
                 rest = chunk.where(~going)
-                cells.append((_stop(int(rest.timestamp.min())) + key[8:], pack(rest, self._lanes), None))
+                cells.append((_stop(int(rest.timestamp.min())) + key[8:], pack(rest, self._input_partitions), None))
         self._session.write(self._table, cells)
         return free
 
@@ -105,24 +112,24 @@ class OrderRecords(Operator):
     def _packed(self, run: Chunk) -> Waiting | None:
         """The records as a cell; those that hold what is no data are set aside."""
         try:
-            return Waiting(int(run.timestamp[0]), pack(run, self._lanes))
+            return Waiting(int(run.timestamp[0]), pack(run, self._input_partitions))
         except NOT_DATA:
             errors: dict[int, str] = {}
             for row in range(len(run)):
                 try:
-                    pack(run.take(np.array([row])), self._lanes)
+                    pack(run.take(np.array([row])), self._input_partitions)
                 except NOT_DATA as error:
                     errors[row] = describe_error(error)
             rest = self.set_aside(run, errors)
-            return Waiting(int(rest.timestamp[0]), pack(rest, self._lanes)) if len(rest) else None
+            return Waiting(int(rest.timestamp[0]), pack(rest, self._input_partitions)) if len(rest) else None
 
     def _ordered(self, chunk: Chunk) -> Chunk:
         """By time, then by position; what has none, in the order in which it came."""
-        offsets = np.where(chunk.lane == NO_LANE, 0, chunk.offset)
-        result = chunk.take(np.lexsort((offsets, chunk.lane, chunk.timestamp)))
+        offsets = np.where(chunk.input_partition == NO_INPUT_PARTITION, 0, chunk.offset)
+        result = chunk.take(np.lexsort((offsets, chunk.input_partition, chunk.timestamp)))
         result.stream_time = result.timestamp
-        numbers = np.where(result.lane == NO_LANE, np.arange(len(result)), result.offset)
-        result.order = by_time(result.timestamp, result.lane, numbers)
+        numbers = np.where(result.input_partition == NO_INPUT_PARTITION, np.arange(len(result)), result.offset)
+        result.order = by_time(result.timestamp, result.input_partition, numbers)
         return result
 
 
@@ -133,7 +140,7 @@ def bare(chunk: Chunk) -> Chunk:
         chunk.value,
         chunk.timestamp,
         chunk.stream_time,
-        chunk.lane,
+        chunk.input_partition,
         chunk.offset,
         headers=chunk.headers,
     )

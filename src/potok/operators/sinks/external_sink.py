@@ -15,7 +15,7 @@ from potok.sinks.sink_spec import Part, PartTarget, Rows, Types
 from potok.topology.nodes import Deliver
 
 
-class OutletWriter(Operator):
+class ExternalSinkOperator(Operator):
     """Stages the records of one sink outside the log, of one task."""
 
     def __init__(self, node: Deliver, task: Task, types: Types, number: int, spec: BatchSpec, report: Report) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of
-from potok.operators.sinks.external_sink import OutletWriter
+from potok.operators.core.operator_factory import OperatorFactory, body_of
+from potok.operators.sinks.external_sink import ExternalSinkOperator
 from potok.operators.sinks.topic_sink import SinkWriter
 from potok.operators.stateless.factory import traced
 from potok.sinks.sink_spec import Types
@@ -12,7 +12,7 @@ from potok.topology.nodes import Deliver, Sink
 
 
 @body_of(Sink)
-def sink(node: Sink, shop: Workshop) -> Operator:
+def sink(node: Sink, shop: OperatorFactory) -> Operator:
     topology = shop.plan.topology
     sources = [source for source in topology.sources if source.topic in topology.upstream_topics(node)]
     formats = {source.value.format for source in sources}
@@ -32,6 +32,8 @@ def sink(node: Sink, shop: Workshop) -> Operator:
 
 
 @body_of(Deliver)
-def deliver(node: Deliver, shop: Workshop) -> Operator:
+def deliver(node: Deliver, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
-    return OutletWriter(node, shop.task, Types(step.key, step.value), shop.outbox.task, shop.spec, shop.report)
+    return ExternalSinkOperator(
+        node, shop.task, Types(step.key, step.value), shop.shuffle_writer.task, shop.spec, shop.report
+    )

@@ -78,7 +78,7 @@ class SinkWriter(Operator):
             batch, homes, chunk = batch.filter(pa.array(good)), homes[good], chunk.where(good)
         self._rows.append(batch)
         self._homes.append(homes)
-        self._places.append((chunk.order, chunk.lane, chunk.offset))
+        self._places.append((chunk.order, chunk.input_partition, chunk.offset))
         self.task.records_out[self.name] += batch.num_rows
 
     def _stamped(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
@@ -101,7 +101,7 @@ class SinkWriter(Operator):
         """The partition of the key as Kafka finds it; records without a key are spread by their position."""
         homes = np.asarray(partitions_of(keys.fill_null(b""), self._partitions), np.int64)
         if keys.null_count:
-            spread = (chunk.offset + np.maximum(chunk.lane, 0)) % self._partitions
+            spread = (chunk.offset + np.maximum(chunk.input_partition, 0)) % self._partitions
             homes = np.where(keys.is_null().to_numpy(zero_copy_only=False), spread, homes)
         return homes
 
@@ -132,23 +132,27 @@ class _Places:
     """Where records stand: by their places, or without any by their positions."""
 
     places: Ints | None
-    lanes: Ints
+    input_partitions: Ints
     offsets: Ints
 
     @classmethod
     def of(cls, parts: list[tuple[Ints | None, Ints, Ints]]) -> _Places:
-        lanes, offsets = (np.concatenate([part[index] for part in parts]) for index in (1, 2))
+        input_partitions, offsets = (np.concatenate([part[index] for part in parts]) for index in (1, 2))
         if all(order is None for order, _, _ in parts):
-            return cls(None, lanes, offsets)
-        known = [by_position(lane, offset) if order is None else order for order, lane, offset in parts]
-        return cls(np.concatenate(known), lanes, offsets)
+            return cls(None, input_partitions, offsets)
+        known = [
+            by_position(input_partition, offset) if order is None else order for order, input_partition, offset in parts
+        ]
+        return cls(np.concatenate(known), input_partitions, offsets)
 
     def order(self) -> npt.NDArray[np.intp]:
-        return sorted_rows(self.places, self.lanes, self.offsets)
+        return sorted_rows(self.places, self.input_partitions, self.offsets)
 
     def at(self, row: int) -> tuple[int, ...]:
         rows = slice(row, row + 1)
-        places = by_position(self.lanes[rows], self.offsets[rows]) if self.places is None else self.places[rows]
+        places = (
+            by_position(self.input_partitions[rows], self.offsets[rows]) if self.places is None else self.places[rows]
+        )
         return tuple(places[0].tolist())
 
 

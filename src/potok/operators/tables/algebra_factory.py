@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop, body_of
+from potok.operators.core.operator_factory import OperatorFactory, body_of
 from potok.operators.joins.foreign_key import ForeignKeys, MatchRows
 from potok.operators.joins.foreign_key_result import SettleRows
 from potok.operators.joins.table_join import JoinTables
 from potok.operators.joins.table_joiner import TableJoiner
 from potok.operators.stateless.factory import traced
-from potok.operators.tables.group_accumulators import group_folder_of
+from potok.operators.tables.group_accumulators import group_accumulator_of
 from potok.operators.tables.group_rows import FoldGroups
 from potok.operators.tables.table_groups import GroupChanges
 from potok.records.schemas.schema import Schema
@@ -18,7 +18,7 @@ from potok.topology.nodes.joins import JoinKind
 
 
 @body_of(TableGroup)
-def group(node: TableGroup, shop: Workshop) -> Operator:
+def group(node: TableGroup, shop: OperatorFactory) -> Operator:
     schemas = node.key_schema, node.schema
     made = GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
     made.every_update = node.every_update
@@ -26,14 +26,14 @@ def group(node: TableGroup, shop: Workshop) -> Operator:
 
 
 @body_of(TableAggregate)
-def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
+def aggregate(node: TableAggregate, shop: OperatorFactory) -> Operator:
     step, aggregation = shop.step(node), node.aggregation
     of_user = aggregation.kind in ("reduce", "fold")
     function = None if of_user else aggregation.function
     return FoldGroups(
         node.name,
         shop.task,
-        group_folder_of(aggregation, node.subtractor),
+        group_accumulator_of(aggregation, node.subtractor),
         None if function is None else (function, traced(node, shop)),
         (step.key, step.value),
         shop.state,
@@ -44,7 +44,7 @@ def aggregate(node: TableAggregate, shop: Workshop) -> Operator:
 
 
 @body_of(TableJoin)
-def join(node: TableJoin, shop: Workshop) -> Operator:
+def join(node: TableJoin, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
     windows = step.window, shop.clock(node)
@@ -52,7 +52,7 @@ def join(node: TableJoin, shop: Workshop) -> Operator:
 
 
 @body_of(ForeignKey)
-def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
+def foreign_key(node: ForeignKey, shop: OperatorFactory) -> Operator:
     """Its keys are compared with those of the other table, so they are of that type."""
     match = next(match for match in shop.plan.topology.of_type(ForeignMatch) if match.left is node)
     key_type = shop.step(match.right).key
@@ -64,7 +64,7 @@ def foreign_key(node: ForeignKey, shop: Workshop) -> Operator:
 
 
 @body_of(ForeignMatch)
-def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
+def foreign_match(node: ForeignMatch, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
     made = MatchRows(node.name, shop.task, joiner, step.key, shop.state, every_update=node.every_update)
@@ -73,6 +73,6 @@ def foreign_match(node: ForeignMatch, shop: Workshop) -> Operator:
 
 
 @body_of(ForeignJoin)
-def foreign_join(node: ForeignJoin, shop: Workshop) -> Operator:
+def foreign_join(node: ForeignJoin, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     return SettleRows(node.name, shop.task, step.key, step.value, every_update=node.upstream.every_update)

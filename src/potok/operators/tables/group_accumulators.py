@@ -17,7 +17,7 @@ from potok.records.value import wrap
 from potok.topology.nodes import Aggregation
 
 
-class GroupFolder(ABC):
+class GroupAccumulator(ABC):
     """An aggregate of one kind. What was taken in can be let go in any order; what is left does not depend on it."""
 
     @abstractmethod
@@ -37,7 +37,7 @@ class GroupFolder(ABC):
         return state
 
 
-class Count(GroupFolder):
+class Count(GroupAccumulator):
     """The rows are counted by the group itself; see `Group`."""
 
     def start(self) -> Any:
@@ -50,7 +50,7 @@ class Count(GroupFolder):
         return state - 1
 
 
-class Sum(GroupFolder):
+class Sum(GroupAccumulator):
     """(how many, how many floats, their exact sum, how many of each that is not finite).
 
     Floats are added up as fractions, so that a number that leaves takes away just what it brought, and infinities
@@ -110,7 +110,7 @@ def _whole(total: Any) -> Any:
     return int(total) if isinstance(total, Fraction) else total
 
 
-class Bag(GroupFolder):
+class Bag(GroupAccumulator):
     """All values of the group, with how often each is there, by their canonical bytes."""
 
     takes_nulls = False
@@ -195,7 +195,7 @@ def _list(counts: Iterable[tuple[Any, int]]) -> list[Any]:
     return in_order([value for value, count in counts for _ in range(count)])
 
 
-class Fold(GroupFolder):
+class Fold(GroupAccumulator):
     """The user's adder and subtractor, from the user's initial value."""
 
     def __init__(self, aggregation: Aggregation, subtractor: Function) -> None:
@@ -221,7 +221,7 @@ def _call(function: Function, key: Any, value: Any, state: Any) -> Any:
     return function.callable(*given)
 
 
-class Reduce(GroupFolder):
+class Reduce(GroupAccumulator):
     """The user's adder and subtractor of two values; the state is a one-tuple, so that a value of None is told from
     no value."""
 
@@ -245,7 +245,7 @@ class Reduce(GroupFolder):
         return state[0] if state else None
 
 
-def group_folder_of(aggregation: Aggregation, subtractor: Function | None) -> GroupFolder:
+def group_accumulator_of(aggregation: Aggregation, subtractor: Function | None) -> GroupAccumulator:
     if aggregation.kind in ("fold", "reduce"):
         assert aggregation.function is not None
         assert subtractor is not None
@@ -255,7 +255,7 @@ def group_folder_of(aggregation: Aggregation, subtractor: Function | None) -> Gr
     return _NAMED[aggregation.kind]()
 
 
-_NAMED: dict[str, Callable[[], GroupFolder]] = {
+_NAMED: dict[str, Callable[[], GroupAccumulator]] = {
     "count": Count,
     "sum": Sum,
     "avg": Mean,

@@ -29,7 +29,7 @@ from potok.operators.core.operator import Operator, Task
 from potok.operators.core.record_order import by_position
 from potok.operators.exchange.shards import key_column
 from potok.operators.tables.changes import present, same
-from potok.operators.tables.group_accumulators import GroupFolder, identity
+from potok.operators.tables.group_accumulators import GroupAccumulator, identity
 from potok.operators.windows.expiry import NEVER
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
@@ -84,7 +84,7 @@ class FoldGroups(Operator):
         self,
         name: str,
         task: Task,
-        folder: GroupFolder,
+        accumulator: GroupAccumulator,
         selector: Selector | None,
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
@@ -99,7 +99,7 @@ class FoldGroups(Operator):
         """
         super().__init__(name, task)
         self._keeps_empty, self._every_update = keeps_empty, every_update
-        self._folder, self._selector, self._session, self._checked = folder, selector, session, checked
+        self._accumulator, self._selector, self._session, self._checked = accumulator, selector, session, checked
         self._key_type, self._result_type = types
         self._table = f"{name}/groups"
         self._chunks: list[Chunk] = []
@@ -131,7 +131,7 @@ class FoldGroups(Operator):
         cell_keys = list(rows_of)
         before = self._session.read(self._table, cell_keys)
         shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
-        turn = _Turn(self._folder, self._kept, keeps_empty=self._keeps_empty)
+        turn = _Turn(self._accumulator, self._kept, keeps_empty=self._keeps_empty)
         old, new = [self._shown(Group.of(data), there=data is not None) for data in before], []
         cells: list[bytes | None] = []
         for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
@@ -173,8 +173,8 @@ class FoldGroups(Operator):
         if not group.members:
             return None
         if self._checked and self._result_type is not None:
-            must_fit(self._folder.result(group.state), self._result_type)
-        return self._folder.kept(group.state)
+            must_fit(self._accumulator.result(group.state), self._result_type)
+        return self._accumulator.kept(group.state)
 
     def _emit_changes(
         self,
@@ -195,13 +195,13 @@ class FoldGroups(Operator):
             told = None if headers is None else headers.take(pa.array(changed))
             made = change(keys, new_column, old_column, times, reached[changed], headers=told)
             if self._every_update:
-                made.order = by_position(made.lane, np.where(loses[changed], -1, made.offset))
+                made.order = by_position(made.input_partition, np.where(loses[changed], -1, made.offset))
             self.emit(in_order(made))
 
     def _shown(self, group: Group, *, there: bool) -> Any:
         if group.members:
-            return plain(self._folder.result(group.state))
-        return plain(self._folder.result(self._folder.start())) if there and self._keeps_empty else None
+            return plain(self._accumulator.result(group.state))
+        return plain(self._accumulator.result(self._accumulator.start())) if there and self._keeps_empty else None
 
     def _column(self, values: list[Any]) -> Column:
         return values if self._result_type is None else pa.array(values, self._result_type)
@@ -210,8 +210,8 @@ class FoldGroups(Operator):
 class _Turn:
     """Applies moves to groups. A function that raises leaves its group as it was before that move."""
 
-    def __init__(self, folder: GroupFolder, kept: Callable[[Group], Any], *, keeps_empty: bool) -> None:
-        self._folder, self._kept, self._keeps_empty = folder, kept, keeps_empty
+    def __init__(self, accumulator: GroupAccumulator, kept: Callable[[Group], Any], *, keeps_empty: bool) -> None:
+        self._accumulator, self._kept, self._keeps_empty = accumulator, kept, keeps_empty
         self.errors: Errors = {}
 
     def run(
@@ -253,9 +253,9 @@ class _Turn:
         if group.was_refused(value) or not group.members:
             return
         group.members -= 1
-        group.state = self._folder.subtract(group.state, key, value) if group.members else None
+        group.state = self._accumulator.subtract(group.state, key, value) if group.members else None
 
     def _come(self, group: Group, key: Any, value: Any) -> None:
-        state = group.state if group.members else self._folder.start()
-        group.state = self._folder.add(state, key, value)
+        state = group.state if group.members else self._accumulator.start()
+        group.state = self._accumulator.add(state, key, value)
         group.members += 1

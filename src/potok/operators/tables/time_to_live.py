@@ -14,7 +14,7 @@ from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.cells.timer_index import Timers
 from potok.operators.core.call import plain, python_rows
 from potok.operators.core.chunk import Chunk, Column, concat, from_wire, in_order
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.operator import Operator, Task
 from potok.operators.core.ranks import ranks_of
 from potok.operators.core.unserializable import data_records
@@ -77,14 +77,14 @@ class KeepForATime(Operator):
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
         clock_ms: int,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
         *,
         by_time: bool,
     ) -> None:
         super().__init__(name, task)
         assert lifetime.ttl_ms is not None
         self._ttl_ms, self._by_wall = lifetime.ttl_ms, lifetime.by_processing_time
-        self._session, self._lanes, self._by_time = session, lanes, by_time
+        self._session, self._input_partitions, self._by_time = session, input_partitions, by_time
         self._key_type, self._value_type = types
         self._now_ms, self._clock_ms = task.processing_time_ms if self._by_wall else clock_ms, clock_ms
         self._timers = Timers(f"{name}/since", session)
@@ -100,7 +100,7 @@ class KeepForATime(Operator):
     def next_due(self) -> int | None:
         return None if self._by_wall else self._next()
 
-    def next_alarm(self) -> int | None:
+    def next_timer(self) -> int | None:
         return self._next() if self._by_wall else None
 
     def _next(self) -> int | None:
@@ -131,7 +131,7 @@ class KeepForATime(Operator):
         """The last record of each key in this batch: by position or by rank."""
         assert isinstance(chunk.key, pa.Array)
         values = [plain(value) for value in python_rows(chunk.value)]
-        ranks = ranks_of(chunk, self._lanes) if self._by_time else [None] * len(chunk)
+        ranks = ranks_of(chunk, self._input_partitions) if self._by_time else [None] * len(chunk)
         last: dict[bytes, Row] = {}
         times = chunk.timestamp.tolist(), chunk.stream_time.tolist()
         for key, value, time, reached, rank in zip(chunk.key.to_pylist(), values, *times, ranks, strict=True):

@@ -13,7 +13,7 @@ from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.cells.timer_index import Timers
 from potok.operators.core.call import plain, python_rows
 from potok.operators.core.chunk import Chunk, Column, concat, from_wire, in_order
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.ranks import ranks_of
 from potok.operators.core.unserializable import data_records
@@ -78,10 +78,10 @@ class KeepVersions(Operator):
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
         clock_ms: int,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
     ) -> None:
         super().__init__(name, task)
-        self._history_ms, self._session, self._lanes = history_ms, session, lanes
+        self._history_ms, self._session, self._input_partitions = history_ms, session, input_partitions
         self._key_type, self._value_type = types
         self._horizon_ms = clock_ms - history_ms if clock_ms > NEVER else NEVER
         self._timers = Timers(f"{name}/by_time", session)
@@ -139,7 +139,9 @@ class KeepVersions(Operator):
         assert isinstance(chunk.key, pa.Array)
         values = (plain(value) for value in python_rows(chunk.value))
         found: dict[tuple[bytes, int], Version] = {}
-        for key, value, rank in zip(chunk.key.to_pylist(), values, ranks_of(chunk, self._lanes), strict=True):
+        for key, value, rank in zip(
+            chunk.key.to_pylist(), values, ranks_of(chunk, self._input_partitions), strict=True
+        ):
             version = Version(*rank, value)
             held = found.get((key, version.time))
             if held is None or version.rank >= held.rank:

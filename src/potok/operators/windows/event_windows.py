@@ -14,8 +14,8 @@ from potok.operators.aggregates.aggregates import change
 from potok.operators.cells.cell_codec import decode_row
 from potok.operators.cells.wake_index import WakeIndex
 from potok.operators.core.call import plain_all, python_rows
-from potok.operators.core.chunk import NO_LANE, Chunk, Column, concat, from_wire
-from potok.operators.core.dead_letters import Lane, Reason
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, concat, from_wire
+from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.unserializable import not_data
 from potok.operators.exchange.shards import key_column
@@ -46,7 +46,7 @@ class FoldWindows(Operator):
         result_type: pa.DataType | None,
         session: StateSession,
         clock_ms: int,
-        lanes: list[Lane],
+        input_partitions: list[InputPartition],
         *,
         each_record: bool = False,
     ) -> None:
@@ -54,7 +54,7 @@ class FoldWindows(Operator):
         self._each_record = each_record
         self._fold, self._window, self._keeper = fold, window, Keeper(window, fold)
         self._key_type, self._result_type = key_type, result_type
-        self._session, self._clock_ms, self._lanes = session, clock_ms, lanes
+        self._session, self._clock_ms, self._input_partitions = session, clock_ms, input_partitions
         self._timers = WakeIndex(timers_of(name), session)
         self._drops = WakeIndex(index_of(name), session)
         self._parts: list[tuple[Chunk, npt.NDArray[np.uint8]]] = []
@@ -87,7 +87,7 @@ class FoldWindows(Operator):
             return events
         chunk, marks = concat([chunk for chunk, _ in self._parts]), np.concatenate([marks for _, marks in self._parts])
         self._parts = []
-        order = np.lexsort((chunk.offset, chunk.lane))
+        order = np.lexsort((chunk.offset, chunk.input_partition))
         chunk, marks = chunk.take(order), marks[order]
         assert not isinstance(chunk.key, list)
         keys = chunk.key
@@ -100,11 +100,17 @@ class FoldWindows(Operator):
             good = np.flatnonzero(all_but(errors, len(chunk)))
             chunk, marks, values = chunk.take(good), marks[good], [values[row] for row in good.tolist()]
             keys = keys.take(pa.array(good))
-        lanes = [(lane.topic, lane.partition) for lane in self._lanes]
-        columns = (chunk.timestamp, chunk.lane, chunk.offset, chunk.stream_time, marks)
+        input_partitions = [
+            (input_partition.topic, input_partition.partition) for input_partition in self._input_partitions
+        ]
+        columns = (chunk.timestamp, chunk.input_partition, chunk.offset, chunk.stream_time, marks)
         rows = zip(keys.to_pylist(), values, *(column.tolist() for column in columns), strict=True)
-        for key, value, time, lane, offset, reach, mark in rows:
-            place = ("", -1, offset) if lane == NO_LANE else (*lanes[lane], offset)
+        for key, value, time, input_partition, offset, reach, mark in rows:
+            place = (
+                ("", -1, offset)
+                if input_partition == NO_INPUT_PARTITION
+                else (*input_partitions[input_partition], offset)
+            )
             events[key].append(Event(time, place, reach, value, bool(mark & 1), bool(mark & 2), True))
         return events
 
@@ -149,14 +155,17 @@ class FoldWindows(Operator):
         if not failures:
             return
         events = list(failures)
-        lanes = {(lane.topic, lane.partition): number for number, lane in enumerate(self._lanes)}
+        input_partitions = {
+            (input_partition.topic, input_partition.partition): number
+            for number, input_partition in enumerate(self._input_partitions)
+        }
         reach = np.array([event.reach for event in events], np.int64)
         chunk = Chunk(
             [key] * len(events),
             [event.value for event in events],
             np.array([event.time for event in events], np.int64),
             reach,
-            np.array([lanes.get(event.place[:2], NO_LANE) for event in events], np.int64),
+            np.array([input_partitions.get(event.place[:2], NO_INPUT_PARTITION) for event in events], np.int64),
             np.array([event.place[2] for event in events], np.int64),
         )
         self.task.dead_letters.add(chunk, dict(enumerate(failures.values())), self.name, Reason.ERROR)
@@ -177,7 +186,7 @@ class FoldWindows(Operator):
         drops = [self._drop_at(bounds) for _, bounds, _ in closed]
         over = [row for row, drop in zip(closed, drops, strict=True) if drop <= self._clock_ms]
         if over:
-            self._tell_expired(*map(list, zip(*over, strict=True)))
+            self._emit_expired(*map(list, zip(*over, strict=True)))
         rest = [(row, drop) for row, drop in zip(closed, drops, strict=True) if drop > self._clock_ms]
         if rest:
             cell_keys = self._cell_keys([row for row, _ in rest])
@@ -205,7 +214,7 @@ class FoldWindows(Operator):
         self._session.write(self.name, [(key, None, old) for key, old in zip(cell_keys, before, strict=True)])
         known = [(self._split(key), old) for key, old in zip(cell_keys, before, strict=True) if old is not None]
         if known:
-            self._tell_expired([key for (key, _), _ in known], [b for (_, b), _ in known], [old for _, old in known])
+            self._emit_expired([key for (key, _), _ in known], [b for (_, b), _ in known], [old for _, old in known])
 
     def _split(self, cell_key: bytes) -> tuple[bytes, Bounds]:
         if isinstance(self._window, Session):
@@ -213,7 +222,7 @@ class FoldWindows(Operator):
         start = time_of(cell_key[-8:])
         return cell_key[:-8], (start, start + self._window.size_ms)
 
-    def _tell_expired(self, keys: list[bytes], bounds: list[Bounds], cells: list[bytes]) -> None:
+    def _emit_expired(self, keys: list[bytes], bounds: list[Bounds], cells: list[bytes]) -> None:
         if not self.downstream:
             return
         times = np.array([decode_row(data)[0] for data in cells], np.int64)

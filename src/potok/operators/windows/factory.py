@@ -6,11 +6,11 @@ from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import Workshop
-from potok.operators.exchange.repartition_flagged import ShipMarked
+from potok.operators.core.operator_factory import OperatorFactory
+from potok.operators.exchange.repartition_flagged import RepartitionFlagged
 from potok.operators.windows.event_windows import FoldWindows
 from potok.operators.windows.lateness import EventWindow
-from potok.operators.windows.pre_aggregate_sessions import CutSessions
+from potok.operators.windows.pre_aggregate_sessions import PreAggregateSessions
 from potok.operators.windows.sessions import MergeSessions
 from potok.operators.windows.window_fold import FrameFold
 from potok.topology.nodes import Aggregate, Session
@@ -19,22 +19,22 @@ CHECKED = ("sum", "fold", "reduce")
 """Kinds whose result may not fit the type that was told or traced: a sum of 64 bits may overflow."""
 
 
-def ship_to_windows(node: Aggregate, window: EventWindow, shop: Workshop) -> Operator:
+def repartition_to_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
     plan = shop.step(node).plan
     assert plan is not None
-    place = shop.outbox, shop.level(node), shop.shards
+    place = shop.shuffle_writer, shop.level(node), shop.shards
     if plan.native and isinstance(window, Session):
-        return CutSessions(node.name, shop.task, plan, window, *place)
+        return PreAggregateSessions(node.name, shop.task, plan, window, *place)
     kind, function = node.aggregation.kind, node.aggregation.function
     fields = fields_read(function.callable, function.arity - 2) if kind == "fold" and function is not None else None
     selector = (function, plan.selector) if function is not None and kind not in ("fold", "reduce") else None
-    return ShipMarked(
+    return RepartitionFlagged(
         node.name, shop.task, window, *place, selector, fields, _marks(node, window, shop), valueless=kind == "count"
     )
 
 
 def _marks(
-    node: Aggregate, window: EventWindow, shop: Workshop
+    node: Aggregate, window: EventWindow, shop: OperatorFactory
 ) -> tuple[tuple[Function, Expr | None] | None, tuple[Function, Expr | None] | None]:
     if not isinstance(window, Session):
         return None, None
@@ -44,7 +44,7 @@ def _marks(
     return opens, closes
 
 
-def aggregate_windows(node: Aggregate, window: EventWindow, shop: Workshop) -> Operator:
+def aggregate_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
     key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
     assert plan is not None
     if plan.native and isinstance(window, Session):
@@ -59,6 +59,6 @@ def aggregate_windows(node: Aggregate, window: EventWindow, shop: Workshop) -> O
         plan.result,
         shop.state,
         shop.clock(node),
-        shop.spec.lanes,
+        shop.spec.input_partitions,
         each_record=plan.each_record,
     )

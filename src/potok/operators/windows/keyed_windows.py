@@ -13,8 +13,8 @@ from potok.operators.windows.window_assigners import (
     Bounds,
     Event,
     Frame,
-    SessionWindower,
-    Windower,
+    SessionAssigner,
+    WindowAssigner,
     in_time_order,
     windower_of,
 )
@@ -76,7 +76,7 @@ class Keeper:
 
     def __init__(self, window: EventWindow, fold: FrameFold) -> None:
         self._window, self._fold = window, fold
-        self._windower: Windower = windower_of(window)
+        self._assigner: WindowAssigner = windower_of(window)
 
     def take(self, held: KeyedWindows, fresh: Sequence[Event], key: Any) -> tuple[list[Revised], Failures]:
         """Find the windows of all records and fold those that changed; gives the rows, and who has failed for good."""
@@ -84,7 +84,7 @@ class Keeper:
         frames, cells, failures = self._formed(held, events, key)
         revised = self._compared(held, frames, cells, fresh)
         held.cells = cells
-        if isinstance(self._windower, SessionWindower):
+        if isinstance(self._assigner, SessionAssigner):
             held.events, held.failed, failures = events, failures, {}
         else:
             held.events = [event for event in events if event not in failures]
@@ -99,19 +99,19 @@ class Keeper:
         while not held.failed:
             # Without a record that was there before, any window may hold something else.
             anew = any(not event.fresh for event in failures)
-            frames = self._windower.frames(events, held.closed_at)
+            frames = self._assigner.frames(events, held.closed_at)
             cells, failed = self._folded(held, frames, key, anew=anew)
             failures |= failed
             if not failed:
                 return frames, cells, failures
-            if isinstance(self._windower, SessionWindower):
+            if isinstance(self._assigner, SessionAssigner):
                 break
             events = [event for event in events if event not in failed]
-        assert isinstance(self._windower, SessionWindower)
-        return self._one_by_one(self._windower, events, key)
+        assert isinstance(self._assigner, SessionAssigner)
+        return self._one_by_one(self._assigner, events, key)
 
     def _one_by_one(
-        self, windower: SessionWindower, events: list[Event], key: Any
+        self, assigner: SessionAssigner, events: list[Event], key: Any
     ) -> tuple[list[Frame], dict[Bounds, bytes], Failures]:
         """Each record goes into the session that those before it have left."""
         frames: list[Frame] = []
@@ -119,7 +119,7 @@ class Keeper:
         failures: Failures = {}
         ended = False
         for event in events:
-            taken = bool(frames) and windower.takes(frames[-1], event, ended=ended)
+            taken = bool(frames) and assigner.takes(frames[-1], event, ended=ended)
             if not taken and not event.opens:
                 continue
             try:
@@ -186,7 +186,7 @@ class Keeper:
 
     def settle(self, held: KeyedWindows, clock_ms: int) -> Failures:
         """Let go of the records that fail whatever comes."""
-        settled = {event: text for event, text in held.failed.items() if self._windower.outlived_at(event) <= clock_ms}
+        settled = {event: text for event, text in held.failed.items() if self._assigner.outlived_at(event) <= clock_ms}
         if settled:
             held.events = [event for event in held.events if event not in settled]
             held.failed = {event: text for event, text in held.failed.items() if event not in settled}
@@ -198,13 +198,13 @@ class Keeper:
         return [
             event
             for event in held.events
-            if self._windower.outlived_at(event) > clock_ms or (first is not None and event.time >= first)
+            if self._assigner.outlived_at(event) > clock_ms or (first is not None and event.time >= first)
         ]
 
     def next_due(self, held: KeyedWindows) -> int | None:
         """When something of this key closes or fails for good next, or when nothing of it is needed any more."""
         dues = [int(self._window.closes_ms(*bounds)) for bounds in held.cells]
-        dues += [self._windower.outlived_at(event) for event in held.failed]
+        dues += [self._assigner.outlived_at(event) for event in held.failed]
         if dues:
             return min(dues)
-        return max((self._windower.outlived_at(event) for event in held.events), default=None)
+        return max((self._assigner.outlived_at(event) for event in held.events), default=None)

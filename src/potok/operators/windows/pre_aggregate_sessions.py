@@ -12,7 +12,7 @@ from potok.operators.aggregates.pre_aggregate import HELD_ROWS, PreAggregate
 from potok.operators.core.chunk import Chunk, Ints, to_ipc
 from potok.operators.core.operator import Task
 from potok.operators.exchange.shards import shards_of
-from potok.operators.exchange.shuffle_writer import Outbox
+from potok.operators.exchange.shuffle_writer import ShuffleWriter
 from potok.operators.windows.lateness import on_time
 from potok.operators.windows.session_columns import Array, Mask, SessionColumns, arrange, merged, without_value
 from potok.operators.windows.windows import Spans
@@ -21,13 +21,20 @@ from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.nodes import Session
 
 
-class CutSessions(PreAggregate):
+class PreAggregateSessions(PreAggregate):
     """The parts of sessions that are in the records of one task."""
 
     def __init__(
-        self, name: str, task: Task, plan: AggregatePlan, window: Session, outbox: Outbox, level: int, shards: int
+        self,
+        name: str,
+        task: Task,
+        plan: AggregatePlan,
+        window: Session,
+        shuffle_writer: ShuffleWriter,
+        level: int,
+        shards: int,
     ) -> None:
-        super().__init__(name, task, plan, None, outbox, level, shards)
+        super().__init__(name, task, plan, None, shuffle_writer, level, shards)
         self._session = window
         self._parts: list[tuple[pa.Array, SessionColumns]] = []
 
@@ -81,7 +88,7 @@ class CutSessions(PreAggregate):
                 part = sessions.take(home == shard)
                 part.codes = numbers[part.codes]
                 payload = to_ipc(part.to_batch(keys.take(pa.array(there))))
-                self._outbox.send(self._level, int(shard), self.name, payload)
+                self._shuffle_writer.send(self._level, int(shard), self.name, payload)
         self._parts = []
 
 

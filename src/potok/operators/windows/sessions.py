@@ -175,7 +175,7 @@ class MergeSessions(Operator):
 
     def _expire(self, keys: list[bytes], closed: SessionColumns) -> None:
         if self.downstream:
-            self._tell_expired(self._keys(keys, closed), self._results(closed), closed.start, closed.end)
+            self._emit_expired(self._keys(keys, closed), self._results(closed), closed.start, closed.end)
 
     def _drop(self) -> None:
         """Delete the rows whose retention is over."""
@@ -195,9 +195,9 @@ class MergeSessions(Operator):
         if self.downstream and cell_keys:
             inner = pa.array([key[:-16] for key in cell_keys], pa.binary())
             shown = spanned_keys(inner, starts, ends, self._key_type)
-            self._tell_expired(shown, self._cells.closed.result(old, existed), starts, ends)
+            self._emit_expired(shown, self._cells.closed.result(old, existed), starts, ends)
 
-    def _tell_expired(self, keys: Column, before: pa.Array, starts: Ints, ends: Ints) -> None:
+    def _emit_expired(self, keys: Column, before: pa.Array, starts: Ints, ends: Ints) -> None:
         over = self._window.closes_ms(starts, ends)
         chunk = change(keys, pa.nulls(len(before), before.type), before, ends, over)
         chunk.expired = True

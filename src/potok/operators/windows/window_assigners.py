@@ -62,7 +62,7 @@ def in_time_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.time, event.place))
 
 
-class Windower(ABC):
+class WindowAssigner(ABC):
     """Finds the windows of one key."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Windower(ABC):
         a window that it is not part of."""
 
 
-class SessionWindower(Windower):
+class SessionAssigner(WindowAssigner):
     def __init__(self, window: Session) -> None:
         self._window = window
 
@@ -111,7 +111,7 @@ class SessionWindower(Windower):
         return event.time + self._window.gap_ms + self._window.grace_ms + 1
 
 
-class SlidingWindower(Windower):
+class SlidingAssigner(WindowAssigner):
     def __init__(self, window: Sliding) -> None:
         self._window = window
 
@@ -144,5 +144,5 @@ class SlidingWindower(Windower):
         return event.time + self._window.difference_ms + 2 + self._window.grace_ms
 
 
-def windower_of(window: EventWindow) -> Windower:
-    return SessionWindower(window) if isinstance(window, Session) else SlidingWindower(window)
+def windower_of(window: EventWindow) -> WindowAssigner:
+    return SessionAssigner(window) if isinstance(window, Session) else SlidingAssigner(window)

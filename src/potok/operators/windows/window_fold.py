@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.operators.aggregates.accumulators import Folder, Rank, folder_of
+from potok.operators.aggregates.accumulators import Accumulator, Rank, accumulator_of
 from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import describe_error, must_fit, plain
 from potok.operators.core.function_usage import only_looks_up
@@ -31,7 +31,7 @@ class FrameFold:
     """
 
     def __init__(self, aggregation: Aggregation, type_: pa.DataType | None) -> None:
-        self._folder: Folder = folder_of(aggregation)
+        self._accumulator: Accumulator = accumulator_of(aggregation)
         self._type = type_
         self.by_offset = aggregation.by_offset
         # Records are folded again when others come: what a function may have changed in them must not be seen.
@@ -42,9 +42,9 @@ class FrameFold:
         """The cell, and the records that failed: without them, the others may form other windows."""
         if self.by_offset:
             events = sorted(events, key=_offset)
-        add = self._folder.add
+        add = self._accumulator.add
         try:
-            state = self._folder.start()
+            state = self._accumulator.start()
             for value, rank in zip(self._values(events), self._ranks(events), strict=True):
                 state = add(state, key, value, rank)
             return self._data(max(event.time for event in events), state), {}
@@ -68,25 +68,25 @@ class FrameFold:
         return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
 
     def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
-        before, state = (time, self._folder.start()) if data is None else decode_row(data)
-        return self._data(max(before, time), self._folder.add(state, key, value, rank))
+        before, state = (time, self._accumulator.start()) if data is None else decode_row(data)
+        return self._data(max(before, time), self._accumulator.add(state, key, value, rank))
 
     def _values(self, events: list[Event]) -> list[Any]:
         values = [event.value for event in events]
         if self._copies:
             values = load_state(dump_state(values))
-        return [wrap(value) for value in values] if self._folder.wrapped else values
+        return [wrap(value) for value in values] if self._accumulator.wrapped else values
 
     def _ranks(self, events: list[Event]) -> list[Rank | None]:
-        if self._folder.ranked:
+        if self._accumulator.ranked:
             return [(event.time, event.place) for event in events]
         return [None] * len(events)
 
     def _data(self, time: int, state: Any) -> bytes:
         if self._type is not None:
-            must_fit(self._folder.result(state), self._type)
-        return encode_row(time, self._folder.kept(state))
+            must_fit(self._accumulator.result(state), self._type)
+        return encode_row(time, self._accumulator.kept(state))
 
     def result(self, data: bytes | None) -> Any:
         """What the table shows of a cell."""
-        return None if data is None else plain(self._folder.result(decode_row(data)[1]))
+        return None if data is None else plain(self._accumulator.result(decode_row(data)[1]))

@@ -15,20 +15,20 @@ from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge, Range
-from potok.operators.core.dead_letters import Lane
+from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.task_report import Report
 from potok.operators.windows.expiry import NEVER
 from potok.runtime.batches.assignment import balance
 from potok.runtime.batches.executor import Executor, Part
 from potok.runtime.batches.reachability import on_one_machine
 from potok.runtime.output.deliver import Deliveries
-from potok.runtime.output.processing_log import tell_failures
+from potok.runtime.output.processing_log import report_failures
 from potok.runtime.planning.pace import Pace
 from potok.runtime.planning.start_offsets import check_topics
-from potok.runtime.planning.watermark import closing_clocks, windowed_steps
+from potok.runtime.planning.watermark import watermarks, windowed_steps
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
-from potok.runtime.queries.progress import Pulse, Totals
+from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.state.entry import Entry, mark_of
 from potok.state.location import Place
 from potok.state.offsets import Offsets
@@ -60,7 +60,7 @@ class BatchRunner:
     plan: Plan
     ledger: Ledger
     directory: Path
-    pulse: Pulse
+    metrics: QueryMetrics
     state: Place
     pace: Pace | None = None
     small_batch: int = field(default_factory=lambda: SMALL_BATCH)
@@ -84,7 +84,7 @@ class BatchRunner:
     def undo(self, counted: Totals, error: BaseException) -> None:
         """Forget an attempt that failed: nothing of it is visible, and the same batch may be run again. Raises
         `QueryTakenOver` if another process runs the query by now."""
-        self.pulse.totals = counted
+        self.metrics.totals = counted
         # First: the directory may be that of the other process too, with what it has staged.
         self.blame_owner(error)
         shutil.rmtree(self.directory / "staging", ignore_errors=True)
@@ -118,7 +118,7 @@ class BatchRunner:
     def finish(self, spec: BatchSpec, report: Report) -> None:
         """What comes after the commit."""
         # Too late for the progress of this batch: they are told with the next.
-        self.pulse.totals.dead_letters += self._deliveries.after_commit(spec, report)
+        self.metrics.totals.dead_letters += self._deliveries.after_commit(spec, report)
         spec.clear_staging()
 
     def close(self) -> None:
@@ -145,11 +145,11 @@ class BatchRunner:
     def shrink(self, error: BatchTooLarge, spec: BatchSpec) -> None:
         """Have the next batch planned smaller, after this one was found to be too large."""
         spec.clear_staging()
-        marks: dict[str, bytes | None] = {}
+        metadata_keys: dict[str, bytes | None] = {}
         if self.pace is not None:
             self.pace.shrink(spec.records, error.record_bytes)
-            marks[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
-        self.ledger.begin_epoch(marks, intended=None)
+            metadata_keys[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
+        self.ledger.begin_epoch(metadata_keys, intended=None)
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
         """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
@@ -162,19 +162,21 @@ class BatchRunner:
     def spec(self, end: Offsets) -> BatchSpec:
         """What the tasks of the next attempt are told."""
         entry = self.ledger.entry
-        lanes = [Lane(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])]
-        clocks = closing_clocks(self._steps, end.topics, entry.stream_times, end.idle, entry.clocks)
+        input_partitions = [
+            InputPartition(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])
+        ]
+        clocks = watermarks(self._steps, end.topics, entry.stream_times, end.idle, entry.clocks)
         ranges: list[Range] = []
-        for index, lane in enumerate(lanes):
-            start = entry.offsets.topics.get(lane.topic, {}).get(lane.partition, 0)
-            stop = end.topics[lane.topic][lane.partition]
+        for index, input_partition in enumerate(input_partitions):
+            start = entry.offsets.topics.get(input_partition.topic, {}).get(input_partition.partition, 0)
+            stop = end.topics[input_partition.topic][input_partition.partition]
             if stop > start:
-                ranges.append(Range(index, start, stop, self._stream_time(entry, lane, clocks)))
+                ranges.append(Range(index, start, stop, self._stream_time(entry, input_partition, clocks)))
         records = sum(len(part) for part in ranges)
         small = records <= self.small_batch
         tasks = balance(ranges, 1 if small else self.executor.parallelism, len)
         for task in tasks:
-            task.sort(key=lambda part: part.lane)
+            task.sort(key=lambda part: part.input_partition)
         # With a single record of each partition, there is no smaller batch.
         bounded = end.max_bytes if records > len(ranges) else 0
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
@@ -182,7 +184,7 @@ class BatchRunner:
             entry.fence,
             self.broker,
             self.directory,
-            lanes,
+            input_partitions,
             tasks,
             1 if small else self.plan.shards,
             clocks,
@@ -196,12 +198,12 @@ class BatchRunner:
             bounded // max(len(tasks), 1),
         )
 
-    def _stream_time(self, entry: Entry, lane: Lane, clocks: Mapping[str, int]) -> int:
+    def _stream_time(self, entry: Entry, input_partition: InputPartition, clocks: Mapping[str, int]) -> int:
         """Where a partition's stream time goes on; one that was idle, or is new, starts at the closing clock."""
-        known = entry.stream_times.get(lane.topic, {}).get(lane.partition)
-        if known is not None and (lane.topic, lane.partition) not in entry.offsets.idle:
+        known = entry.stream_times.get(input_partition.topic, {}).get(input_partition.partition)
+        if known is not None and (input_partition.topic, input_partition.partition) not in entry.offsets.idle:
             return known
-        reached = [clock for step, clock in clocks.items() if lane.topic in self._steps[step]]
+        reached = [clock for step, clock in clocks.items() if input_partition.topic in self._steps[step]]
         return max([NEVER if known is None else known, *reached])
 
     def books(
@@ -212,40 +214,40 @@ class BatchRunner:
         times = {topic: dict(parts) for topic, parts in entry.stream_times.items()}
         for index, stream_time in report.stream_times.items():
             if stream_time > NEVER:
-                lane = spec.lanes[index]
-                times.setdefault(lane.topic, {})[lane.partition] = stream_time
+                input_partition = spec.input_partitions[index]
+                times.setdefault(input_partition.topic, {})[input_partition.partition] = stream_time
         after = replace(
             entry,
             batch=entry.batch + 1,
             offsets=end,
             stream_times=times,
             next_ends=report.next_ends if self.plan.depth else {},
-            next_alarms=report.next_alarms,
+            next_timers=report.next_timers,
             clocks=spec.clocks,
             cells=spec.fence.attempt if self.plan.depth else entry.cells,
             intended=None,
         )
-        pulse = self.pulse
-        pulse.begin(batch_ms)
-        pulse.state, pulse.error = "running", ""
-        pulse.batch, pulse.batch_ms = after.batch, batch_ms
+        metrics = self.metrics
+        metrics.begin(batch_ms)
+        metrics.state, metrics.error = "running", ""
+        metrics.batch, metrics.batch_ms = after.batch, batch_ms
         # Fewer than there are offsets where the log has gaps.
         read = sum(report.records_in[source.name] for source in self.plan.topology.sources)
-        pulse.records_in, pulse.records_out = read, report.written
-        pulse.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
-        pulse.state_bytes |= report.state_bytes
-        pulse.state_keys = report.state_keys
-        pulse.offsets, pulse.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
-        pulse.totals.add(report, read)
-        tell_failures(self.broker, self.plan.topology, spec, report)
+        metrics.records_in, metrics.records_out = read, report.written
+        metrics.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
+        metrics.state_bytes |= report.state_bytes
+        metrics.state_keys = report.state_keys
+        metrics.offsets, metrics.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
+        metrics.totals.add(report, read)
+        report_failures(self.broker, self.plan.topology, spec, report)
         for topic, count in report.jumps.items():
             log.warning(JUMPED, topic, count)
         name = self.plan.topology.name
-        marks: dict[str, bytes | None] = {mark_of(name, "progress"): pulse.to_bytes()}
+        metadata_keys: dict[str, bytes | None] = {mark_of(name, "progress"): metrics.to_bytes()}
         if self.pace is not None:
             self.pace.learn(spec.records, batch_ms, report.bytes_in)
-            marks[mark_of(name, "pace")] = self.pace.to_bytes()
-        return after, marks
+            metadata_keys[mark_of(name, "pace")] = self.pace.to_bytes()
+        return after, metadata_keys
 
 
 def _takes_singly(node: Node) -> bool:

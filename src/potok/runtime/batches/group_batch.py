@@ -15,7 +15,7 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge
-from potok.operators.core.dead_letters import Piles
+from potok.operators.core.dead_letters import ReasonCounts
 from potok.operators.core.task_report import Report
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor, Outcome
@@ -32,7 +32,7 @@ class Committed:
 
     batch: int
     tables: frozenset[str]
-    piles: Piles = field(default_factory=dict)
+    reason_counts: ReasonCounts = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class Attempt:
     """What was counted before it."""
     outcome: Outcome = field(default_factory=Outcome)
     entry: Entry = field(default_factory=Entry)
-    marks: dict[str, bytes | None] = field(default_factory=dict)
+    metadata_keys: dict[str, bytes | None] = field(default_factory=dict)
 
     @classmethod
     def begun(cls, runner: BatchRunner, end: Offsets) -> Attempt:
-        return cls(runner, end, runner.spec(end), copy.deepcopy(runner.pulse.totals))
+        return cls(runner, end, runner.spec(end), copy.deepcopy(runner.metrics.totals))
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Attempt:
     def changed(self) -> Committed:
         counts = self.report.records_in + self.report.records_out
         tables = frozenset(node.name for node in self.runner.plan.topology.tables if counts[node.name])
-        return Committed(self.entry.batch, tables, self.report.piles)
+        return Committed(self.entry.batch, tables, self.report.reason_counts)
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ class JointBatch:
         try:
             runner.deliver(attempt.spec, attempt.report)
             entry = runner.books(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
-            attempt.entry, attempt.marks = entry
+            attempt.entry, attempt.metadata_keys = entry
         except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
             self._fail(attempt, error)
             return False
@@ -180,15 +180,15 @@ class JointBatch:
         """One transaction for the output and the ledgers of all, so that readers find all tables at one batch."""
         while attempts:
             staged = [output for attempt in attempts for output in attempt.report.staged]
-            marks: dict[str, bytes | None] = {}
+            metadata_keys: dict[str, bytes | None] = {}
             expect: dict[str, bytes | None] = {}
             for attempt in attempts:
                 ledger = attempt.runner.ledger
-                marks |= attempt.marks | ledger.after(attempt.entry)
+                metadata_keys |= attempt.metadata_keys | ledger.after(attempt.entry)
                 expect |= ledger.before
             failpoint("ledger.before")
             try:
-                self.broker.publish(staged, marks, expect)
+                self.broker.publish(staged, metadata_keys, expect)
             except PotokError as error:
                 if all(attempt.runner.ledger.holds(attempt.entry) for attempt in attempts):
                     # This is what was committed, and the answer was lost on the way.
@@ -210,7 +210,7 @@ class JointBatch:
     def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
         """Whether nothing can be published because of this one: its ledger was changed, or a topic of it is gone."""
         expected = attempt.runner.ledger.before
-        changed = any(self.broker.mark(name) != data for name, data in expected.items())
+        changed = any(self.broker.get_metadata(name) != data for name, data in expected.items())
         topics = {output.topic for output in attempt.report.staged}
         if changed or not all(map(self.broker.has_topic, topics)):
             self._fail(attempt, error)
@@ -220,7 +220,7 @@ class JointBatch:
     def _commit_each(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
             try:
-                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.marks)
+                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.metadata_keys)
             except PotokError as error:
                 self._fail(attempt, error)
                 continue

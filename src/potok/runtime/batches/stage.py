@@ -12,11 +12,11 @@ from potok.log.failpoint import failpoint
 from potok.operators.core.batch_spec import BatchSpec, Range
 from potok.operators.core.dead_letters import DeadLetters
 from potok.operators.core.operator import Task
-from potok.operators.core.operator_factory import Workshop
+from potok.operators.core.operator_factory import OperatorFactory
 from potok.operators.core.read_topic import ReadBytes
 from potok.operators.core.task_report import Report
 from potok.operators.core.wiring import Wiring
-from potok.operators.exchange.shuffle_writer import Outbox, Parcel
+from potok.operators.exchange.shuffle_writer import ShuffleBlock, ShuffleWriter
 from potok.operators.windows.expiry import windows_of
 from potok.operators.windows.open_windows import open_table
 from potok.runtime.batches.original import originals
@@ -38,13 +38,15 @@ class Stage:
         self._plan, self._spec, self._level, self._broker = plan, spec, level, broker
         self._shard = shard
         self.report = Report()
-        self.outbox = Outbox(task)
-        dead_letters = DeadLetters(spec.lanes, partial(originals, broker), spec.processing_time_ms)
+        self.shuffle_writer = ShuffleWriter(task)
+        dead_letters = DeadLetters(spec.input_partitions, partial(originals, broker), spec.processing_time_ms)
         self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
         self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
-        self._began = {part.lane: part.stream_time_ms for task_ in spec.tasks for part in task_}
-        workshop = Workshop(plan, spec, self._task, broker, self.outbox, self.report, self._session)
-        wiring = Wiring(workshop, level)
+        self._began = {part.input_partition: part.stream_time_ms for task_ in spec.tasks for part in task_}
+        operator_factory = OperatorFactory(
+            plan, spec, self._task, broker, self.shuffle_writer, self.report, self._session
+        )
+        wiring = Wiring(operator_factory, level)
         self._readers, self._receivers, self._order = wiring.readers, wiring.receivers, wiring.order
         self._bytes = ReadBytes(spec.task_bytes)
         for reader in self._readers.values():
@@ -52,24 +54,36 @@ class Stage:
 
     def read(self, ranges: list[Range]) -> None:
         for part in ranges:
-            lane = self._spec.lanes[part.lane]
-            self._readers[lane.topic].read(part, lane.partition)
+            input_partition = self._spec.input_partitions[part.input_partition]
+            self._readers[input_partition.topic].read(part, input_partition.partition)
 
-    def take(self, lane: int, batch: pa.RecordBatch) -> None:
+    def take(self, input_partition: int, batch: pa.RecordBatch) -> None:
         """Records that somebody else has read, in the order of their partition."""
-        self._readers[self._spec.lanes[lane].topic].take(batch, lane, self._began[lane])
+        self._readers[self._spec.input_partitions[input_partition].topic].take(
+            batch, input_partition, self._began[input_partition]
+        )
 
-    def receive(self, parcels: list[Parcel]) -> None:
-        for parcel in sorted(parcels, key=lambda parcel: (parcel.task, parcel.sequence)):
-            self._receivers[parcel.step].receive(parcel.payload)
+    def receive(self, shuffle_blocks: list[ShuffleBlock]) -> None:
+        for shuffle_block in sorted(
+            shuffle_blocks, key=lambda shuffle_block: (shuffle_block.task, shuffle_block.sequence)
+        ):
+            self._receivers[shuffle_block.step].receive(shuffle_block.payload)
 
     def finish(self) -> None:
         """Finish the operators in order; parcels for this very level are handed over on the way."""
         for operator in self._order:
             operator.finish()
-            local = [parcel for parcel in self.outbox.parcels if parcel.level == self._level]
+            local = [
+                shuffle_block
+                for shuffle_block in self.shuffle_writer.shuffle_blocks
+                if shuffle_block.level == self._level
+            ]
             if local:
-                self.outbox.parcels = [parcel for parcel in self.outbox.parcels if parcel.level != self._level]
+                self.shuffle_writer.shuffle_blocks = [
+                    shuffle_block
+                    for shuffle_block in self.shuffle_writer.shuffle_blocks
+                    if shuffle_block.level != self._level
+                ]
                 self.receive(local)
         self.report.bytes_in = self._bytes.total
         for reader in self._readers.values():
@@ -79,7 +93,7 @@ class Stage:
             self._commit(self._session)
         self.report.records_in, self.report.records_out = self._task.records_in, self._task.records_out
         self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
-        self.report.piles, self.report.jumps = self._task.dead_letters.piles, self._task.jumps
+        self.report.reason_counts, self.report.jumps = self._task.dead_letters.reason_counts, self._task.jumps
         self.report.failures, self.report.failed = self._task.failures.counts, self._task.failures.first
 
     def _stage_dead_letters(self) -> None:
@@ -102,9 +116,9 @@ class Stage:
             if due is not None:
                 held_ms = self._plan.topology.held_back_ms(self._plan.topology.node(operator.name))
                 self.report.next_ends[operator.name] = due + held_ms
-            alarm = operator.next_alarm()
-            if alarm is not None:
-                self.report.next_alarms[operator.name] = alarm
+            processing_timer = operator.next_timer()
+            if processing_timer is not None:
+                self.report.next_timers[operator.name] = processing_timer
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from potok.errors import PotokError
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.task_report import Report
-from potok.operators.exchange.shuffle_writer import Parcel
+from potok.operators.exchange.shuffle_writer import ShuffleBlock
 from potok.records.garbage_collection import collector_paused
 from potok.runtime.batches.failure_cause import QueryFailed, described
 from potok.runtime.batches.stage import Stage
@@ -94,74 +94,74 @@ class Job:
         yield from self._send(*self._take(index, split), index)
 
     def _shard_level(self, level: int, index: int, items: Iterable[Item]) -> Iterator[Item]:
-        parcels, others = self._open(items)
-        mine = [parcel for parcel in parcels if parcel.level == level]
+        shuffle_blocks, others = self._open(items)
+        mine = [shuffle_block for shuffle_block in shuffle_blocks if shuffle_block.level == level]
         yield from ((index, data) for data in others)
         sent, report = self._shards(level, index, mine)
-        yield from self._send([p for p in parcels if p.level != level] + sent, report, index)
+        yield from self._send([p for p in shuffle_blocks if p.level != level] + sent, report, index)
 
     def _whole(self) -> Iterator[Item]:
-        parcels, total = self._read(0)
+        shuffle_blocks, total = self._read(0)
         for level in range(1, self._depth + 1):
-            mine = [parcel for parcel in parcels if parcel.level == level]
+            mine = [shuffle_block for shuffle_block in shuffle_blocks if shuffle_block.level == level]
             sent, report = self._shards(level, 0, mine)
-            parcels = [parcel for parcel in parcels if parcel.level != level] + sent
+            shuffle_blocks = [shuffle_block for shuffle_block in shuffle_blocks if shuffle_block.level != level] + sent
             total.add(report)
         yield 0, pickle.dumps(total)
 
-    def _read(self, index: int) -> tuple[list[Parcel], Report]:
+    def _read(self, index: int) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
         with collector_paused(), naming_step(None):
             stage.read(spec.tasks[index] if spec.tasks else [])
             stage.finish()
         stage.report.arrange()
-        return stage.outbox.parcels, stage.report
+        return stage.shuffle_writer.shuffle_blocks, stage.report
 
-    def _take(self, index: int, split: Split) -> tuple[list[Parcel], Report]:
+    def _take(self, index: int, split: Split) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
         with collector_paused(), naming_step(None):
-            for lane, batch in split(spec):
-                stage.take(lane, batch)
+            for input_partition, batch in split(spec):
+                stage.take(input_partition, batch)
             stage.finish()
         stage.report.arrange()
-        return stage.outbox.parcels, stage.report
+        return stage.shuffle_writer.shuffle_blocks, stage.report
 
-    def _shards(self, level: int, index: int, parcels: list[Parcel]) -> tuple[list[Parcel], Report]:
+    def _shards(self, level: int, index: int, shuffle_blocks: list[ShuffleBlock]) -> tuple[list[ShuffleBlock], Report]:
         """Run one level on all the shards of a task; a shard without records still closes its windows."""
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
-        by_shard: dict[int, list[Parcel]] = defaultdict(list)
-        for parcel in parcels:
-            by_shard[parcel.shard].append(parcel)
-        sent: list[Parcel] = []
+        by_shard: dict[int, list[ShuffleBlock]] = defaultdict(list)
+        for shuffle_block in shuffle_blocks:
+            by_shard[shuffle_block.shard].append(shuffle_block)
+        sent: list[ShuffleBlock] = []
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
             with collector_paused(), naming_step(shard):
                 stage = Stage(plan, spec, level, shard, spec.broker, shard)
                 stage.receive(by_shard[shard])
                 stage.finish()
-            sent += stage.outbox.parcels
+            sent += stage.shuffle_writer.shuffle_blocks
             total.add(stage.report)
         total.arrange()
         return sent, total
 
-    def _send(self, parcels: list[Parcel], report: Report, index: int) -> Iterator[Item]:
+    def _send(self, shuffle_blocks: list[ShuffleBlock], report: Report, index: int) -> Iterator[Item]:
         tasks = _load_spec(self._spec).shard_tasks
         yield index % tasks, pickle.dumps(report)
-        for parcel in parcels:
-            yield parcel.shard % tasks, pickle.dumps(parcel, protocol=5)
+        for shuffle_block in shuffle_blocks:
+            yield shuffle_block.shard % tasks, pickle.dumps(shuffle_block, protocol=5)
 
-    def _open(self, items: Iterable[Item]) -> tuple[list[Parcel], list[bytes]]:
-        parcels: list[Parcel] = []
+    def _open(self, items: Iterable[Item]) -> tuple[list[ShuffleBlock], list[bytes]]:
+        shuffle_blocks: list[ShuffleBlock] = []
         reports: list[bytes] = []
         for _, data in items:
             item = pickle.loads(data)
-            if isinstance(item, Parcel):
-                parcels.append(item)
+            if isinstance(item, ShuffleBlock):
+                shuffle_blocks.append(item)
             else:
                 reports.append(data)
-        return parcels, reports
+        return shuffle_blocks, reports
 
 
 def _drain(items: Iterable[object]) -> None:

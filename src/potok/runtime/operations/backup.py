@@ -62,8 +62,8 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
         shutil.rmtree(partial, ignore_errors=True)
         private_directory(partial)
         files = tuple(write_shard(partial, shard, found) for shard, found in enumerate(snapshot.shard_snapshots))
-        marks = {what: broker.mark(mark_of(query, what)) for what in _KEPT}
-        told = {what: data for what, data in marks.items() if data is not None}
+        metadata_keys = {what: broker.get_metadata(mark_of(query, what)) for what in _KEPT}
+        told = {what: data for what, data in metadata_keys.items() if data is not None}
         # The last look found the batch of the snapshot: read_snapshot has compared them.
         place = str(state_of(broker, query).where)
         return Manifest(query, entries[-1], told, files, now_ms(), place)
@@ -99,9 +99,9 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
         new = Place(where, query if is_new else next_name(query, old.name))
         remove_gone(broker, query)
         _write(manifest, directory, new)
-        marks = {mark_of(query, what): data for what, data in manifest.marks.items()}
+        metadata_keys = {mark_of(query, what): data for what, data in manifest.metadata_keys.items()}
         entry = manifest.entry.sealed(after=ledger.entry, batch=ledger.entry.batch + 1)
-        exchange(broker, query, ledger, entry, None if is_new else old, new, marks)
+        exchange(broker, query, ledger, entry, None if is_new else old, new, metadata_keys)
     return manifest
 
 

@@ -22,7 +22,13 @@ def next_name(query: str, name: str) -> str:
 
 
 def exchange(
-    broker: Broker, query: str, ledger: Ledger, entry: Entry, old: Place | None, new: Place, marks: Mapping[str, bytes]
+    broker: Broker,
+    query: str,
+    ledger: Ledger,
+    entry: Entry,
+    old: Place | None,
+    new: Place,
+    metadata_keys: Mapping[str, bytes],
 ) -> None:
     """Let a query go on with cells in another place; those it had are removed.
 
@@ -30,7 +36,7 @@ def exchange(
     """
     gone = None if old is None else f"{old.where}\n{old.name}".encode()
     changes: dict[str, bytes | None] = {
-        **marks,
+        **metadata_keys,
         mark_of(query, "state"): written_place(broker, new.where),
         cells_mark(query): new.name.encode(),
         _gone(query): gone,
@@ -48,11 +54,11 @@ def exchange(
 
 def remove_gone(broker: Broker, query: str) -> None:
     """Remove the cells that an exchange has left behind."""
-    data = broker.mark(_gone(query))
+    data = broker.get_metadata(_gone(query))
     if data is not None:
         url, name = data.decode().split("\n")
         Place(Where.of(url), name).remove()
-        broker.set_marks({_gone(query): None})
+        broker.set_metadata({_gone(query): None})
 
 
 def _gone(query: str) -> str:

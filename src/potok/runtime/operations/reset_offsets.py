@@ -83,7 +83,7 @@ def reset(
         topics: dict[str, dict[int, int]] = {}
         for move in moves:
             topics.setdefault(move.topic, {})[move.partition] = move.after
-        forgotten: tuple[str, ...] = ("stream_times", "next_ends", "clocks", "next_alarms") if drop_state else ()
+        forgotten: tuple[str, ...] = ("stream_times", "next_ends", "clocks", "next_timers") if drop_state else ()
         changes: dict[str, Any] = {field: {} for field in forgotten}
         if drop_state:
             changes["cells"] = None
@@ -104,13 +104,13 @@ def forget(broker: Broker, query: str) -> None:
         # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
         Place(state.where, query).remove()
         protect(broker, query, {})
-        broker.set_marks(dict.fromkeys(broker.marks(mark_of(query, ""))))
+        broker.set_metadata(dict.fromkeys(broker.list_metadata(mark_of(query, ""))))
     for left in (directory, query_directory(broker, query)):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def tables_of(broker: Broker, query: str) -> list[str]:
-    data = broker.mark(mark_of(query, "tables"))
+    data = broker.get_metadata(mark_of(query, "tables"))
     return [] if data is None else sorted(load_layouts(data))
 
 

@@ -21,7 +21,7 @@ from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.fence import Attempt
 from potok.state.location import Place
-from potok.state.session import GRAVES
+from potok.state.session import TOMBSTONES
 from potok.topology.compare import StateDoesNotFit
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
@@ -78,7 +78,7 @@ def _tables(topology: Topology, sources: list[Source]) -> Placements:
     for node in topology.keepers:
         known |= placements(node, inferred)
     there = {table for source in sources for table in source.store.tables() if source.store.entries(table)}
-    unknown = sorted(table for table in there if table not in known and table.removesuffix(GRAVES) not in known)
+    unknown = sorted(table for table in there if table not in known and table.removesuffix(TOMBSTONES) not in known)
     if unknown:
         raise UnplacedTables(topology.name, unknown)
     return {table: known[table] for table in sorted(there & known.keys())}

@@ -105,7 +105,7 @@ def _start(
 def _begin(broker: Broker, name: str, settings: Settings) -> None:
     """A new shadow gets cells of its own: the live query may have those of an earlier one, or have left them behind."""
     shadow = SHADOW + name
-    if broker.mark(mark_of(shadow, "ledger")) is not None:
+    if broker.get_metadata(mark_of(shadow, "ledger")) is not None:
         _check_follows(broker, shadow, name)
     else:
         where = chosen_state(broker, shadow, settings.state).where
@@ -113,7 +113,7 @@ def _begin(broker: Broker, name: str, settings: Settings) -> None:
         following = count(int(number) + 1 if live == shadow else 1)
         cells = (f"{shadow}.{number}" for number in following)
         free = next(found for found in cells if not _has_cells(Place(where, found)))
-        broker.set_marks({cells_mark(shadow): free.encode(), _follows(shadow): name.encode()})
+        broker.set_metadata({cells_mark(shadow): free.encode(), _follows(shadow): name.encode()})
 
 
 def _has_cells(place: Place) -> bool:
@@ -141,16 +141,16 @@ def swap(broker: Broker, name: str) -> str:
                 hint="potok promote PROGRAM runs it up to there; nothing else may run the query meanwhile",
             )
         old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
-        marks = {mark_of(name, what): broker.mark(mark_of(shadow, what)) for what in _MOVED}
+        metadata_keys = {mark_of(name, what): broker.get_metadata(mark_of(shadow, what)) for what in _MOVED}
         # Starts and batches are numbered on from the higher of both: what is out under a number stays out.
-        marks[mark_of(name, "ledger")] = built.sealed(after=live).to_bytes()
-        marks[cells_mark(name)] = new_cells.encode()
-        expect = {mark_of(query, "ledger"): broker.mark(mark_of(query, "ledger")) for query in (name, shadow)}
-        gone = dict.fromkeys(broker.marks(mark_of(shadow, "")))
+        metadata_keys[mark_of(name, "ledger")] = built.sealed(after=live).to_bytes()
+        metadata_keys[cells_mark(name)] = new_cells.encode()
+        expect = {mark_of(query, "ledger"): broker.get_metadata(mark_of(query, "ledger")) for query in (name, shadow)}
+        gone = dict.fromkeys(broker.list_metadata(mark_of(shadow, "")))
         # The live query stands at the same offsets, and protects them.
         protect(broker, shadow, {})
         failpoint("swap.before")
-        broker.set_marks({**gone, **marks}, expect)
+        broker.set_metadata({**gone, **metadata_keys}, expect)
         failpoint("swap.done")
     return old_cells
 
@@ -189,7 +189,7 @@ def _follows(shadow: str) -> str:
 
 
 def _check_follows(broker: Broker, shadow: str, name: str) -> None:
-    if broker.mark(_follows(shadow)) != name.encode():
+    if broker.get_metadata(_follows(shadow)) != name.encode():
         raise NotAShadow(shadow)
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from potok.operators.core.dead_letters import Pile, Piles, Reason
+from potok.operators.core.dead_letters import Reason, ReasonCounter, ReasonCounts
 from potok.topology.graph import Topology
 from potok.topology.nodes import Agents
 
@@ -20,7 +20,7 @@ EVERY_S = 5.0
 MOST_S = 600.0
 
 
-class Outcry:
+class DeadLetterReporter:
     """Logs what a query sets aside. Late records are no mistake of the program, and are told as a warning."""
 
     def __init__(
@@ -31,20 +31,20 @@ class Outcry:
         self._clock = clock
         words = ["potok", "dead-letters", "list", "--query", topology.name, *(["--broker", broker] if broker else [])]
         self._see = see or shlex.join(words)
-        self._agents = {agent.name for node in topology.of_type(Agents) for agent in node.crew.agents}
+        self._agents = {agent.name for node in topology.of_type(Agents) for agent in node.agent_group.agents}
         self._known: set[tuple[str, str]] = set()
         self._more: Counter[tuple[str, str]] = Counter()
         self._told_at = float("-inf")
         self._wait_s = EVERY_S
 
-    def tell(self, piles: Piles) -> None:
+    def tell(self, reason_counts: ReasonCounts) -> None:
         """Tell of a batch that is committed."""
-        for (step, reason), pile in piles.items():
+        for (step, reason), counter in reason_counts.items():
             if (step, reason) in self._known:
-                self._more[step, reason] += pile.count
+                self._more[step, reason] += counter.count
                 continue
             self._known.add((step, reason))
-            log.log(_level(reason), "%s: %s", self._who(step), self._first(pile))
+            log.log(_level(reason), "%s: %s", self._who(step), self._first(counter))
             self._told_at, self._wait_s = self._clock(), EVERY_S
         self.tell_more()
 
@@ -60,11 +60,11 @@ class Outcry:
     def _who(self, step: str) -> str:
         return f'{"agent" if step in self._agents else "step"} "{step}"'
 
-    def _first(self, pile: Pile) -> str:
-        place = [f"record {pile.topic}/{pile.partition}@{pile.offset}"] if pile.topic else []
-        more = [_more(pile.count - 1)] if pile.count > 1 else []
+    def _first(self, counter: ReasonCounter) -> str:
+        place = [f"record {counter.topic}/{counter.partition}@{counter.offset}"] if counter.topic else []
+        more = [_more(counter.count - 1)] if counter.count > 1 else []
         told = ", ".join([*place, *more, "set aside"])
-        return f"{pile.error} ({told}; {self._see})"
+        return f"{counter.error} ({told}; {self._see})"
 
 
 def _level(reason: str) -> int:

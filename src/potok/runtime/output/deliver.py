@@ -15,14 +15,14 @@ from potok.log.broker import Broker, Staged
 from potok.log.failpoint import failpoint
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.chunk import concat, in_order
-from potok.operators.core.dead_letters import DeadLetters, Reason, add_piles
+from potok.operators.core.dead_letters import DeadLetters, Reason, add_reason_counts
 from potok.operators.core.task_report import Report
 from potok.operators.sinks.external_sink import rows_of
 from potok.operators.sinks.staged_output import Outgoing
 from potok.runtime.batches.original import originals
 from potok.runtime.output.dead_letters import stage_letters
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.sink_spec import Batch, Opening, Outlet, PartOutlet, Types
+from potok.sinks.sink_spec import Batch, Opening, PartWriter, SinkWriter, Types
 from potok.state.entry import Entry
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import Deliver
@@ -34,7 +34,7 @@ class Deliveries:
 
     broker: Broker
     dead_letter_topic: str
-    _sinks: list[tuple[Deliver, Outlet | PartOutlet]] = field(default_factory=list)
+    _sinks: list[tuple[Deliver, SinkWriter | PartWriter]] = field(default_factory=list)
 
     @classmethod
     def opened(cls, plan: Plan, broker: Broker, entry: Entry) -> Deliveries:
@@ -60,7 +60,7 @@ class Deliveries:
         if len(letters):
             report.staged += self._staged(letters, spec)
             report.reasons += letters.reasons
-            add_piles(report.piles, letters.piles)
+            add_reason_counts(report.reason_counts, letters.reason_counts)
         self._append(report, Guarantee.AT_LEAST_ONCE)
         failpoint("deliver.done")
 
@@ -72,7 +72,7 @@ class Deliveries:
         letters = self._deliver(spec, report, early=False)
         if len(letters):
             self.broker.append_staged(self._staged(letters, spec))
-            add_piles(report.piles, letters.piles)
+            add_reason_counts(report.reason_counts, letters.reason_counts)
         failpoint("deliver.after")
         return letters.reasons
 
@@ -82,31 +82,31 @@ class Deliveries:
             self.broker.append_staged(staged)
 
     def _deliver(self, spec: BatchSpec, report: Report, *, early: bool) -> DeadLetters:
-        letters = DeadLetters(spec.lanes, partial(originals, self.broker), spec.processing_time_ms)
+        letters = DeadLetters(spec.input_partitions, partial(originals, self.broker), spec.processing_time_ms)
         by_step: dict[str, list[Outgoing]] = defaultdict(list)
         for outgoing in report.outgoing:
             by_step[outgoing.step].append(outgoing)
         batch = Batch(*spec.fence.attempt)
-        for node, outlet in self._sinks:
+        for node, sink_writer in self._sinks:
             if by_step[node.name] and node.guarantee.before_commit == early:
-                self._hand_over(node, outlet, batch, by_step[node.name], letters)
+                self._hand_over(node, sink_writer, batch, by_step[node.name], letters)
         return letters
 
     def _hand_over(
         self,
         node: Deliver,
-        outlet: Outlet | PartOutlet,
+        sink_writer: SinkWriter | PartWriter,
         batch: Batch,
         outgoing: Sequence[Outgoing],
         letters: DeadLetters,
     ) -> None:
         """Give one sink the records of a batch, in an order that does not depend on who worked on them when."""
         ordered = sorted(outgoing, key=attrgetter("task"))
-        if isinstance(outlet, PartOutlet):
-            outlet.accept(batch, [found.part for found in ordered if found.part is not None])
+        if isinstance(sink_writer, PartWriter):
+            sink_writer.accept(batch, [found.part for found in ordered if found.part is not None])
             return
         chunk = in_order(concat([found.chunk() for found in ordered]))
-        failures = outlet.deliver(batch, rows_of(chunk))
+        failures = sink_writer.deliver(batch, rows_of(chunk))
         if failures:
             letters.add(chunk, failures, node.name, Reason.REFUSED)
 
@@ -114,6 +114,6 @@ class Deliveries:
         return stage_letters(self.broker, spec.staging, self.dead_letter_topic, letters)
 
     def close(self) -> None:
-        for _, outlet in self._sinks:
-            outlet.close()
+        for _, sink_writer in self._sinks:
+            sink_writer.close()
         self._sinks = []

@@ -45,20 +45,25 @@ def make_log(broker: Broker) -> None:
         broker.create_topic(PROCESSING_LOG, 1, retention_ms=KEPT_MS, exist_ok=True)
 
 
-def tell_failures(broker: Broker, topology: Topology, spec: BatchSpec, report: Report) -> None:
+def report_failures(broker: Broker, topology: Topology, spec: BatchSpec, report: Report) -> None:
     """Stage what failed in a batch."""
     if not report.failures or comes_from_log(broker, topology.source_topics):
         return
     make_log(broker)
     failed = [
-        Failed(found.expression, found.message, *_place(spec, found.lane, found.offset)) for found in report.failed
+        Failed(found.expression, found.message, *_place(spec, found.input_partition, found.offset))
+        for found in report.failed
     ]
     batch = log_records(topology.name, report.failures, failed)
     report.staged.append(broker.stage(spec.staging, PROCESSING_LOG, 0, batch))
 
 
-def _place(spec: BatchSpec, lane: int, offset: int) -> tuple[str | None, int | None, int | None]:
-    return (spec.lanes[lane].topic, spec.lanes[lane].partition, offset) if lane >= 0 else (None, None, None)
+def _place(spec: BatchSpec, input_partition: int, offset: int) -> tuple[str | None, int | None, int | None]:
+    return (
+        (spec.input_partitions[input_partition].topic, spec.input_partitions[input_partition].partition, offset)
+        if input_partition >= 0
+        else (None, None, None)
+    )
 
 
 def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
@@ -66,8 +71,8 @@ def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
     would bring the next one, and so on for ever."""
     if not broker.has_topic(PROCESSING_LOG):
         return False
-    marks = broker.marks("query/")
-    queries = [json.loads(data) for name, data in marks.items() if name.endswith("/description")]
+    metadata_keys = broker.list_metadata("query/")
+    queries = [json.loads(data) for name, data in metadata_keys.items() if name.endswith("/description")]
     made, before = {PROCESSING_LOG}, 0
     while len(made) > before:
         before = len(made)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.runtime.planning.fairness import fair_limits
-from potok.runtime.queries.group_query import Member, MemberState
+from potok.runtime.queries.group_query import GroupQuery, MemberState
 from potok.state.offsets import Ends, Offsets
 
 PLAN_EVERY_S = 0.1
@@ -38,7 +38,7 @@ class GroupPlanner:
     _ends: Ends = field(default_factory=dict)
     _interval_s: float = 0.0
 
-    def plan(self, members: Collection[Member]) -> Planned:
+    def plan(self, members: Collection[GroupQuery]) -> Planned:
         """Plan for the queries that are due."""
         due = [member for member in members if member.is_due]
         self._ends = self._read({topic for member in due for topic in member.topology.source_topics})
@@ -59,7 +59,7 @@ class GroupPlanner:
             self._interval_s = 0.0
         return planned
 
-    def wait(self, members: Iterable[Member], changed: threading.Event) -> None:
+    def wait(self, members: Iterable[GroupQuery], changed: threading.Event) -> None:
         """Return when a topic has grown, something has changed, or it is time to plan again."""
         topics = {topic for member in members if member.is_due for topic in member.topology.source_topics}
         before = {topic: self._ends.get(topic, {}) for topic in topics}
@@ -83,7 +83,7 @@ class GroupPlanner:
                     found |= self.broker.end_offsets_of([topic])
             return found
 
-    def _limits(self, due: Iterable[Member], running: int) -> dict[str, int]:
+    def _limits(self, due: Iterable[GroupQuery], running: int) -> dict[str, int]:
         pending: dict[str, int] = {}
         paces: dict[str, int] = {}
         for member in due:

@@ -11,7 +11,7 @@ from potok.log.broker import Broker
 from potok.runtime.planning.alignment import Aligner
 from potok.runtime.planning.start_offsets import check_topics
 from potok.runtime.planning.table_loading import Gates, held_at_gates, load_gates
-from potok.runtime.planning.watermark import closing_clocks, tick_due
+from potok.runtime.planning.watermark import tick_due, watermarks
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.ledger_view import read_entry
 from potok.state.entry import Entry
@@ -84,8 +84,8 @@ class Planner:
             idle, at_ms = frozenset(entry.offsets.idle - read), now_ms() + self.ahead_ms
             return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
         idle = frozenset(entry.offsets.idle | quiet)
-        clocks = closing_clocks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
-        if tick_due(clocks, entry.next_ends) or self._alarm_due(entry):
+        clocks = watermarks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
+        if tick_due(clocks, entry.next_ends) or self._timer_due(entry):
             return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=now_ms() + self.ahead_ms)
         return entry.offsets
 
@@ -104,13 +104,13 @@ class Planner:
             for topic, parts in ends.items()
         }
 
-    def _alarm_due(self, entry: Entry) -> bool:
+    def _timer_due(self, entry: Entry) -> bool:
         """Whether the processing time has come that some step waits for.
 
         A clock that was set back is believed: the batch would find that nothing is due, and be tried again at once.
         """
         now = self.ahead_ms + (now_ms() if self.target is None else min(self._began_ms, now_ms()))
-        return any(alarm <= now for alarm in entry.next_alarms.values())
+        return any(processing_timer <= now for processing_timer in entry.next_timers.values())
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
         """The partitions that have been read to their end for long enough, or that never had a record at the end of a

@@ -34,7 +34,7 @@ def gates_of(topology: Topology, broker: Broker) -> bytes | None:
 
 
 def load_gates(broker: Broker, query: str) -> Gates:
-    data = broker.mark(gate_mark(query))
+    data = broker.get_metadata(gate_mark(query))
     found = {} if data is None else json.loads(data)
     return {
         topic: {other: {int(part): end for part, end in parts.items()} for other, parts in ends.items()}

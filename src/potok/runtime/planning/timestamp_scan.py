@@ -10,7 +10,7 @@ import numpy as np
 
 from potok.log.broker import Broker
 from potok.operators.core.chunk import Chunk, Ints
-from potok.operators.core.dead_letters import DeadLetters, Lane
+from potok.operators.core.dead_letters import DeadLetters, InputPartition
 from potok.operators.core.operator import Task
 from potok.operators.core.read_topic import SourceReader
 from potok.operators.windows.expiry import NEVER
@@ -59,8 +59,8 @@ class TimestampScan:
 
     def _read(self, end: int) -> None:
         """Read up to `end`. Records without a readable time do not advance the stream time."""
-        lane = Lane(self.node.topic, self.partition)
-        task = Task(DeadLetters([lane], partial(originals, self.broker), 0))
+        input_partition = InputPartition(self.node.topic, self.partition)
+        task = Task(DeadLetters([input_partition], partial(originals, self.broker), 0))
         columns = self.plan.columns[self.node.topic]
         reader = SourceReader(self.node, task, self.plan.inferred[self.node], columns, self.broker)
         seen: list[Chunk] = []

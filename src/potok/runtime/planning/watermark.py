@@ -16,7 +16,7 @@ def windowed_steps(topology: Topology) -> dict[str, set[str]]:
     return {node.name: topology.upstream_topics(node) for node in topology if node.timed}
 
 
-def closing_clock(
+def watermark(
     topics: set[str], partitions: Mapping[str, Mapping[int, int]], stream_times: StreamTimes, idle: Partitions
 ) -> int:
     """The least stream time of all partitions that can still bring records; of idle ones alone, the greatest."""
@@ -31,7 +31,7 @@ def closing_clock(
     return max(quiet, default=NEVER)
 
 
-def closing_clocks(
+def watermarks(
     steps: Mapping[str, set[str]],
     partitions: Mapping[str, Mapping[int, int]],
     stream_times: StreamTimes,
@@ -40,7 +40,7 @@ def closing_clocks(
 ) -> dict[str, int]:
     """The clock of each step; it never goes back, so that nothing that was final is opened again."""
     return {
-        step: max(last.get(step, NEVER), closing_clock(topics, partitions, stream_times, idle))
+        step: max(last.get(step, NEVER), watermark(topics, partitions, stream_times, idle))
         for step, topics in steps.items()
     }
 

@@ -19,7 +19,7 @@ class GroupOwner:
         self._lock = QueryLock(group_directory(broker, group), group)
         self._claim = f"{this_process()} {uuid.uuid4().hex}".encode()
         try:
-            broker.set_marks({_owner_mark(group): self._claim})
+            broker.set_metadata({_owner_mark(group): self._claim})
         except BaseException:
             self._lock.release()
             raise
@@ -27,7 +27,7 @@ class GroupOwner:
     def taken_over(self) -> QueryTakenOver | None:
         """What to say if another process has begun to run the group."""
         try:
-            owner = self._broker.mark(_owner_mark(self._group)) or b""
+            owner = self._broker.get_metadata(_owner_mark(self._group)) or b""
         except PotokError:
             # Nobody can say.
             return None

@@ -14,13 +14,13 @@ from potok.backends.state_url import StoreUnreachable
 from potok.clock import now_ms
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
-from potok.operators.core.dead_letters import Piles
+from potok.operators.core.dead_letters import ReasonCounts
 from potok.retry import Retry, brief_calls
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.reachability import check_reach
-from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.pace import Pace
 from potok.runtime.planning.planner import Planner
 from potok.runtime.planning.start_offsets import Places, protect
@@ -72,7 +72,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Member:
+class GroupQuery:
     """A topology that holds its lock and its epoch, unless it failed.
 
     While it waits for a server or a sink it is `RUNNING` with something in `waiting`, and its status is `WAITING`.
@@ -82,7 +82,7 @@ class Member:
     prepared: Prepared
     runner: BatchRunner
     planner: Planner
-    outcry: Outcry | None = None
+    reporter: DeadLetterReporter | None = None
     state: MemberState = MemberState.RUNNING
     error: PotokError | None = None
     waiting: Waiting | None = None
@@ -101,7 +101,7 @@ class Member:
         target: Ends | None = None,
         leader: str = "",
         own: frozenset[str] = frozenset(),
-    ) -> Member:
+    ) -> GroupQuery:
         """Open the sinks of a query that is prepared. `first` is the size of its first batch; for the others see
         `Planner`."""
         broker, plan, ledger = prepared.broker, prepared.plan, prepared.ledger
@@ -122,8 +122,8 @@ class Member:
             max_bytes=settings.max_batch_bytes,
         )
         pace = Pace(settings.target_batch_ms, settings.max_batch_records, first, settings.max_batch_bytes)
-        pace.resume(broker.mark(mark_of(topology.name, "pace")))
-        parts = plan, ledger, prepared.directory, prepared.pulse, prepared.state
+        pace.resume(broker.get_metadata(mark_of(topology.name, "pace")))
+        parts = plan, ledger, prepared.directory, prepared.metrics, prepared.state
         return cls(topology, prepared, BatchRunner(executor, broker, *parts, pace), planner)
 
     @property
@@ -148,7 +148,7 @@ class Member:
         it, and the lag is that of the last one."""
         state, error, waiting = self.state, self.error, self.waiting
         waits_for = all_wait_for or (waiting and waiting.error)
-        lag = self.runner.pulse.lag
+        lag = self.runner.metrics.lag
         try:
             if not isinstance(waits_for, LogError):
                 with brief_calls():
@@ -174,11 +174,11 @@ class Member:
     def has_nothing_to_do(self) -> None:
         """Say that it runs, although no batch says so; what was waited for is there, or it could not be planned."""
         self.go_on()
-        pulse = self.runner.pulse
-        if pulse.state == "starting":
-            pulse.begin()
-            pulse.offsets = self.runner.ledger.entry.offsets.topics
-            self.broker.set_marks({mark_of(self.name, "progress"): pulse.to_bytes()})
+        metrics = self.runner.metrics
+        if metrics.state == "starting":
+            metrics.begin()
+            metrics.offsets = self.runner.ledger.entry.offsets.topics
+            self.broker.set_metadata({mark_of(self.name, "progress"): metrics.to_bytes()})
 
     def look_after(self) -> None:
         """Now and then: whether the query is still this process's, and dead letters that were not reported."""
@@ -186,15 +186,15 @@ class Member:
         if now - self._owner_checked_at > CHECK_OWNER_EVERY_S and self.state is not MemberState.FAILED:
             self._owner_checked_at = now
             self.runner.ledger.check_owner()
-        if self.outcry is not None:
-            self.outcry.tell_more()
+        if self.reporter is not None:
+            self.reporter.tell_more()
 
-    def committed(self, piles: Piles) -> None:
+    def committed(self, reason_counts: ReasonCounts) -> None:
         """After a batch: remember how many records it had, and let go of them in the log now and then."""
-        if self.outcry is not None:
-            self.outcry.tell(piles)
+        if self.reporter is not None:
+            self.reporter.tell(reason_counts)
         now = time.monotonic()
-        self._read.append((now, self.runner.pulse.records_in))
+        self._read.append((now, self.runner.metrics.records_in))
         while self._read[0][0] < now - RATE_OVER_S:
             self._read.popleft()
         if now - self._protected_at > PROTECT_EVERY_S:
@@ -215,7 +215,7 @@ class Member:
         if pause_s is None:
             return False
         self.waiting = Waiting(error, retry, now_ms() + round(pause_s * 1000))
-        tell_waiting(self.prepared, error, first=before is None)
+        report_waiting(self.prepared, error, first=before is None)
         return True
 
     def go_on(self) -> None:
@@ -223,7 +223,7 @@ class Member:
         if self.waiting is None:
             return
         self.waiting = None
-        tell_waiting(self.prepared, None)
+        report_waiting(self.prepared, None)
 
     def fail(self, error: BaseException) -> None:
         """Set aside. What it began is void: the next start takes another epoch."""
@@ -236,23 +236,23 @@ class Member:
             return
         self.error = error if isinstance(error, PotokError) else QueryFailed(self.name, cause_of(error))
         self.state = MemberState.FAILED
-        pulse = self.runner.pulse
-        pulse.state, pulse.error = "failed", str(self.error)
-        self._close(lambda marks: self.broker.set_marks(marks))
+        metrics = self.runner.metrics
+        metrics.state, metrics.error = "failed", str(self.error)
+        self._close(lambda metadata_keys: self.broker.set_metadata(metadata_keys))
 
     def end(self) -> None:
         """Close the books between two batches; what failed has done so."""
         if self.state is MemberState.FAILED:
             return
-        pulse = self.runner.pulse
-        pulse.state, pulse.error = "stopped", ""
+        metrics = self.runner.metrics
+        metrics.state, metrics.error = "stopped", ""
         self._close(self.runner.ledger.end_epoch)
 
     def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
-        if self.outcry is not None:
-            self.outcry.tell_more(now=True)
+        if self.reporter is not None:
+            self.reporter.tell_more(now=True)
         try:
-            write({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+            write({mark_of(self.name, "progress"): self.runner.metrics.to_bytes()})
         finally:
             self.runner.close()
             self.prepared.release()
@@ -260,15 +260,15 @@ class Member:
     def tell(self, state: MemberState) -> None:
         """Change between running and paused, and say so to whoever looks."""
         self.state, self.waiting = state, None
-        self.runner.pulse.state, self.runner.pulse.error = state.lower(), ""
-        self.broker.set_marks({mark_of(self.name, "progress"): self.runner.pulse.to_bytes()})
+        self.runner.metrics.state, self.runner.metrics.error = state.lower(), ""
+        self.broker.set_metadata({mark_of(self.name, "progress"): self.runner.metrics.to_bytes()})
 
 
-def tell_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
+def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
     """Say in the progress of a query what it waits for, None where it continues; and in the log, if that is the first
     time."""
-    pulse, name = prepared.pulse, prepared.plan.topology.name
-    pulse.state, pulse.error = ("running", "") if error is None else ("waiting", error.message)
+    metrics, name = prepared.metrics, prepared.plan.topology.name
+    metrics.state, metrics.error = ("running", "") if error is None else ("waiting", error.message)
     if not first:
         return
     if error is None:
@@ -278,4 +278,4 @@ def tell_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = 
     # Over Kafka the progress may be on the very server that does not answer.
     if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
         with contextlib.suppress(PotokError):
-            prepared.broker.set_marks({mark_of(name, "progress"): pulse.to_bytes()})
+            prepared.broker.set_metadata({mark_of(name, "progress"): metrics.to_bytes()})

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from potok.log.broker import Broker, PublishedBatch, Staged
-from potok.log.errors import MarkChanged
+from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.runtime.queries.lock import QueryTakenOver, this_process
 from potok.state.entry import Entry, mark_of
@@ -21,19 +21,19 @@ class Ledger:
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker, self.query = broker, query
         self._mark = mark_of(query, "ledger")
-        self._data = broker.mark(self._mark)
+        self._data = broker.get_metadata(self._mark)
         self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
 
     @property
     def is_new(self) -> bool:
         return self._data is None
 
-    def begin_epoch(self, marks: Mapping[str, bytes | None], **changes: Any) -> None:
+    def begin_epoch(self, metadata_keys: Mapping[str, bytes | None], **changes: Any) -> None:
         """Take the next epoch; what the last one began and did not commit is void from here on."""
         last = self.entry
         ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
-        self._set(entry, {**marks, mark_of(self.query, "holder"): this_process().encode()})
+        self._set(entry, {**metadata_keys, mark_of(self.query, "holder"): this_process().encode()})
 
     def intend(self, end: Offsets, *, durable: bool) -> None:
         """Take note of where the next batch ends, before it begins.
@@ -54,9 +54,9 @@ class Ledger:
 
     def check_owner(self) -> None:
         """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
-        data = self._broker.mark(self._mark)
+        data = self._broker.get_metadata(self._mark)
         if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
-            holder = self._broker.mark(mark_of(self.query, "holder")) or b""
+            holder = self._broker.get_metadata(mark_of(self.query, "holder")) or b""
             raise QueryTakenOver(self.query, holder.decode())
 
     def move_clock(self, stream_time_ms: int) -> None:
@@ -70,21 +70,21 @@ class Ledger:
         }
         self._set(replace(entry, stream_times=times), {})
 
-    def replace(self, entry: Entry, marks: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
+    def replace(self, entry: Entry, metadata_keys: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
         """Say that a stopped query stands elsewhere."""
-        self._set(entry, marks)
+        self._set(entry, metadata_keys)
 
-    def end_epoch(self, marks: Mapping[str, bytes | None]) -> None:
+    def end_epoch(self, metadata_keys: Mapping[str, bytes | None]) -> None:
         """Say that this epoch is over. It is clean unless a batch was begun: cells of that one do not count."""
-        self._set(replace(self.entry, clean=self.entry.intended is None), marks)
+        self._set(replace(self.entry, clean=self.entry.intended is None), metadata_keys)
 
-    def commit(self, entry: Entry, staged: Sequence[Staged], marks: Mapping[str, bytes | None]) -> None:
+    def commit(self, entry: Entry, staged: Sequence[Staged], metadata_keys: Mapping[str, bytes | None]) -> None:
         """The commit point of a batch: its output, its marks and the ledger in one transaction."""
         failpoint("ledger.before")
         batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
         try:
-            self._broker.publish(staged, {**marks, **self.after(entry)}, self.before, batch)
-        except MarkChanged:
+            self._broker.publish(staged, {**metadata_keys, **self.after(entry)}, self.before, batch)
+        except MetadataConflict:
             self.check_owner()
             if not self.holds(entry):
                 raise
@@ -103,17 +103,17 @@ class Ledger:
 
     def holds(self, entry: Entry) -> bool:
         """Whether an entry is what was committed last."""
-        return self._broker.mark(self._mark) == entry.to_bytes()
+        return self._broker.get_metadata(self._mark) == entry.to_bytes()
 
     def note(self, entry: Entry) -> None:
         """Take over what was committed, here or together with the ledgers of others."""
         self._data, self.entry = entry.to_bytes(), entry
 
-    def _set(self, entry: Entry, marks: Mapping[str, bytes | None]) -> None:
+    def _set(self, entry: Entry, metadata_keys: Mapping[str, bytes | None]) -> None:
         data = entry.to_bytes()
         try:
-            self._broker.set_marks({**marks, self._mark: data}, {self._mark: self._data})
-        except MarkChanged:
+            self._broker.set_metadata({**metadata_keys, self._mark: data}, {self._mark: self._data})
+        except MetadataConflict:
             self.check_owner()
             raise
         self._data, self.entry = data, entry

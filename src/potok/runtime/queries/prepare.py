@@ -21,7 +21,7 @@ from potok.runtime.planning.table_loading import gate_mark, gates_of
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryLock
-from potok.runtime.queries.progress import Pulse, Totals
+from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.settings import Settings
 from potok.snapshots.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, written_place
@@ -55,7 +55,7 @@ class Prepared:
     ledger: Ledger
     directory: Path
     lock: QueryLock
-    pulse: Pulse
+    metrics: QueryMetrics
     changes: list[Change]
     state: Place
 
@@ -69,7 +69,7 @@ def topology_of(program: Buildable | Topology) -> Topology:
 
 def changes_of(topology: Topology, broker: Broker) -> list[Change]:
     """What differs from the version that ran last; nothing for a query that never ran."""
-    stored = broker.mark(mark_of(topology.name, "shape"))
+    stored = broker.get_metadata(mark_of(topology.name, "shape"))
     return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
 
 
@@ -90,18 +90,20 @@ def prepare(
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
         check_topics(broker, topology.name, topology.source_topics, ledger.entry)
-        pulse = Pulse(topology.name, totals=Totals.of_progress(broker.mark(mark_of(topology.name, "progress"))))
+        metrics = QueryMetrics(
+            topology.name, totals=Totals.of_progress(broker.get_metadata(mark_of(topology.name, "progress")))
+        )
         known = ledger.entry.offsets.topics
         on_lost = OnLost(settings.on_lost)
         places = begin_at(broker, topology.source_topics, known, begin, on_lost, topology.name)
-        _begin(plan, broker, ledger, pulse, places, state)
+        _begin(plan, broker, ledger, metrics, places, state)
         _drop_orphans(plan, state)
         # Output that a killed process staged and never published; nobody else will remove it.
         shutil.rmtree(directory / "staging", ignore_errors=True)
     except BaseException:
         lock.release()
         raise
-    return Prepared(plan, broker, ledger, directory, lock, pulse, changes, state)
+    return Prepared(plan, broker, ledger, directory, lock, metrics, changes, state)
 
 
 def make_topics(topology: Topology, broker: Broker) -> None:
@@ -153,17 +155,17 @@ def check_picklable(topology: Topology) -> None:
 
 
 def _begin(
-    plan: Plan, broker: Broker, ledger: Ledger, pulse: Pulse, places: dict[str, dict[int, int]], state: Place
+    plan: Plan, broker: Broker, ledger: Ledger, metrics: QueryMetrics, places: dict[str, dict[int, int]], state: Place
 ) -> None:
     topology = plan.topology
     check_picklable(topology)
     topic_ids = broker.topic_ids(topology.source_topics)
     offsets = ledger.entry.offsets
-    marks: dict[str, bytes | None] = {
+    metadata_keys: dict[str, bytes | None] = {
         mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
         mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
-        mark_of(topology.name, "progress"): pulse.to_bytes(),
+        mark_of(topology.name, "progress"): metrics.to_bytes(),
         mark_of(topology.name, "state"): written_place(broker, state.where),
         gate_mark(topology.name): gates_of(topology, broker),
     }
@@ -175,5 +177,5 @@ def _begin(
     failpoint("epoch.before")
     # Before the first batch: one that is cut short is read again, and must find the same records.
     protect(broker, topology.name, places)
-    ledger.begin_epoch(marks, **changes)
+    ledger.begin_epoch(metadata_keys, **changes)
     failpoint("epoch.begun")

@@ -65,7 +65,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Pulse:
+class QueryMetrics:
     """The state of a running query between two batches."""
 
     query: str

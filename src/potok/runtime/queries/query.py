@@ -7,9 +7,9 @@ from typing import Any
 from potok.errors import PotokError
 from potok.redact import redact_url
 from potok.runtime.batches.executor import Executor
-from potok.runtime.output.dead_letter_reporter import Outcry
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.pace import FIRST, FIRST_ONE_BY_ONE
-from potok.runtime.queries.group_query import Member
+from potok.runtime.queries.group_query import GroupQuery
 from potok.runtime.queries.prepare import Prepared
 from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
@@ -38,9 +38,11 @@ class Query:
         self.name, self._broker = topology.name, prepared.broker
         one_by_one = any(isinstance(node, Agents | Process) for node in topology.nodes)
         first = FIRST_ONE_BY_ONE if one_by_one else FIRST
-        self._member = Member.begun(prepared, executor, settings, first=first, target=target, leader=leader, own=own)
+        self._member = GroupQuery.begun(
+            prepared, executor, settings, first=first, target=target, leader=leader, own=own
+        )
         found_anyway = settings.broker == Settings.load().broker
-        self._member.outcry = Outcry(topology, "" if found_anyway else redact_url(settings.broker))
+        self._member.reporter = DeadLetterReporter(topology, "" if found_anyway else redact_url(settings.broker))
         self._group = QueryGroup(self._broker, settings, executor, self.name, lock=False, ends_with_query=True)
         self._group.take(self._member)
 

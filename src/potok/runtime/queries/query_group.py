@@ -24,7 +24,7 @@ from potok.runtime.planning.group_planner import GroupPlanner
 from potok.runtime.planning.start_offsets import Begin, Places, places_of
 from potok.runtime.queries.errors import AlreadyMember, NotCaughtUp, NotFailed, NotMember, NotRunning
 from potok.runtime.queries.group_owner import GroupOwner
-from potok.runtime.queries.group_query import Member, MemberState, MemberStatus
+from potok.runtime.queries.group_query import GroupQuery, MemberState, MemberStatus
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.log_maintenance import Upkeep
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
@@ -68,7 +68,7 @@ class QueryGroup:
         self._broker, self._settings, self._executor, self.name = broker, settings, executor, name
         self._owner = GroupOwner(broker, name) if lock else None
         self._ends_with_query = ends_with_query
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, GroupQuery] = {}
         self._planner = GroupPlanner(broker)
         self.waiting_for: PotokError | None = None
         """What no query of the group can do without, while it is away."""
@@ -155,7 +155,7 @@ class QueryGroup:
             raise taken
         prepared = prepare(topology, self._broker, self._settings, begin=begin)
         try:
-            member = Member.begun(prepared, self._executor, self._settings, first=FIRST)
+            member = GroupQuery.begun(prepared, self._executor, self._settings, first=FIRST)
         except BaseException:
             prepared.release()
             raise
@@ -168,7 +168,7 @@ class QueryGroup:
                 member.end()
             raise
 
-    def take(self, member: Member) -> None:
+    def take(self, member: GroupQuery) -> None:
         """Let a query take part that has begun."""
         with self._changing:
             if self._closed:
@@ -288,7 +288,7 @@ class QueryGroup:
         # A batch may be run again because of what came after the commit of one query: it has nothing left to commit.
         self._done |= batch.committed
         for name in batch.committed:
-            members[name].committed(batch.committed[name].piles)
+            members[name].committed(batch.committed[name].reason_counts)
         for name, error in batch.failed.items():
             self._put_off(members[name], error, committed=name in batch.committed)
         for name in batch.committed.keys() - batch.failed.keys():
@@ -297,14 +297,14 @@ class QueryGroup:
             members[name].has_nothing_to_do()
         return bool(planned.ends or planned.failed)
 
-    def _look_after(self, member: Member) -> None:
+    def _look_after(self, member: GroupQuery) -> None:
         try:
             member.look_after()
         except PotokError as error:
             if not error.passing:
                 self._set_apart(member, error)
 
-    def _put_off(self, member: Member, error: BaseException, *, committed: bool) -> None:
+    def _put_off(self, member: GroupQuery, error: BaseException, *, committed: bool) -> None:
         """Let a query try again later, or set it apart where there is no hope."""
         if committed and isinstance(error, PotokError) and error.passing:
             # There is nothing to do again; what it left undone comes with its next batch.
@@ -313,7 +313,7 @@ class QueryGroup:
         elif not member.wait(error, self._settings.retry_for_ms):
             self._set_apart(member, error)
 
-    def _set_apart(self, member: Member, error: BaseException) -> None:
+    def _set_apart(self, member: GroupQuery, error: BaseException) -> None:
         member.fail(error)
         if isinstance(member.error, QueryTakenOver) and (taken := self.taken_over()) is not None:
             raise taken
@@ -370,7 +370,7 @@ class QueryGroup:
             if self._owner is not None:
                 self._owner.release()
 
-    def _let_go(self, member: Member, failure: PotokError | None) -> None:
+    def _let_go(self, member: GroupQuery, failure: PotokError | None) -> None:
         """End a query. If even that fails, its lock is free all the same, and the others are ended."""
         try:
             if failure is None:
@@ -382,11 +382,11 @@ class QueryGroup:
                 raise
             log.warning('query "%s" could not write down that it has ended: %s', member.name, error)
 
-    def _all(self) -> list[Member]:
+    def _all(self) -> list[GroupQuery]:
         with self._changing:
             return list(self._members.values())
 
-    def _member(self, name: str) -> Member:
+    def _member(self, name: str) -> GroupQuery:
         with self._changing:
             if name not in self._members:
                 raise NotMember(name, sorted(self._members))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from potok.clock import now_ms
 from potok.log.broker import LOG_SCHEMA, Broker
-from potok.log.errors import MarkChanged, TopicNotFound
+from potok.log.errors import MetadataConflict, TopicNotFound
 from potok.log.partitioner import split
 from potok.server.api.record_bodies import Placed
 from potok.server.errors import BadRequest, KeyUsedBefore
@@ -45,12 +45,12 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
     mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
     note = orjson.dumps({"at": now_ms(), "body": digest, "told": told})
     with _locks[int(mark[-2:], 16) % len(_locks)]:
-        found = broker.mark(mark)
+        found = broker.get_metadata(mark)
         if found is None:
             try:
                 broker.publish(staged, {mark: note}, {mark: None})
-            except MarkChanged:
-                found = broker.mark(mark)
+            except MetadataConflict:
+                found = broker.get_metadata(mark)
     _prune(broker)
     if found is None:
         return told
@@ -112,7 +112,7 @@ def _prune(broker: Broker) -> None:
 
 def prune(broker: Broker, before_ms: int) -> int:
     """Forget the keys that came before an instant; how many."""
-    old = {mark: data for mark, data in broker.marks(_PREFIX).items() if orjson.loads(data)["at"] < before_ms}
+    old = {mark: data for mark, data in broker.list_metadata(_PREFIX).items() if orjson.loads(data)["at"] < before_ms}
     if old:
-        broker.set_marks(dict.fromkeys(old), old)
+        broker.set_metadata(dict.fromkeys(old), old)
     return len(old)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.dead_letters.read import DeadLetter, Fate, read_letters
 from potok.log.broker import Broker
 
@@ -21,7 +21,7 @@ class RecentLetters:
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker = broker
         self._query = query
-        self._box: LetterBox | None = None
+        self._box: DeadLetters | None = None
         self._read_to: dict[int, int] = {}
         self._by_reason: dict[str, deque[DeadLetter]] = {}
 
@@ -42,10 +42,10 @@ class RecentLetters:
         box = self._opened()
         return 0 if box is None else box.count()
 
-    def _opened(self) -> LetterBox | None:
+    def _opened(self) -> DeadLetters | None:
         """The letters of a query that has started: until then it has no topic for them."""
         if self._box is None:
-            box = LetterBox(self._broker, self._query)
+            box = DeadLetters(self._broker, self._query)
             self._box = box if self._broker.has_topic(box.topic) else None
         return self._box
 

@@ -124,10 +124,10 @@ def type_text(type_: pa.DataType) -> str:
 
 def schema_text(columns: Sequence[ResultColumn], *, keys: bool = True) -> str:
     """``` `ID` STRING KEY, `TOTAL` DOUBLE ```."""
-    marks = [" KEY" if keys and column.is_key else "" for column in columns]
+    metadata_keys = [" KEY" if keys and column.is_key else "" for column in columns]
     return ", ".join(
         f"{_backticked(column.name)} {type_text(column.type)}{mark}"
-        for column, mark in zip(columns, marks, strict=True)
+        for column, mark in zip(columns, metadata_keys, strict=True)
     )
 
 

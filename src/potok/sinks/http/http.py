@@ -8,12 +8,12 @@ from typing import ClassVar
 from potok.errors import TopologyError
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import json_bodies
-from potok.sinks.sink_spec import Opening, Outlet, Prepared, Rows, Target, Types
+from potok.sinks.sink_spec import Opening, Prepared, Rows, SinkSpec, SinkWriter, Types
 from potok.sinks.urls import address_of, clear_url
 
 
 @dataclass(frozen=True, slots=True)
-class HttpTarget(Target):
+class HttpTarget(SinkSpec):
     """An address that takes POST requests. The headers may hold secrets, and are not shown."""
 
     verb: ClassVar[str] = "to_http"
@@ -47,7 +47,7 @@ class HttpTarget(Target):
         keys = json_bodies(Rows(rows.key, rows.key, rows.timestamp), with_key=False)
         return Prepared(keys.values, bodies.values, bodies.errors)
 
-    def open(self, opening: Opening) -> Outlet:
-        from potok.sinks.http.writer import HttpOutlet  # which loads the client
+    def open(self, opening: Opening) -> SinkWriter:
+        from potok.sinks.http.writer import HttpWriter  # which loads the client
 
-        return HttpOutlet(self, opening)
+        return HttpWriter(self, opening)

@@ -15,7 +15,7 @@ from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.http.client import Answer, Client, Unanswered
 from potok.sinks.http.http import HttpTarget
-from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, Rows
+from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 
 NOT_NOW = frozenset({408, 409, 425, 429})
 """Answers that another try may change. 409 is what a server says that still works on the same request."""
@@ -35,7 +35,7 @@ class Request:
         return str(self.numbers[0]) if len(self.numbers) == 1 else f"{self.numbers[0]}+{len(self.numbers)}"
 
 
-class HttpOutlet(Outlet):
+class HttpWriter(SinkWriter):
     """Posts the records of a batch, those of one key one after the other.
 
     A request is tried again if it may help; what a server refuses is set aside. With at_most_once nothing is sent
@@ -52,7 +52,8 @@ class HttpOutlet(Outlet):
         given_up = threading.Event()
         bodies = _pylist(rows.value)
         running = [
-            self._threads.submit(self._post_all, batch, requests, bodies, given_up) for requests in self._lanes(rows)
+            self._threads.submit(self._post_all, batch, requests, bodies, given_up)
+            for requests in self._input_partitions(rows)
         ]
         failures: Failures = {}
         errors: list[BaseException] = []
@@ -66,16 +67,16 @@ class HttpOutlet(Outlet):
             raise errors[0]
         return dict(sorted(failures.items()))
 
-    def _lanes(self, rows: Rows) -> list[list[Request]]:
+    def _input_partitions(self, rows: Rows) -> list[list[Request]]:
         """The requests of each thread: a key has one thread, so that its records arrive in order."""
-        lanes: list[list[int]] = [[] for _ in range(self._target.concurrency)]
+        input_partitions: list[list[int]] = [[] for _ in range(self._target.concurrency)]
         for number, key in enumerate(_pylist(rows.key)):
-            lanes[(number if key is None else zlib.crc32(key)) % len(lanes)].append(number)
+            input_partitions[(number if key is None else zlib.crc32(key)) % len(input_partitions)].append(number)
         size = self._target.batch
         return [
-            [Request(tuple(lane[start : start + size])) for start in range(0, len(lane), size)]
-            for lane in lanes
-            if lane
+            [Request(tuple(input_partition[start : start + size])) for start in range(0, len(input_partition), size)]
+            for input_partition in input_partitions
+            if input_partition
         ]
 
     def _post_all(

@@ -13,7 +13,7 @@ from potok.sinks.errors import SinkDriverMissing
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import null_values
 from potok.sinks.postgres.columns import TableColumn, column_texts, null_keys, table_columns
-from potok.sinks.sink_spec import Failures, Opening, Outlet, Prepared, Rows, Target, Types
+from potok.sinks.sink_spec import Failures, Opening, Prepared, Rows, SinkSpec, SinkWriter, Types
 from potok.sinks.urls import address_of, clear_url
 
 SCHEMES = ("postgresql", "postgres")
@@ -25,7 +25,7 @@ NO_ROW = "a null value does not tell which row to delete: leave key= out, and gi
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresTarget(Target):
+class PostgresTarget(SinkSpec):
     """A table. The URL may hold a password, and is not shown."""
 
     verb: ClassVar[str] = "to_postgres"
@@ -65,12 +65,12 @@ class PostgresTarget(Target):
         there = (pa.field(THERE, pa.bool_()), _valid(rows.value))
         return Prepared(_struct(keys), _struct(values, there), failures)
 
-    def open(self, opening: Opening) -> Outlet:
+    def open(self, opening: Opening) -> SinkWriter:
         try:
-            from potok.sinks.postgres.writer import PostgresOutlet
+            from potok.sinks.postgres.writer import PostgresWriter
         except ImportError as error:
             raise SinkDriverMissing("to_postgres", "postgres") from error
-        return PostgresOutlet(self, opening)
+        return PostgresWriter(self, opening)
 
 
 def _valid(column: Column) -> pa.Array:

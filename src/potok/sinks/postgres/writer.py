@@ -19,7 +19,7 @@ from potok.sinks.guarantee import Guarantee
 from potok.sinks.postgres.fence import Fence, Fences
 from potok.sinks.postgres.postgres import THERE, PostgresTarget
 from potok.sinks.postgres.statements import Statements
-from potok.sinks.sink_spec import Batch, Failures, Opening, Outlet, Rows
+from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.urls import clear_url, remember_url
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ MOST_REFUSED = 1_000
 _CSV = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
 
 
-class PostgresOutlet(Outlet):
+class PostgresWriter(SinkWriter):
     """Puts and deletes rows, the last record of a key winning. Records that the server refuses are found by halves."""
 
     def __init__(self, target: PostgresTarget, opening: Opening) -> None:

@@ -2,8 +2,8 @@
 
 Redis has no snapshots. But a cell remembers one batch back, so whoever read everything between two looks at the ledger
 that found the same committed batch has seen that batch and nothing else: what the running batch wrote meanwhile counts
-with its old value. If a batch was committed in between, he starts over (`snapshots/snapshot.py`). So a read must be shorter than
-a batch takes.
+with its old value. If a batch committed in between, it starts over
+(`snapshots/snapshot.py`), so a read must be shorter than a batch.
 """
 
 from __future__ import annotations

@@ -42,20 +42,20 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class CatalogState:
     """What is known, and what should run. Never changed: a command makes other books."""
 
     catalog: Catalog
     queries: dict[str, Wanted]
 
-    def after(self, parsed: ast.Parsed, command: Command, broker: Broker) -> Books:
+    def after(self, parsed: ast.Parsed, command: Command, broker: Broker) -> CatalogState:
         """The books after one more command. Raises the `SqlError` that says why it cannot be."""
         try:
             return _Writing(self, parsed, command, broker).books()
         except (Refused, UnknownName) as error:
             raise error.in_text(parsed.in_script) from None
 
-    def after_broken(self, command: Command, error: PotokError) -> Books:
+    def after_broken(self, command: Command, error: PotokError) -> CatalogState:
         """The books after a command that was carried out elsewhere and cannot be here, because of a function that is
         not known in this process, or because of another such command. Its query stands there with the reason, its
         stream or table is missing until it can be read, and nothing else is touched."""
@@ -72,7 +72,7 @@ class Books:
             queries[command.query_id] = Wanted(
                 command.query_id, command.text, kind, name, nothing, sequence=command.sequence, broken=error.message
             )
-        return Books(catalog, queries)
+        return CatalogState(catalog, queries)
 
     def query_of(self, name: str) -> str:
         """The query that writes a stream or table, or keeps its rows, also where its statement cannot be read; "" if
@@ -125,7 +125,7 @@ class Books:
         return []
 
 
-EMPTY = Books(Catalog(built_in={LOG_STREAM.name: LOG_STREAM}), {})
+EMPTY = CatalogState(Catalog(built_in={LOG_STREAM.name: LOG_STREAM}), {})
 
 
 def parsed_of(command: Command) -> ast.Parsed:
@@ -146,12 +146,12 @@ def _parsed(text: str) -> ast.Parsed:
 class _Writing:
     """One command carried out on the books."""
 
-    def __init__(self, before: Books, parsed: ast.Parsed, command: Command, broker: Broker) -> None:
+    def __init__(self, before: CatalogState, parsed: ast.Parsed, command: Command, broker: Broker) -> None:
         self._before, self._command, self._broker = before, command, broker
         self._parsed, self._catalog = parsed, before.catalog
         self._properties = Properties.of(command.properties)
 
-    def books(self) -> Books:
+    def books(self) -> CatalogState:
         statement = self._parsed.statement
         match statement:
             case ast.CreateSource():
@@ -170,7 +170,7 @@ class _Writing:
                 return self._steer(statement)
         raise TypeError(f"{type(statement).__name__} changes no catalogue")
 
-    def _create(self, statement: ast.CreateSource) -> Books:
+    def _create(self, statement: ast.CreateSource) -> CatalogState:
         known = self._replaced(statement)
         source = defined(statement, self._catalog, self._parsed.text, self._properties)
         source = replace(source, partitions=source.partitions or self._partitions(source.topic))
@@ -180,7 +180,7 @@ class _Writing:
             source = replace(source, query="", table_of=query_id)
             topology = lower_source_table(source, query_id)
             queries[query_id] = self._wanted("SOURCE TABLE", source.name, topology, "earliest")
-        return Books(self._catalog.with_source(source), queries)
+        return CatalogState(self._catalog.with_source(source), queries)
 
     def _replaced(self, statement: ast.CreateSource | ast.CreateAs) -> Source | None:
         """What a CREATE statement takes the place of, if that is there."""
@@ -212,15 +212,15 @@ class _Writing:
     def _partitions(self, topic: str) -> int | None:
         return self._broker.partitions(topic) if self._broker.has_topic(topic) else None
 
-    def _create_as(self, statement: ast.CreateAs) -> Books:
+    def _create_as(self, statement: ast.CreateAs) -> CatalogState:
         known = self._replaced(statement)
         query_id = self._command.query_id
         made = lower_create(statement, self._catalog, query_id, self._parsed.text, self._properties)
         wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
         queries = self._without_those_of(known, statement.name)
-        return Books(self._catalog.with_source(made.source), {**queries, query_id: wanted})
+        return CatalogState(self._catalog.with_source(made.source), {**queries, query_id: wanted})
 
-    def _insert(self, statement: ast.InsertSelect) -> Books:
+    def _insert(self, statement: ast.InsertSelect) -> CatalogState:
         query_id = self._command.query_id
         made = lower_insert(statement, self._catalog, query_id, self._properties)
         wanted = self._wanted(kind_of(statement), statement.name, made.topology, self._begin)
@@ -230,7 +230,7 @@ class _Writing:
     def _begin(self) -> str:
         return self._command.properties.get(OFFSET_RESET, "earliest")
 
-    def _create_type(self, statement: ast.CreateType) -> Books:
+    def _create_type(self, statement: ast.CreateType) -> CatalogState:
         if statement.name in self._catalog.types:
             shown = type_name(self._catalog.types[statement.name])
             hint = f"it stands for {shown}; DROP TYPE {quoted(statement.name)} first"
@@ -238,7 +238,7 @@ class _Writing:
         type_ = resolve(statement.type, self._catalog.types)
         return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))
 
-    def _alter(self, statement: ast.AlterSource) -> Books:
+    def _alter(self, statement: ast.AlterSource) -> CatalogState:
         source = self._catalog.source(statement.name, statement.at)
         self._check_own(source, statement.at)
         if source.is_table != statement.is_table:
@@ -254,7 +254,7 @@ class _Writing:
             hint = "it belongs to every catalogue; a stream of your own may have its name"
             raise Refused(f"{quoted(source.name)} cannot be changed", hint=hint, place=place)
 
-    def _drop(self, statement: ast.Drop) -> Books:
+    def _drop(self, statement: ast.Drop) -> CatalogState:
         if statement.kind == "TYPE":
             if statement.name not in self._catalog.types:
                 raise _unknown_type(statement, self._catalog)
@@ -273,15 +273,15 @@ class _Writing:
             raise Refused(
                 f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}", hint=hint, place=statement.at
             )
-        return Books(self._catalog.without_source(source.name), self._without_those_of(source, source.name))
+        return CatalogState(self._catalog.without_source(source.name), self._without_those_of(source, source.name))
 
-    def _drop_missing(self, statement: ast.Drop) -> Books:
+    def _drop_missing(self, statement: ast.Drop) -> CatalogState:
         if statement.delete_topic:
             hint = "leave DELETE TOPIC out"
             raise Refused(f"the topic of {quoted(statement.name)} is not known here", hint=hint, place=statement.at)
-        return Books(self._catalog.without_source(statement.name), self._without_those_of(None, statement.name))
+        return CatalogState(self._catalog.without_source(statement.name), self._without_those_of(None, statement.name))
 
-    def _steer(self, statement: ast.Steer) -> Books:
+    def _steer(self, statement: ast.Steer) -> CatalogState:
         queries = dict(self._before.queries)
         chosen = list(queries) if statement.query_id == "ALL" else [self._known(statement.query_id, statement.at)]
         for query_id in chosen:

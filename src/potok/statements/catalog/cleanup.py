@@ -15,7 +15,7 @@ from potok.log.broker import Broker
 from potok.runtime.operations import reset_offsets
 from potok.snapshots.tables import known_queries
 from potok.sql.syntax import ast
-from potok.statements.catalog.catalog_state import Books
+from potok.statements.catalog.catalog_state import CatalogState
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Left:
     def names(self) -> set[str]:
         return {*self.queries, *self.topics}
 
-    def marks(self, sequence: int) -> dict[str, bytes | None]:
+    def metadata_keys(self, sequence: int) -> dict[str, bytes | None]:
         """What to write down with the command; nothing if it leaves nothing."""
         told = json.dumps({"queries": self.queries, "topics": self.topics}).encode()
         return {f"{_PREFIX}{sequence:08d}": told} if self.names else {}
@@ -44,7 +44,7 @@ class Left:
         return cls(tuple(told["queries"]), told["topics"])
 
 
-def left_by(statement: ast.Statement, before: Books, after: Books, broker: Broker) -> Left:
+def left_by(statement: ast.Statement, before: CatalogState, after: CatalogState, broker: Broker) -> Left:
     """What a statement leaves: queries that nothing refers to any more, and the topic that it says to delete."""
     topics: dict[str, str] = {}
     if isinstance(statement, ast.Drop) and statement.delete_topic:
@@ -65,7 +65,7 @@ def named_by(statement: ast.Statement) -> set[str]:
 
 def pending(broker: Broker) -> dict[str, Left]:
     """What is not removed yet, by its mark, the oldest first."""
-    return {mark: Left.of_bytes(data) for mark, data in sorted(broker.marks(_PREFIX).items())}
+    return {mark: Left.of_bytes(data) for mark, data in sorted(broker.list_metadata(_PREFIX).items())}
 
 
 def names_left(broker: Broker) -> set[str]:
@@ -82,7 +82,7 @@ def remove_left(broker: Broker) -> None:
         except PotokError as error:
             log.warning("%s cannot be removed yet: %s", ", ".join(sorted(left.names)), error)
             continue
-        broker.set_marks({mark: None})
+        broker.set_metadata({mark: None})
 
 
 def _remove(broker: Broker, left: Left) -> None:

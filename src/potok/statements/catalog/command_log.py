@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from potok.log.broker import Broker
-from potok.log.errors import MarkChanged
+from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.statements.errors import CatalogueMoved
 
@@ -49,35 +49,35 @@ class CommandLog:
     @property
     def count(self) -> int:
         """How many were ever appended: the number of the next one."""
-        data = self._broker.mark(_COUNT)
+        data = self._broker.get_metadata(_COUNT)
         return 0 if data is None else int(data)
 
     def all(self) -> list[Command]:
         """Those that were appended and not removed, as of one instant."""
-        marks = self._broker.marks(_PREFIX)
-        found = sorted((int(name.removeprefix(_PREFIX)), data) for name, data in marks.items())
+        metadata_keys = self._broker.list_metadata(_PREFIX)
+        found = sorted((int(name.removeprefix(_PREFIX)), data) for name, data in metadata_keys.items())
         return [Command.of_bytes(number, data) for number, data in found]
 
     def since(self, number: int) -> list[Command] | None:
         """Those from a number on, for who follows the log: a few, read one by one. None if some of them were removed:
         what they ended may be there for that reader, who has to begin with the first."""
         numbers = range(number, self.count)
-        found = [(one, self._broker.mark(_name(one))) for one in numbers]
+        found = [(one, self._broker.get_metadata(_name(one))) for one in numbers]
         told = [Command.of_bytes(one, data) for one, data in found if data is not None]
         return told if len(told) == len(numbers) else None
 
     @property
     def left(self) -> int:
         """How many were left when some were removed the last time."""
-        return int(self._broker.mark(_LEFT) or 0)
+        return int(self._broker.get_metadata(_LEFT) or 0)
 
     def remove(self, over: Iterable[int], left: int, count: int) -> None:
         """Remove commands, all at once. Raises `CatalogueMoved` where there are not `count` any more."""
         failpoint("commands.compact")
-        marks: dict[str, bytes | None] = {_name(number): None for number in over}
+        metadata_keys: dict[str, bytes | None] = {_name(number): None for number in over}
         try:
-            self._broker.set_marks({**marks, _LEFT: str(left).encode()}, {_COUNT: str(count).encode()})
-        except MarkChanged:
+            self._broker.set_metadata({**metadata_keys, _LEFT: str(left).encode()}, {_COUNT: str(count).encode()})
+        except MetadataConflict:
             raise CatalogueMoved from None
         failpoint("commands.compacted")
 
@@ -87,8 +87,8 @@ class CommandLog:
         expected = {_COUNT: str(command.sequence).encode() if command.sequence else None}
         own = {_name(command.sequence): command.to_bytes(), _COUNT: str(command.sequence + 1).encode()}
         try:
-            self._broker.set_marks({**along, **own}, expected)
-        except MarkChanged:
+            self._broker.set_metadata({**along, **own}, expected)
+        except MetadataConflict:
             raise CatalogueMoved from None
 
 

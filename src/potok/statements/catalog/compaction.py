@@ -17,7 +17,7 @@ from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.sql.syntax import ast
 from potok.sql.syntax.walk import walk
-from potok.statements.catalog.catalog_state import EMPTY, Books, parsed_of
+from potok.statements.catalog.catalog_state import EMPTY, CatalogState, parsed_of
 from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.errors import CatalogueMoved
 from potok.topology.graph import Topology
@@ -108,7 +108,7 @@ class _Thing:
 class _Replayed:
     """What commands come to, and how."""
 
-    books: Books = EMPTY
+    books: CatalogState = EMPTY
     reads: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     makes: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     there: dict[Name, _Thing] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class _Keeping:
                 left += [thing.steered_by[-1][0] for thing in self._steered[number]]
 
 
-def _names_in(books: Books) -> Mapping[Name, Any]:
+def _names_in(books: CatalogState) -> Mapping[Name, Any]:
     catalog = books.catalog
     return {
         **{("source", name): source for name, source in catalog.sources.items()},

@@ -9,14 +9,14 @@ from potok.snapshots.tables import known_queries
 from potok.sql.errors import Place, Refused
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.catalog.catalog_state import Books
+from potok.statements.catalog.catalog_state import CatalogState
 from potok.statements.messages import prefix_of
 
 _GIVEN = re.compile(r"[A-Z0-9_]+")
 _RESERVED = ("CSAS_", "CTAS_", "CST_", "INSERTQUERY_")
 
 
-def query_id_for(statement: ast.Statement, sequence: int, books: Books, broker: Broker) -> str:
+def query_id_for(statement: ast.Statement, sequence: int, books: CatalogState, broker: Broker) -> str:
     """The id of the query that a statement begins; "" if it begins none. One that is replaced keeps its own."""
     if isinstance(statement, ast.CreateAs):
         known = books.query_of(statement.name)
@@ -35,7 +35,7 @@ def query_id_for(statement: ast.Statement, sequence: int, books: Books, broker: 
     return f"{prefix}_{sequence}"
 
 
-def _given(query_id: str, books: Books, broker: Broker, place: Place) -> str:
+def _given(query_id: str, books: CatalogState, broker: Broker, place: Place) -> str:
     """Raises where an id that a statement chose cannot be had."""
     if not _GIVEN.fullmatch(query_id):
         hint = "write letters, digits and _: QUERY_ID = 'big_orders'"

@@ -11,16 +11,22 @@ from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.catalog.catalog_state import Books, Wanted, statement_of
+from potok.statements.catalog.catalog_state import CatalogState, Wanted, statement_of
 from potok.statements.catalog.upgrades import check_columns, check_query, not_upgradable
 from potok.statements.errors import TopicGone
-from potok.statements.messages import misfit_told
+from potok.statements.messages import mismatch_message
 from potok.topology.compare import compare, shape_of
 from potok.topology.inference.infer import infer
 
 
 def check_change(
-    statement: ast.Statement, before: Books, after: Books, query_id: str, broker: Broker, *, elsewhere: bool
+    statement: ast.Statement,
+    before: CatalogState,
+    after: CatalogState,
+    query_id: str,
+    broker: Broker,
+    *,
+    elsewhere: bool,
 ) -> None:
     """Raise where a statement that is well-formed should not be carried out.
 
@@ -49,7 +55,7 @@ def check_change(
             _check_upgrade(statement, old, before)
 
 
-def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
+def check_sources(broker: Broker, wanted: Wanted, books: CatalogState) -> None:
     """Raise where a query cannot begin, or go on, because somebody has deleted what it reads. What no statement has
     made, or another query writes, may be still to come, unless this query knows it."""
     gone = [topic for topic in wanted.topology.source_topics if not broker.has_topic(topic)]
@@ -67,7 +73,7 @@ def check_sources(broker: Broker, wanted: Wanted, books: Books) -> None:
             raise TopicGone(wanted.query_id, topic, statement)
 
 
-def _check_read_only(statement: ast.Statement, books: Books) -> None:
+def _check_read_only(statement: ast.Statement, books: CatalogState) -> None:
     """Refuse changes to what CREATE SOURCE made, which only reads a topic that others own."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
         return
@@ -85,7 +91,7 @@ def _check_read_only(statement: ast.Statement, books: Books) -> None:
         raise Refused(f"{named} is read-only, and its topic cannot be deleted", hint=hint, place=statement.at)
 
 
-def _check_no_source_table(statement: ast.Steer, books: Books) -> None:
+def _check_no_source_table(statement: ast.Steer, books: CatalogState) -> None:
     """Refuse to terminate the query that maintains a source table."""
     query = books.queries.get(statement.query_id)
     if query is not None and query.kind == "SOURCE TABLE":
@@ -95,7 +101,7 @@ def _check_no_source_table(statement: ast.Steer, books: Books) -> None:
         )
 
 
-def _check_topic_is_its_own(statement: ast.Drop, books: Books) -> None:
+def _check_topic_is_its_own(statement: ast.Drop, books: CatalogState) -> None:
     source = books.catalog.source(statement.name, statement.at)
     others = [other for other in books.catalog.readers([source.topic]) if other.name != source.name]
     if others:
@@ -144,7 +150,7 @@ def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool
     return [(column.name, column.type) for column in before] == [(column.name, column.type) for column in after]
 
 
-def _check_upgrade(statement: ast.CreateAs, old: Wanted, books: Books) -> None:
+def _check_upgrade(statement: ast.CreateAs, old: Wanted, books: CatalogState) -> None:
     """A query that was terminated is not upgraded: the next one may be any whose state and columns fit."""
     replaced, known = statement_of(old), books.catalog.sources.get(statement.name)
     if isinstance(replaced, ast.CreateAs) and known is not None:
@@ -159,7 +165,7 @@ def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) 
         changes = compare(shapes[0], shapes[1])
     misfits = [change for change in changes if not change.fits]
     if misfits:
-        reasons = "; ".join(dict.fromkeys(misfit_told(change, new.source) for change in misfits))
+        reasons = "; ".join(dict.fromkeys(mismatch_message(change, new.source) for change in misfits))
         kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
         hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
         raise Refused(f"the state of query {new.query_id} does not fit: {reasons}", hint=hint, place=place)

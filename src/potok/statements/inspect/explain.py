@@ -18,7 +18,7 @@ from potok.statements.inspect.listing import listed, texts
 from potok.statements.inspect.pull import plan_of
 from potok.statements.inspect.queries import lag_of
 from potok.statements.messages import counted
-from potok.statements.processing_log import failures_told
+from potok.statements.processing_log import failure_messages
 from potok.statements.push.plan import filled
 from potok.statements.results import Rows
 from potok.topology.describe import as_text, description_of
@@ -54,7 +54,7 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
         raise UnknownQuery(statement.query_id, list(known), statement.at, left=left)
     wanted = database.books().queries[info.query_id]
     progress = read_progress(database.broker, info.query_id)
-    failed = [("Failed expressions", "none" if progress is None else failures_told(progress.failures))]
+    failed = [("Failed expressions", "none" if progress is None else failure_messages(progress.failures))]
     return _steps(wanted.topology, [*_told(info), *failed, *_position(database, info)])
 
 

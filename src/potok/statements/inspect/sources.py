@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from potok.dead_letters.dead_letters import LetterBox
+from potok.dead_letters.dead_letters import DeadLetters
 from potok.duration import show_ms
 from potok.snapshots.progress import read_progress
 from potok.sql.catalog import Source, SourceColumn
@@ -15,7 +15,7 @@ from potok.statements.inspect.listing import listed, show_time, texts
 from potok.statements.inspect.queries import brief_queries, lag_of
 from potok.statements.inspect.topics import last_record_ms, retention_of
 from potok.statements.messages import counted
-from potok.statements.processing_log import failures_told
+from potok.statements.processing_log import failure_messages
 from potok.statements.results import Row, Rows
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def _state(database: Database, source: Source) -> list[tuple[str, Any]]:
         ("State rows", ", ".join(rows)),
         ("State bytes", str(progress.state_bytes) if rows else ""),
         ("Dead letters", _letters(database, query_id, progress.dead_letters_by_reason)),
-        ("Failed expressions", failures_told(progress.failures)),
+        ("Failed expressions", failure_messages(progress.failures)),
     ]
 
 
 def _letters(database: Database, query_id: str, by_reason: dict[str, int]) -> str:
     reasons: Sequence[str] = [f"{reason}: {count}" for reason, count in sorted(by_reason.items())]
-    return f"{LetterBox(database.broker, query_id).count()} open; {', '.join(reasons)}" if reasons else "none"
+    return f"{DeadLetters(database.broker, query_id).count()} open; {', '.join(reasons)}" if reasons else "none"

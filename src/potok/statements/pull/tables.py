@@ -37,7 +37,7 @@ class Readers:
 
     def reader(self, source: Source) -> RowReader | None:
         """None for a table whose query has not begun: it has no rows yet."""
-        data = self._broker.mark(mark_of(source.table_of, "tables"))
+        data = self._broker.get_metadata(mark_of(source.table_of, "tables"))
         return None if data is None else self.reader_of(source, data)
 
     def reader_of(self, source: Source, data: bytes) -> RowReader:

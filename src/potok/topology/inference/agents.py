@@ -16,8 +16,8 @@ def _agents(node: Agents, ups: list[Step]) -> Step:
 
 @infer_step.register
 def _agent_table(node: AgentTable, ups: list[Step]) -> Step:
-    key = windowed_key(node.upstream.crew.tables[node.index].key_type, node.window)
-    sharded = node.upstream.crew.spread and node.window is None
+    key = windowed_key(node.upstream.agent_group.tables[node.index].key_type, node.window)
+    sharded = node.upstream.agent_group.spread and node.window is None
     return Step(key, None, rekeyed=True, sharded=sharded, window=node.window, topics=ups[0].topics)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.expressions.function import Function
-from potok.topology.agents import Crew
+from potok.topology.agents import AgentGroup
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.windows import FixedWindow
 
@@ -18,7 +18,7 @@ class Agents(Node):
     """
 
     sources: tuple[Node, ...]
-    crew: Crew
+    agent_group: AgentGroup
     functions: tuple[Function, ...]
 
     @property
@@ -27,13 +27,13 @@ class Agents(Node):
 
     @property
     def timed(self) -> bool:
-        return any(table.expires_ms is not None and not table.wall for table in self.crew.tables)
+        return any(table.expires_ms is not None and not table.wall for table in self.agent_group.tables)
 
     @property
     def detail(self) -> str:
-        names = ", ".join(agent.name for agent in self.crew.agents)
-        how = "each key on its shard" if self.crew.spread else "one task, in order"
-        return "; ".join((f"{names}: {how}", *self.crew.notes))
+        names = ", ".join(agent.name for agent in self.agent_group.agents)
+        how = "each key on its shard" if self.agent_group.spread else "one task, in order"
+        return "; ".join((f"{names}: {how}", *self.agent_group.notes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,15 +46,15 @@ class AgentTable(Node):
     @property
     def upstream_output(self) -> int:
         """Its number among the outputs of the agents: tables come behind topics."""
-        return len(self.upstream.crew.topics) + self.index
+        return len(self.upstream.agent_group.topics) + self.index
 
     @property
     def window(self) -> FixedWindow | None:
-        return self.upstream.crew.tables[self.index].window
+        return self.upstream.agent_group.tables[self.index].window
 
     @property
     def one_shard(self) -> bool:
-        return not self.upstream.crew.spread
+        return not self.upstream.agent_group.spread
 
     @property
     def cells(self) -> str:

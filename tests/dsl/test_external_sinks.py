@@ -57,7 +57,7 @@ def test_a_mistake_is_found_where_it_was_written(build: Any, kind: type[Topology
         built(build).build()
     at = caught.value.at
     assert at is not None
-    assert (Path(at.file).name, at.line) == ("test_outlets.py", inspect.getsourcelines(build)[1])
+    assert (Path(at.file).name, at.line) == ("test_external_sinks.py", inspect.getsourcelines(build)[1])
     assert caught.value.hint
 
 

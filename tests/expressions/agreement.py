@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.expressions import Argument, Expr, Traced, evaluate, evaluate_row
+from potok.expressions import Argument, Expr, Traced, evaluate, evaluate_row, trace
 from potok.expressions.expr import Call, walk
-from potok.expressions.tracing import trace
 from potok.records.rows import rows_of
 
 ADDRESS = pa.struct([("city", pa.string()), ("zip", pa.int64())])

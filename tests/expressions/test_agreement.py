@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from expressions import grammar
 from expressions.agreement import ARGUMENTS, assert_agrees
 from expressions.rows import Rows
-from potok.expressions import Traced, functions
-from potok.expressions.tracing import trace
+from potok.expressions import Traced, functions, trace
 
 SCOPE: dict[str, Any] = {**functions.FUNCTIONS, **vars(grammar)}
 

@@ -8,8 +8,7 @@ import pytest
 
 from expressions import constructs
 from expressions.agreement import ARGUMENTS, VALUE
-from potok.expressions import Argument, Untraceable, functions
-from potok.expressions.tracing import trace
+from potok.expressions import Argument, Untraceable, functions, trace
 
 
 @pytest.mark.parametrize("construct", constructs.CONSTRUCTS)

@@ -1,4 +1,4 @@
-"""Every public name of Faust, and what it is here; `PYTHONPATH=tests python -m app.faust_names` prints the table.
+"""Every public name of Faust, and what it is here; `PYTHONPATH=tests python -m faust.faust_names` prints the table.
 
 Whether a name is there, or is refused with what to do instead, is looked up in the code; only what differs is written
 down here.
@@ -13,13 +13,13 @@ from typing import Any
 import potok.faust as faust
 from potok.faust.event import Message
 from potok.faust.faust_paths import PATHS
+from potok.faust.services.commands import command_names
+from potok.faust.services.signals import Signal
 from potok.faust.settings.options import APP, USED
 from potok.faust.tables.window_set import WindowSet
 from potok.faust.tables.windowed import WindowedTable
 from potok.faust.testing import AgentTest
 from potok.faust.unsupported import REFUSED, CannotImport
-from potok.faust.worker.commands import command_names
-from potok.faust.worker.signals import Signal
 
 SAME = "the same"
 

@@ -35,8 +35,8 @@ def test_every_module_has_what_its_row_says(path: str) -> None:
 
 
 def test_names_are_those_of_the_package() -> None:
-    from potok.app.exceptions import FaustError, ValidationError  # type: ignore[import-not-found]
-    from potok.app.models.base import Model  # type: ignore[import-not-found]
+    from potok.faust.exceptions import FaustError, ValidationError  # type: ignore[import-not-found]
+    from potok.faust.models.base import Model  # type: ignore[import-not-found]
 
     from potok.faust import Record
 

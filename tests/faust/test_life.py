@@ -9,7 +9,7 @@ import pytest
 
 import potok.faust as faust
 from potok.faust.event import TP
-from potok.faust.worker.services import Services
+from potok.faust.services.services import Services
 
 
 def test_signals_tell_of_the_life_of_a_worker_in_order(tmp_path: Any) -> None:

@@ -14,6 +14,8 @@ from potok.faust.records.fields import FieldDescriptor
 from potok.faust.records.record import Record, ValidationError
 from potok.faust.records.schema import Schema
 from potok.faust.replies import uuid
+from potok.faust.services import interrupted as interrupted  # first: it is for who does not wait for all the others
+from potok.faust.services.service import Service
 from potok.faust.settings.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
 from potok.faust.stream import Stream
 from potok.faust.tables.tables import GlobalTable, SetGlobalTable, SetTable, Table
@@ -22,8 +24,6 @@ from potok.faust.topic import Topic
 from potok.faust.types import ChannelT, EventT, ServiceT, StreamT, TopicT
 from potok.faust.unsupported import REFUSED, CannotImport
 from potok.faust.web import Blueprint, Request, Response, View, Web
-from potok.faust.worker import interrupted as interrupted  # first: it is for who does not wait for all the others
-from potok.faust.worker.service import Service
 
 __all__ = [
     "Agent",

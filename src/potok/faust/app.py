@@ -19,19 +19,19 @@ from potok.faust.channel import Channel
 from potok.faust.pages.pages import Pages, WithPages
 from potok.faust.records.schema import Schema
 from potok.faust.sending import Sent
+from potok.faust.services import worker_log
+from potok.faust.services.loop import AppLoop
+from potok.faust.services.running import TakesNoTopic
+from potok.faust.services.service import Service
+from potok.faust.services.services import Timed, WithServices
+from potok.faust.services.signals import WithSignals
+from potok.faust.services.worker_log import AppLog
 from potok.faust.settings.conf import WithConf, versioned
 from potok.faust.settings.credentials import options_of
 from potok.faust.settings.options import AGENT, APP, broker_url, left_out, state_url
 from potok.faust.tables import tables as kinds
 from potok.faust.tables.agent_tables import KeptByAgents
 from potok.faust.topic import Topic
-from potok.faust.worker import worker_log
-from potok.faust.worker.loop import AppLoop
-from potok.faust.worker.running import TakesNoTopic
-from potok.faust.worker.service import Service
-from potok.faust.worker.services import Timed, WithServices
-from potok.faust.worker.signals import WithSignals
-from potok.faust.worker.worker_log import AppLog
 from potok.log.broker import Broker
 from potok.log.clients.producer import Producer
 from potok.log.open import open_broker
@@ -256,7 +256,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     def main(self, arguments: Sequence[str] | None = None) -> None:
         """What the program does from the command line: `worker`, `send`, `agents`, `tables`, `models`, `reset`."""
-        from potok.faust.worker.commands import main
+        from potok.faust.services.commands import main
 
         used(self._builder)
         self.discover()

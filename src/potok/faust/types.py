@@ -10,10 +10,10 @@ from potok.faust.records.fields import FieldDescriptor as FieldDescriptorT
 from potok.faust.records.record import Record as ModelT
 from potok.faust.records.schema import Schema as SchemaT
 from potok.faust.sending import Sent as RecordMetadata
+from potok.faust.services.service import Service as ServiceT
 from potok.faust.stream import Stream as StreamT
 from potok.faust.tables.tables import Table as TableT
 from potok.faust.topic import Topic as TopicT
-from potok.faust.worker.service import Service as ServiceT
 
 __all__ = [
     "TP",

@@ -17,8 +17,8 @@ from potok.faust.pages.blueprints import Blueprint
 from potok.faust.pages.errors import MethodNotAllowed, NotFound, WebError
 from potok.faust.pages.request import Request
 from potok.faust.records.record import Record, ValidationError, plain
+from potok.faust.services.loop import called
 from potok.faust.tables.external import SeenWindows
-from potok.faust.worker.loop import called
 
 __all__ = [
     "Blueprint",

@@ -80,7 +80,7 @@ class Manifest:
             "created_at_ms": self.created_at_ms,
             "place": self.place,
             "entry": json.loads(self.entry.to_bytes()),
-            "marks": {name: base64.b64encode(value).decode() for name, value in self.metadata_keys.items()},
+            "metadata": {name: base64.b64encode(value).decode() for name, value in self.metadata_keys.items()},
             "files": [asdict(file) for file in self.files],
         }
         _durable(directory / MANIFEST, json.dumps(data | {"sha256": _sum(data)}, indent=2).encode())
@@ -99,7 +99,7 @@ class Manifest:
         return cls(
             data["query"],
             Entry.of_bytes(json.dumps(data["entry"]).encode()),
-            {name: base64.b64decode(text) for name, text in data["marks"].items()},
+            {name: base64.b64decode(text) for name, text in data["metadata"].items()},
             tuple(_listed(directory, file) for file in data["files"]),
             data["created_at_ms"],
             data["place"],

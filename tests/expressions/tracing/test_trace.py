@@ -25,8 +25,8 @@ from potok.expressions import (
     functions,
     record_arguments,
 )
+from potok.expressions import trace as trace_function
 from potok.expressions.functions import coalesce, concat, isin, least, not_, when
-from potok.expressions.tracing import trace as trace_function
 from potok.records.value import Value
 
 LIMIT = 100

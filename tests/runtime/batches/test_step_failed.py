@@ -244,7 +244,7 @@ def test_the_error_names_the_step_the_shard_and_the_table() -> None:
             driver.table("n").get("k1")
         with pytest.raises(StepFailed, match='step "n" cannot process the state of shard 0: TypeError') as raised:
             send(driver, 20)
-        assert "potok/kernels/" in raised.value.message
+        assert "potok/operators/" in raised.value.message
         assert "potok run PROGRAM --shadow" in raised.value.hint
 
 

@@ -10,13 +10,15 @@ import pytest
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.runtime.operations import replay
 from potok.runtime.operations.replay import NotBeside, ReplayExists, beside, start_replay
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.snapshots.ledger_view import read_entry
-from potok.spark.spark_executor import start_spark
 from potok.topology.graph import Topology
+
+
+def started(_: Settings) -> NoReturn:
+    raise AssertionError("an executor was started")
 
 
 @pytest.fixture
@@ -27,11 +29,7 @@ def topology() -> Topology:
 
 
 @pytest.fixture
-def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBroker:
-    def started(_: Settings) -> NoReturn:
-        raise AssertionError("Spark was started")
-
-    monkeypatch.setattr(replay, "start_spark", started)
+def broker(tmp_path: Path) -> EmbeddedBroker:
     opened = EmbeddedBroker.shared(tmp_path)
     opened.create_topic("texts")
     opened.append("texts", [LogRecord(None, b"a", second * 1_000) for second in range(5)])
@@ -45,7 +43,7 @@ def test_a_replay_does_not_go_on_from_where_one_began_that_never_came_to_a_batch
     prepare(beside(topology, "again-"), broker, settings, begin={"texts": {0: 4}}).release()
     before = read_entry(broker, "again-words")
     with pytest.raises(ReplayExists, match="again-words"):
-        start_replay(topology, broker, 0, 9_000, "again-", settings, start_spark)
+        start_replay(topology, broker, 0, 9_000, "again-", settings, started)
     assert read_entry(broker, "again-words") == before
 
 
@@ -53,5 +51,5 @@ def test_a_replay_without_a_prefix_is_refused_before_it_touches_the_query(
     topology: Topology, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     with pytest.raises(NotBeside, match="words"):
-        start_replay(topology, broker, 0, 9_000, "", Settings(broker=str(tmp_path)), start_spark)
+        start_replay(topology, broker, 0, 9_000, "", Settings(broker=str(tmp_path)), started)
     assert read_entry(broker, "words") is None

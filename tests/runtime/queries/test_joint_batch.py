@@ -195,8 +195,8 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
     def away(_: Any, **__: Any) -> None:
         raise KafkaUnreachable("far:9092", "no answer")
 
-    def later() -> float:
-        return time.time() + MOST_S
+    def later() -> int:
+        return time.time_ns() + int(MOST_S * 1e9)
 
     again(shared)
     with monkeypatch.context() as patched:
@@ -204,7 +204,7 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
         shared.step()
         states = {name: found.state for name, found in shared.members().items()}
         assert states == {"one": MemberState.RUNNING, "far": MemberState.WAITING}
-    monkeypatch.setattr("potok.runtime.queries.group_query.time", SimpleNamespace(time=later, monotonic=time.monotonic))
+    monkeypatch.setattr("potok.clock.time", SimpleNamespace(time_ns=later))
     shared.settle()
     assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
     assert {found.lag for found in shared.members().values()} == {0}

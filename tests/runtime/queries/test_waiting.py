@@ -32,14 +32,14 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def time(self) -> float:
-        return self.now
+    def time_ns(self) -> int:
+        return int(self.now * 1e9)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    for module in ("retry", "engine.shared.member"):
+    for module in ("clock", "retry", "runtime.queries.group_query"):
         monkeypatch.setattr(f"potok.{module}.time", found)
     return found
 

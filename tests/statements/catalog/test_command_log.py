@@ -21,7 +21,7 @@ def test_whoever_follows_the_log_reads_only_what_is_new(tmp_path: Path, monkeypa
     def all_of_them(_: str) -> None:
         raise AssertionError("all commands were read")
 
-    monkeypatch.setattr(broker, "marks", all_of_them)
+    monkeypatch.setattr(broker, "list_metadata", all_of_them)
     assert log.since(3) == [Command(number, f"statement {number};", "", {"a": "b"}) for number in (3, 4)]
     assert log.since(5) == []
 

@@ -64,8 +64,8 @@ class Beside:
     def start(self, query: Query, *, until_end: bool) -> Query:
         """Begin with what needs the query to run."""
         if self.app is not None:
-            from potok.faust.worker.running import warn_of_unseen
-            from potok.faust.worker.services import Services
+            from potok.faust.services.running import warn_of_unseen
+            from potok.faust.services.services import Services
 
             warn_of_unseen(self.app)
             self._stack.enter_context(self.app.statements.at_work(until_end=until_end))

@@ -13,7 +13,7 @@ import pytest
 
 import potok.faust as faust
 from potok.errors import PotokError
-from potok.faust.worker.running import Idle, TakesNoTopic, started
+from potok.faust.services.running import Idle, TakesNoTopic, started
 from potok.log.kafka.errors import KafkaUnreachable
 from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
 

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any
 
 from potok.duration import to_seconds
+from potok.faust.services.cron import wait_for_cron
+from potok.faust.services.loop import LEAVE_S, AppLoop
+from potok.faust.services.service import Service
 from potok.faust.settings.options import TIMED, left_out
-from potok.faust.worker.cron import wait_for_cron
-from potok.faust.worker.loop import LEAVE_S, AppLoop
-from potok.faust.worker.service import Service
 
 _logger = logging.getLogger("potok.faust")
 

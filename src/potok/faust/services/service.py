@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from potok.duration import to_seconds
+from potok.faust.services.cron import wait_for_cron
+from potok.faust.services.worker_log import WorkerLog
 from potok.faust.unsupported import refuse
-from potok.faust.worker.cron import wait_for_cron
-from potok.faust.worker.worker_log import WorkerLog
 
 _logger = logging.getLogger("potok.faust")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import potok.faust.worker.interrupted
+import potok.faust.services.interrupted
 raise {error}
 """
 

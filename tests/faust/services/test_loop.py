@@ -15,8 +15,8 @@ import pytest
 
 import potok.faust as faust
 from potok.cli.queries.pages import hosted
-from potok.faust.worker.loop import AppLoop
-from potok.faust.worker.services import Services
+from potok.faust.services.loop import AppLoop
+from potok.faust.services.services import Services
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import potok.faust as faust
-from potok.faust.worker import commands
+from potok.faust.services import commands
 
 
 @pytest.fixture(autouse=True)

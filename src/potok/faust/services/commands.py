@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from potok.errors import PotokError
 from potok.faust.cli import carry_out, commands_of
 from potok.faust.records.record import Record
-from potok.faust.worker.running import started
-from potok.faust.worker.send_command import add_options, send
-from potok.faust.worker.services import Services
+from potok.faust.services.running import started
+from potok.faust.services.send_command import add_options, send
+from potok.faust.services.services import Services
 from potok.spark.worker_logs import LEVELS, write_logs
 from potok.topology.describe import describe
 

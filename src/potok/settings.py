@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from potok.duration import to_ms
+from potok.duration import show_ms, to_ms
 from potok.errors import PotokError, SetupError
 from potok.redact import MASK, is_secret, redact_url
 
 FILE_NAME = "potok.toml"
 PREFIX = "POTOK_"
 _KAFKA_PREFIX = "POTOK_KAFKA_"
+_KUBERNETES = re.compile(
+    r"POTOK_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
+"""What Kubernetes sets in every container for services called potok or potok-kafka."""
+
+_logger = logging.getLogger(__name__)
+_warned_of: set[str] = set()
 
 
 class SettingError(SetupError):
@@ -76,8 +86,9 @@ class Settings:
     spark_ui: bool = False
     """Serve Spark's own web page."""
 
-    log_level: str = "ERROR"
-    """What Spark prints on the terminal."""
+    log_level: str = ""
+    """What Potok and Spark log on the terminal, in the driver and in the workers: DEBUG, INFO, WARN, ERROR or OFF.
+    Empty: warnings of Potok, errors of Spark."""
 
     cache_dir: str = ""
     """Where Potok keeps what it can make again; empty for the user's cache directory."""
@@ -112,18 +123,41 @@ class Settings:
         **explicit: object,
     ) -> Settings:
         """The settings in force in `directory`. An explicit argument of None counts as not given."""
+        return cls.with_origins(directory=directory, environ=environ, **explicit)[0]
+
+    @classmethod
+    def with_origins(
+        cls,
+        *,
+        directory: str | Path = ".",
+        environ: Mapping[str, str] | None = None,
+        **explicit: object,
+    ) -> tuple[Settings, dict[str, str]]:
+        """The settings in force, and where each comes from, by the names of `shown`; those at their default are not
+        in it. An unknown variable of the environment is logged and ignored: others may have set it."""
         environ = os.environ if environ is None else environ
         given = {name: value for name, value in explicit.items() if value is not None}
+        path = settings_file(directory)
+        file = {} if path is None else _from_file(path)
+        is_here = path is None or path.parent == Path(directory)
+        if path is not None and not is_here:
+            file = _anchored(file, path.parent)
         values: dict[str, Any] = {}
+        origins: dict[str, str] = {}
         for found, where, prefix in (
-            (_from_file(Path(directory) / FILE_NAME), FILE_NAME, ""),
+            (file, FILE_NAME if is_here else str(path), ""),
             (_from_environment(environ), "the environment", PREFIX),
             (given, "the arguments", ""),
         ):
             checked = _checked(found, where, prefix)
             # Each option of Kafka's client has a rank of its own.
             values |= checked | {"kafka": {**values.get("kafka", {}), **checked.get("kafka", {})}}
-        return cls(**values)
+            if "spark" in checked:
+                origins = {name: origin for name, origin in origins.items() if not name.startswith("spark.")}
+            for name, value in checked.items():
+                names = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else [name]
+                origins |= dict.fromkeys(names, where)
+        return cls(**values), origins
 
     @property
     def cache_path(self) -> Path:
@@ -146,7 +180,11 @@ _OTHER_VARIABLES = (
 )
 """Start like a setting, but belong to the tests, or are no business of a file."""
 
-_CHOICES = {"on_lost": ("stop", "jump", "archive"), "reader": ("client", "connector")}
+_CHOICES = {
+    "on_lost": ("stop", "jump", "archive"),
+    "reader": ("client", "connector"),
+    "log_level": ("", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "OFF"),
+}
 
 _PLACES = ("broker", "state")
 """URLs, in which a password may stand."""
@@ -156,14 +194,56 @@ _FROM_ZERO = {"retry_for_ms"}
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 
 
+def settings_file(directory: str | Path = ".") -> Path | None:
+    """The `potok.toml` in force in a directory: its own, or that of the nearest parent.
+
+    A parent's file is used only if it belongs to this user or to root: anybody may write to a directory such as /tmp.
+    """
+    own = Path(directory) / FILE_NAME
+    if own.exists():
+        return own
+    for parent in Path(directory).absolute().parents:
+        path = parent / FILE_NAME
+        try:
+            owner = path.stat().st_uid
+        except OSError:
+            continue
+        if owner in (os.getuid(), 0):
+            return path
+        _warn_once(f"{path} is ignored: it belongs to another user")
+    return None
+
+
+def public_name(name: str, text: str) -> tuple[str, str]:
+    """A setting of `Settings.shown` as a user writes it: `idle_after_ms` of 30000 is `idle_after` of "30s"."""
+    if name not in _DURATIONS.values():
+        return name, text
+    return name.removesuffix("_ms"), show_ms(int(text)) if int(text) else "0"
+
+
+def _anchored(values: dict[str, object], directory: Path) -> dict[str, object]:
+    """The values of a file with relative paths read from the directory of that file."""
+    anchored = dict(values)
+    for name in (*_PLACES, "cache_dir"):
+        value = values.get(name)
+        if isinstance(value, str) and value and "://" not in value:
+            scheme, path = ("file:", value.removeprefix("file:")) if value.startswith("file:") else ("", value)
+            anchored[name] = scheme + os.path.normpath(directory / Path(path).expanduser())
+    return anchored
+
+
+def _warn_once(message: str) -> None:
+    if message not in _warned_of:
+        _warned_of.add(message)
+        _logger.warning(message)
+
+
 def _from_file(path: Path) -> dict[str, object]:
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
-    except FileNotFoundError:
-        return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"{path} is not valid TOML: {error}", hint="mend the line that it names") from error
+        raise SettingError(f"{path} is not valid TOML: {error}", hint="fix the line that it names") from error
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}", hint="check its owner and its disk") from error
 
@@ -171,11 +251,22 @@ def _from_file(path: Path) -> dict[str, object]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
     found: dict[str, object] = {}
     kafka: dict[str, object] = {}
+    unknown = []
     for name, text in environ.items():
-        if name.startswith(_KAFKA_PREFIX):
+        setting = name.removeprefix(PREFIX).lower()
+        if not name.startswith(PREFIX) or name in _OTHER_VARIABLES:
+            continue
+        if _KUBERNETES.fullmatch(name):
+            unknown.append(name)
+        elif name.startswith(_KAFKA_PREFIX):
             kafka[name.removeprefix(_KAFKA_PREFIX).lower().replace("_", ".")] = text
-        elif name.startswith(PREFIX) and name not in _OTHER_VARIABLES:
-            found[name.removeprefix(PREFIX).lower()] = text
+        elif _DURATIONS.get(setting, setting) in _TYPES:
+            found[setting] = text
+        else:
+            near = difflib.get_close_matches(setting, [*_TYPES, *_DURATIONS], n=1)
+            unknown.append(f"{name} (did you mean {PREFIX}{near[0].upper()}?)" if near else name)
+    if unknown:
+        _warn_once(f"environment variables that are not settings are ignored: {', '.join(sorted(unknown))}")
     return {**found, "kafka": kafka} if kafka else found
 
 
@@ -199,7 +290,7 @@ def _converted(field_name: str, is_duration: bool, value: object) -> object:
     kind = _TYPES[field_name]
     if field_name in _FROM_ZERO and str(value).strip() == "0":
         return 0
-    if is_duration and isinstance(value, str | int | float):
+    if is_duration and isinstance(value, timedelta | str | int | float):
         return _positive(to_ms(value))
     if kind == "int":
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -208,6 +299,8 @@ def _converted(field_name: str, is_duration: bool, value: object) -> object:
     if kind == "bool":
         return _boolean(value)
     if kind == "str" and isinstance(value, str | Path):
+        if field_name == "log_level":
+            value = str(value).upper()
         if str(value) not in _CHOICES.get(field_name, (str(value),)):
             raise ValueError(value)
         return str(value)
@@ -247,7 +340,7 @@ def _wanted(name: str) -> str:
         for_ever = ", or 0 for ever" if _DURATIONS[name] in _FROM_ZERO else ""
         return f'write a duration such as "30 seconds"{for_ever}'
     if name in _CHOICES:
-        return f"write one of: {', '.join(_CHOICES[name])}"
+        return f"write one of: {', '.join(filter(None, _CHOICES[name]))}"
     words = {"int": "a whole number above zero", "bool": "true or false", "str": "text"}
     tables = {"spark": "a table of Spark settings", "kafka": "a table of options of Kafka's client"}
     return f"write {words.get(_TYPES[name]) or tables[name]}"

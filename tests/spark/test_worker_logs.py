@@ -53,3 +53,35 @@ def test_spark_is_told_the_level_that_was_chosen(monkeypatch: pytest.MonkeyPatch
 def test_the_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(worker_logs.VARIABLE, "info")
     Settings.load()
+
+
+def test_the_setting_reaches_the_tasks_unless_the_worker_chose_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"spark.executorEnv.{worker_logs.VARIABLE}"
+    monkeypatch.setattr(worker_logs, "_chosen", "")
+    assert spark_conf(Settings(log_level="INFO"))[name] == "info"
+    monkeypatch.setattr(worker_logs, "_chosen", "warn")
+    assert spark_conf(Settings(log_level="INFO"))[name] == "warn"
+
+
+DRIVER = """
+import logging, sys
+from potok.spark.worker_logs import set_log_level
+set_log_level(sys.argv[1])
+logging.getLogger("potok.runtime").info("a batch")
+logging.getLogger("potok.runtime").warning("a late record")
+logging.getLogger("shop").info("an order")
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ("INFO", ["INFO: a batch", "WARNING: a late record"]),
+        ("WARN", ["WARNING: a late record"]),
+        ("OFF", []),
+        ("", ["a late record"]),
+    ],
+)
+def test_the_setting_covers_the_loggers_of_potok_in_the_driver(level: str, expected: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", DRIVER, level], capture_output=True, text=True, timeout=60, check=True)
+    assert [re.sub(r"^\[[-0-9: ]+\] ", "", line) for line in done.stderr.splitlines()] == expected

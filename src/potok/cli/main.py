@@ -37,6 +37,7 @@ COMMANDS = {
     ),
     "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
     "kafka": ("potok.cli.log.kafka", "Start and stop a single-node Kafka on this machine, for development."),
+    "settings": ("potok.cli.settings", "Show every setting with its value and its origin."),
     "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and how to fix what is missing."),
 }
 """Name, module and help text. The module holds an `app` made by `command_app()`; it is imported when it is called."""

@@ -51,7 +51,11 @@ def broker_given(context: typer.Context, broker: str | None) -> str | None:
 
 def settings_of(context: typer.Context, broker: str | None = None, **given: Any) -> Settings:
     """The settings in force for a command; `broker` is what stood after its name, and so are others."""
-    return Settings.load(broker=broker_given(context, broker), **given)
+    from potok.spark.worker_logs import set_log_level
+
+    settings = Settings.load(broker=broker_given(context, broker), **given)
+    set_log_level(settings.log_level)
+    return settings
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     warehouse = settings.cache_path / "warehouse"
     conf = {
         **_PROCESS_CONF,
-        **told_to_tasks(),
+        **told_to_tasks(settings.log_level),
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
         "spark.ui.enabled": str(settings.spark_ui).lower(),
@@ -108,7 +108,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     conf |= authentication(settings.master, settings.spark)
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
-    options = [*_logging_options(settings.log_level), *_lean_options(settings.master, given), given]
+    options = [*_logging_options(settings.log_level or "ERROR"), *_lean_options(settings.master, given), given]
     conf["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return conf
 

@@ -18,6 +18,7 @@ from potok.settings import Settings
 from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
 from potok.spark.lost_jvm import JvmGone, jvm_is_gone
 from potok.spark.session import spark_context
+from potok.spark.worker_logs import set_log_level
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -83,6 +84,7 @@ class SparkExecutor:
 
 def start_spark(settings: Settings) -> SparkExecutor:
     """An executor on the context of this process."""
+    set_log_level(settings.log_level)
     return SparkExecutor(spark_context(settings))
 
 

@@ -1,5 +1,4 @@
-"""What a worker says of itself, in this process and in those of Spark's tasks, and nothing of what libraries say to
-themselves."""
+"""Configure logging in this process and in those of Spark's tasks; libraries that log every call stay silent."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
     "critical": logging.CRITICAL,
+    "off": logging.CRITICAL + 1,
 }
 
 TALKATIVE = ("py4j", "uvicorn", "asyncio")
@@ -20,6 +20,8 @@ TALKATIVE = ("py4j", "uvicorn", "asyncio")
 
 VARIABLE = "POTOK_WORKER_LOG"
 """Has the level in the processes of Spark's tasks."""
+
+FORMAT, TIME_FORMAT = "[%(asctime)s] %(levelname)s: %(message)s", "%Y-%m-%d %H:%M:%S"
 
 _chosen = ""
 
@@ -29,9 +31,7 @@ def write_logs(level: str) -> None:
     that is started after this."""
     global _chosen
     _chosen = level
-    logging.basicConfig(
-        level=LEVELS[level], format="[%(asctime)s] %(levelname)s: %(message)s", datefmt="%Y-%m-%d %H:%M:%S"
-    )
+    logging.basicConfig(level=LEVELS[level], format=FORMAT, datefmt=TIME_FORMAT)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
 
@@ -43,6 +43,19 @@ def write_logs_as_told() -> None:
         write_logs(level)
 
 
-def told_to_tasks() -> dict[str, str]:
-    """What Spark is told, so that its tasks know the level."""
-    return {f"spark.executorEnv.{VARIABLE}": _chosen} if _chosen else {}
+def told_to_tasks(log_level: str) -> dict[str, str]:
+    """What Spark is told, so that its tasks know the level: that of the worker, or else the setting `log_level`."""
+    level = _chosen or log_level.lower()
+    return {f"spark.executorEnv.{VARIABLE}": level} if level else {}
+
+
+def set_log_level(log_level: str) -> None:
+    """Apply the setting `log_level` to Potok's own loggers in this process. Handlers of the program are left alone."""
+    if not log_level:
+        return
+    own = logging.getLogger("potok")
+    own.setLevel(LEVELS[log_level.lower()])
+    if not own.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(FORMAT, TIME_FORMAT))
+        own.addHandler(handler)

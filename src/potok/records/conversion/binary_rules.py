@@ -11,9 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from potok.records.conversion.convert import MisfitError, Reading, Rules
+from potok.records.conversion.lenient import LENIENT
 from potok.records.schemas.ddl_text import print_type
 from potok.records.schemas.schema import Schema
-from potok.records.sql_rules import SQL
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY = dt.date(1970, 1, 1)
@@ -28,7 +28,7 @@ class CountedRules:
 
     def converter(self, arrow: pa.DataType) -> Callable[[Any], Any]:
         if pa.types.is_temporal(arrow):
-            return SQL.converter(arrow)
+            return LENIENT.converter(arrow)
         return _unscaled(arrow) if pa.types.is_decimal(arrow) else Reading.PYTHON.converter(arrow)
 
     def mapping(self, schema: Schema) -> Callable[[Any], Mapping[Any, Any]]:

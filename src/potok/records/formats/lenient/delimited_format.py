@@ -1,4 +1,4 @@
-"""DELIMITED as ksqlDB reads and writes it: fields by position, between any one character."""
+"""The `sql_delimited` format: fields by position, separated by any one character, compatible with ksqlDB."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from potok.compat.java.doubles import double_texts
 from potok.errors import SchemaError
 from potok.records.conversion.convert import MisfitError, describe
 from potok.records.conversion.fit import fit
+from potok.records.conversion.lenient import LENIENT
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.json.encode import base64_of
-from potok.records.formats.sql_json_encode import sql_scalars
+from potok.records.formats.lenient.json_encode import lenient_scalars
 from potok.records.formats.text import decode_utf8
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Field, Schema
-from potok.records.sql_rules import SQL
 
 _NAMED = {"TAB": "\t", "SPACE": " "}
 _BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
-class SqlDelimitedFormat:
-    """One line a value, written as Java's commons-csv 1.5 does, which ksqlDB has. A field that is empty, in quotes or
-    not, is null; instants, dates and times are numbers.
+class LenientDelimitedFormat:
+    """One line per value, quoted as by Java's commons-csv 1.5, which ksqlDB uses. An empty field, quoted or not, is
+    null. Timestamps, dates and times are numbers.
 
     `delimiter` is one character, or TAB or SPACE.
     """
@@ -40,7 +40,8 @@ class SqlDelimitedFormat:
     def __post_init__(self) -> None:
         if len(self._sign) != 1 or self._sign in '"\r\n' or (self._sign.isspace() and len(self.delimiter) == 1):
             raise SchemaError(
-                f'"{self.delimiter}" cannot be a delimiter', hint="use one character that is no quote, or TAB or SPACE"
+                f'"{self.delimiter}" cannot be a delimiter',
+                hint="use one character other than a quote, or TAB or SPACE",
             )
 
     @property
@@ -63,7 +64,7 @@ class SqlDelimitedFormat:
                     rows[row] = {name: read(cells[index]) for index, name, read in wanted if cells[index]}
                 except MisfitError as misfit:
                     errors[row] = str(misfit)
-        fitted = fit(rows, selected, SQL)
+        fitted = fit(rows, selected, LENIENT)
         column = fitted.column if whole.kind == "struct" else pc.struct_field(fitted.column, indices=[0])
         return Decoded(column, {**fitted.errors, **errors})
 
@@ -78,10 +79,10 @@ class SqlDelimitedFormat:
         return Encoded(pc.if_else(column.is_valid(), lines, None).cast(pa.binary()))
 
     def _quoted(self, texts: pa.Array, *, first: bool) -> pa.Array:
-        """Texts in quotes where a CSV reader would stumble: over a sign, or over space at either end.
+        """Quote texts that contain a delimiter, a quote or a line break, or that start or end with white space.
 
-        A line that began with nothing could be taken for no line at all; NULL is nothing even so. The first field of a
-        line has quotes also if it begins with a comma or with a character outside of ASCII.
+        The first field of a line is also quoted if it is empty (but not if it is NULL), or starts with a comma or a
+        non-ASCII character.
         """
         odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^ -+\--~]" if first else "")
         special = pc.match_substring_regex(texts, odd).fill_null(False)
@@ -108,7 +109,7 @@ def _checked(schema: Schema | None) -> Schema:
 
 
 def _reader(arrow: pa.DataType) -> Callable[[str], Any]:
-    """What the rules for JSON read from a text, made of it: all but text itself stands without space around it."""
+    """Return a function that prepares a field for the conversion rules: strip white space, except from strings."""
     if pa.types.is_string(arrow):
         return lambda text: text
     if not pa.types.is_boolean(arrow):
@@ -128,7 +129,7 @@ def _texts(column: pa.Array) -> pa.Array:
         return column
     if pa.types.is_binary(column.type):
         return base64_of(column)
-    texts = sql_scalars(column)
+    texts = lenient_scalars(column)
     if not pa.types.is_floating(column.type):
         return texts
     return double_texts(column, pc.utf8_trim(texts, characters='"'))
@@ -136,7 +137,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 def _splitter(sign: str, expected: int) -> Callable[[str], list[str]]:
     apart = re.escape(sign)
-    # Space behind a closing quote is no part of the field.
+    # White space after a closing quote is not part of the field.
     cell = re.compile(rf'"((?:[^"]|"")*)"[^\S{apart}\r\n]*(?={apart}|$)|(?!")([^{apart}\r\n]*)')
 
     def quoted(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The scalars of JSON as ksqlDB writes them."""
+"""Encode scalars as JSON, compatible with ksqlDB."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from potok.records.formats.json.encode import base64_of, decimals, doubles, quoted
 
 
-def sql_scalars(column: pa.Array) -> pa.Array:
-    """Everything that can be counted is a number: instants and times in milliseconds, dates in days, decimals with all
-    their digits. Bytes are base64, and a double that is not finite is text, since JSON has no number for it."""
+def lenient_scalars(column: pa.Array) -> pa.Array:
+    """Encode scalars as JSON text: timestamps and times in milliseconds, dates in days, decimals with all their digits,
+    bytes in base64. A double that is not finite is a string, because JSON has no number for it."""
     arrow = column.type
     if pa.types.is_floating(arrow):
         return _doubles(column)
@@ -22,10 +22,10 @@ def sql_scalars(column: pa.Array) -> pa.Array:
 
 
 def counted(column: pa.Array) -> pa.Array:
-    """Instants and times as milliseconds, dates as days; integers and booleans as they are."""
+    """Convert timestamps and times to milliseconds and dates to days; leave other types alone."""
     arrow = column.type
     if pa.types.is_timestamp(arrow):
-        # Rounded down, also before 1970.
+        # Round down, also before 1970.
         return pc.floor_temporal(column, unit="millisecond").cast(pa.timestamp("ms", arrow.tz)).cast(pa.int64())
     if pa.types.is_date(arrow) or pa.types.is_time(arrow):
         return column.cast(pa.int32())

@@ -1,9 +1,8 @@
-"""What ksqlDB makes of a JSON value whose column is of another kind.
+"""Lenient conversion of JSON values to declared types, compatible with ksqlDB's JSON serde.
 
-Text with a number in it is a number, and every number is also an integer without what stands behind its point.
-Instants, dates and times are numbers: of milliseconds, days, and milliseconds. A text column takes everything:
-numbers as they are spelled, lists as `[a, b]`, objects as JSON. Names of fields count whatever their case, unless
-the declared name has small letters.
+A string that contains a number converts to a number, and a number converts to an integer by truncation. Timestamps and
+times are milliseconds, dates are days. A string column accepts every value: numbers as written, lists as `[a, b]`,
+objects as JSON. Field names match regardless of case, unless the declared name contains lower-case letters.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_MS = 86_400_000
 
 
-class SqlRules:
-    """Rules for JSON that was read by `orjson.loads`, or by `spelled_loads` where a spelling matters.
+class LenientRules:
+    """Rules for JSON parsed by `orjson.loads`, or as `ExactNumber` where the text of a number matters.
 
-    Where it does matter and is not known, the object does not fit, and the row is read again.
+    If that text matters and is unknown, the conversion fails, and the caller parses the row again with exact numbers.
     """
 
     def plain(self, arrow: pa.DataType) -> frozenset[type]:
@@ -69,16 +68,16 @@ class SqlRules:
         return out
 
 
-SQL: Final[Rules] = SqlRules()
+LENIENT: Final[Rules] = LenientRules()
 
 
 def folds(name: str) -> bool:
-    """Whether a declared name is found whatever its case; one that was quoted for its small letters is not."""
+    """Return whether a declared name matches in any case: only names without lower-case letters do."""
     return name == name.upper()
 
 
 def _pairs(keys: tuple[str, ...], names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The key under which each name is found: its own, else the last that differs by case alone."""
+    """Return the key for each name: the exact one, else the last that differs only in case."""
     folded = {key.upper(): key for key in keys}
     exact = set(keys)
     spelled = [(name, name if name in exact else folded.get(name) if folds(name) else None) for name in names]
@@ -104,13 +103,13 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any]:
 
 
 def whole_number(obj: Any, schema: Schema) -> int:
-    """The integer of a number, or of text that is one."""
+    """Convert a number, or a string that contains an integer, to an integer."""
     if isinstance(obj, str):
         if _INTEGER.fullmatch(obj):
             return int(obj)
     elif isinstance(obj, ExactNumber):
         number = _decimal_of(obj)
-        # What has more digits fits nothing, and would take for ever to write down.
+        # A number with more digits is out of every range, and expanding its exponent could take forever.
         return int(number) if not number or number.adjusted() < 40 else 10**40
     elif isinstance(obj, float):
         if abs(obj) <= _EXACT_FLOAT:
@@ -148,12 +147,12 @@ def _date(days: int) -> dt.date:
     try:
         return dt.date.fromordinal(_EPOCH_DAY + days)
     except (ValueError, OverflowError) as error:
-        raise MisfitError(f"{days} days since 1970 are no date between the years 1 and 9999") from error
+        raise MisfitError(f"{days} days since 1970 are outside the years 1 to 9999") from error
 
 
 def _time(ms: int) -> dt.time:
     if not 0 <= ms < _DAY_MS:
-        raise MisfitError(f"{ms} milliseconds are no time of a day")
+        raise MisfitError(f"{ms} milliseconds are not a time of day")
     return (_EPOCH + dt.timedelta(milliseconds=ms)).time()
 
 
@@ -161,12 +160,12 @@ def _instant(ms: int, zoned: bool) -> dt.datetime:
     try:
         at = _EPOCH + dt.timedelta(milliseconds=ms)
     except OverflowError as error:
-        raise MisfitError(f"{ms} milliseconds since 1970 are not between the years 1 and 9999") from error
+        raise MisfitError(f"{ms} milliseconds since 1970 are outside the years 1 to 9999") from error
     return at if zoned else at.replace(tzinfo=None)
 
 
 def text_of(obj: Any) -> str:
-    """Whatever JSON holds, as the text that a column of text gets."""
+    """Convert any JSON value to a string."""
     if isinstance(obj, str):
         try:
             obj.encode()
@@ -195,15 +194,15 @@ def _spelled(obj: Any) -> str:
     if isinstance(obj, bool):
         return str(obj).lower()
     if isinstance(obj, ExactNumber):
-        # As the number is written, but with one spelling of exponents; there is no negative zero.
+        # As written, but with normalized exponents and without negative zero.
         return str(_decimal_of(obj) or abs(_decimal_of(obj)))
     if isinstance(obj, float):
-        raise MisfitError(f"the spelling of {describe(obj)} is not known")
+        raise MisfitError(f"the exact text of {describe(obj)} is unknown")
     return str(obj)
 
 
 def _decimal_of(number: ExactNumber) -> Decimal:
-    """The number with all its digits. Java's exponents have 32 bits."""
+    """Return the number with all its digits. Exponents are limited to 32 bits, as in Java."""
     exponent = number.text.lower().partition("e")[2]
     if len(exponent.lstrip("+-0")) > _LONGEST_EXPONENT:
         raise MisfitError(f"the exponent of {shorten(number.text)} is too large")

@@ -1,4 +1,4 @@
-"""JSON as ksqlDB reads and writes it."""
+"""The `sql_json` format: JSON with lenient conversion, compatible with ksqlDB."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
 from potok.records.formats.json.encode import encode_typed
-from potok.records.formats.sql_json_decode import decode_typed
-from potok.records.formats.sql_json_encode import sql_scalars
+from potok.records.formats.lenient.json_decode import decode_typed
+from potok.records.formats.lenient.json_encode import lenient_scalars
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class SqlJsonFormat:
-    """One JSON text a value, read by the rules of `potok.records.sql_rules`; a type is declared, or it is plain JSON.
+class LenientJsonFormat:
+    """One JSON document per value, converted by `LENIENT`. Without a declared type it is plain JSON.
 
-    With a type that is no struct, the text is the bare value. Names are read in any case; with `names`, a list of
-    spellings with commas between, they are written so, and those that are not in it in small letters.
+    A type other than a struct is an unwrapped value. Field names are read in any case. `names` is a comma-separated
+    list of names as they are to be written; with it, names that are not in the list are written in lower case.
     """
 
     name: str = "sql_json"
@@ -34,17 +34,17 @@ class SqlJsonFormat:
 
     def encode(self, column: Column, schema: Schema | None) -> Encoded:
         if not isinstance(column, list):
-            return Encoded(encode_typed(self._spelled(column), sql_scalars))
+            return Encoded(encode_typed(self._spelled(column), lenient_scalars))
         if schema is None:
             return format_named("json").encode(column, None)
         fitted = column_of(column, schema)
-        return Encoded(encode_typed(self._spelled(fitted.column), sql_scalars), fitted.errors)
+        return Encoded(encode_typed(self._spelled(fitted.column), lenient_scalars), fitted.errors)
 
     def _spelled(self, column: pa.Array) -> pa.Array:
         if not self.names or not pa.types.is_nested(column.type):
             return column
         spellings = {name.upper(): name for name in self.names.split(",")}
-        # The same bytes under another type: nothing is copied.
+        # A view only changes the type; no data is copied.
         return column.view(_renamed(column.type, spellings))
 
 

@@ -1,11 +1,11 @@
-"""Many JSON objects at once, by the rules of ksqlDB, through Arrow's JSON reader.
+"""Decode many JSON objects at once, with lenient conversion, through Arrow's JSON reader.
 
-Instants, dates and times are read as the numbers that they are. Names are asked for as the first values of the block
-spell them, because the reader knows nothing of case. Which rows that could be wrong for is told from the text:
+Timestamps, dates and times are read as numbers. Arrow's reader is case-sensitive, so each name is requested in the case
+that the first values of the block use. The text shows which rows that could be wrong for:
 
-- Of a name that was asked for as declared, every row that has an item under it is right, for the exact name counts
-  first. Only rows without such an item are searched for other spellings.
-- Of a name that was asked for in another spelling, all rows are searched, the declared one being among the others.
+- A name requested as declared: a row with a value for it is right, because the exact name has priority. Only rows
+  without a value are searched for the name in another case.
+- A name requested in another case: all rows are searched, also for the declared name.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.records.conversion.lenient import folds
 from potok.records.formats.json.block import (
     Block,
     Mask,
@@ -30,19 +31,18 @@ from potok.records.formats.json.block import (
     spread,
 )
 from potok.records.schemas.schema import Schema, holds_decimal
-from potok.records.sql_rules import folds
 
 _SAMPLES = 3
 _DIGITS = 38
-# Of what is smaller than a decimal can hold, the reader makes a zero.
+# Arrow's reader reads numbers that are too small for a decimal as zero.
 _TINY = r"[0-9][eE]-|\.[0-9]{36}"
 _MINUS_ZERO = np.uint64(1 << 63)
 _ESCAPABLE = frozenset('"\\/') | {chr(code) for code in range(32)}
 FOLDING = "ßŉıſǰẖẗẘẙẚﬀﬁﬂﬃﬄﬅﬆ"
-"""The characters outside ASCII whose capitals are, or begin with, letters of ASCII."""
+"""Non-ASCII characters whose upper case is, or starts with, an ASCII letter."""
 _FOLDING = "|".join(FOLDING)
 
-# The years 1 to 9999, all that Python has, and one day.
+# The years 1 to 9999, which is what Python supports, and one day.
 _RANGES = (
     (pa.types.is_timestamp, -62_135_596_800_000, 253_402_300_799_999),
     (pa.types.is_date, -719_162, 2_932_896),
@@ -51,7 +51,7 @@ _RANGES = (
 
 
 def readable_in_blocks(schema: Schema) -> bool:
-    """Whether every type in the schema means the same to Arrow's reader as to us, and every name can be searched."""
+    """Return whether Arrow's reader treats every type of the schema as we do and every name can be searched for."""
     return schema.kind == "struct" and _readable(schema)
 
 
@@ -68,7 +68,7 @@ def _readable(schema: Schema) -> bool:
 
 
 def _exact(arrow: pa.DataType) -> bool:
-    """Whether the reader cannot run over when it adds the digits of the scale to those of the text."""
+    """Return whether the reader cannot overflow when it adds the digits of the scale to those of the text."""
     return bool(pa.types.is_decimal(arrow) and arrow.precision + arrow.scale <= _DIGITS)
 
 
@@ -77,7 +77,7 @@ def _searchable(name: str) -> bool:
 
 
 def read_block(values: pa.Array, schema: Schema) -> Block | None:
-    """The values as a column, or None if the block as a whole cannot be read."""
+    """Decode the values to a column, or return None if the block as a whole cannot be read."""
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -91,20 +91,20 @@ def read_block(values: pa.Array, schema: Schema) -> Block | None:
     table = parse_documents(documents_of(kept), len(kept), asked)
     if table is None:
         return None
-    marks = _Marks(np.zeros(len(kept), dtype=bool), np.zeros(len(kept), dtype=bool))
+    doubts = _Doubts(np.zeros(len(kept), dtype=bool), np.zeros(len(kept), dtype=bool))
     columns = []
     for index, declared in enumerate(schema.fields):
         read = table.column(index).combine_chunks()
-        marks.note_missing(declared.name, read)
-        columns.append(_meant(read, declared.schema, marks))
+        doubts.note_missing(declared.name, read)
+        columns.append(_meant(read, declared.schema, doubts))
     column = pa.StructArray.from_arrays(columns, fields=list(schema.arrow))
-    marks.doubtful |= _misread_names(kept, spelling, marks)
-    return spread(Block(column, marks.doubtful), doubtful)
+    doubts.doubtful |= _misread_names(kept, spelling, doubts)
+    return spread(Block(column, doubts.doubtful), doubtful)
 
 
 @dataclass(slots=True)
-class _Marks:
-    """Rows to be read by themselves, rows in which some item is missing, and the names of such items."""
+class _Doubts:
+    """Rows to decode one by one, rows with a missing field, and the names of these fields."""
 
     doubtful: Mask
     lacking: Mask
@@ -126,44 +126,44 @@ def _read_as(schema: Schema, spelling: Mapping[str, str]) -> pa.DataType:
     return schema.arrow if _range(schema.arrow) is None else pa.int64()
 
 
-def _meant(array: pa.Array, schema: Schema, marks: _Marks) -> pa.Array:
-    """The array as one of the declared type."""
+def _meant(array: pa.Array, schema: Schema, doubts: _Doubts) -> pa.Array:
+    """Convert the array to the declared type."""
     if schema.kind == "struct":
         children = []
         for index, declared in enumerate(schema.fields):
             child = array.field(index)
-            marks.note_missing(declared.name, child, array)
-            children.append(_meant(child, declared.schema, marks))
+            doubts.note_missing(declared.name, child, array)
+            children.append(_meant(child, declared.schema, doubts))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(schema.arrow), mask=mask)
     if schema.kind == "list":
-        return _meant_list(array, schema, marks)
+        return _meant_list(array, schema, doubts)
     limits = _range(schema.arrow)
     if limits is not None:
         good = pc.and_(pc.greater_equal(array, limits[0]), pc.less_equal(array, limits[1]))
         if not pc.all(good).as_py():
-            marks.doubtful |= mask_of(pc.invert(good))
+            doubts.doubtful |= mask_of(pc.invert(good))
             array = pc.if_else(good, array, pa.scalar(None, pa.int64()))
         return _instants(array, schema.arrow)
     if pa.types.is_decimal(schema.arrow):
-        # The reader looks at the digits of the text, and not at those that the scale adds.
+        # The reader checks the digits of the text, not those that the scale adds.
         largest = pa.scalar(Decimal(f"{'9' * schema.arrow.precision}E-{schema.arrow.scale}"), schema.arrow)
-        marks.doubtful |= mask_of(pc.greater(pc.abs(array), largest))
+        doubts.doubtful |= mask_of(pc.greater(pc.abs(array), largest))
     if pa.types.is_float64(schema.arrow) and len(array):
         bits = np.frombuffer(array.buffers()[1], np.uint64, len(array), array.offset * 8)
-        marks.doubtful |= bits == _MINUS_ZERO
+        doubts.doubtful |= bits == _MINUS_ZERO
     return array
 
 
-def _meant_list(array: pa.ListArray, schema: Schema, marks: _Marks) -> pa.Array:
+def _meant_list(array: pa.ListArray, schema: Schema, doubts: _Doubts) -> pa.Array:
     assert schema.item is not None
     items, offsets = array.values, array.offsets.to_numpy()
-    inside = _Marks(np.zeros(len(items), dtype=bool), np.zeros(len(items), dtype=bool), marks.names)
+    inside = _Doubts(np.zeros(len(items), dtype=bool), np.zeros(len(items), dtype=bool), doubts.names)
     meant = _meant(items, schema.item, inside)
     owners = np.repeat(np.arange(len(array)), np.diff(offsets))
     between = slice(offsets[0], offsets[-1])
-    marks.doubtful[owners[inside.doubtful[between]]] = True
-    marks.lacking[owners[inside.lacking[between]]] = True
+    doubts.doubtful[owners[inside.doubtful[between]]] = True
+    doubts.lacking[owners[inside.lacking[between]]] = True
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(array.offsets, meant, type=schema.arrow, mask=mask)
 
@@ -182,7 +182,7 @@ def _range(arrow: pa.DataType) -> tuple[int, int] | None:
 
 
 def _spelling(values: pa.Array, schema: Schema) -> dict[str, str]:
-    """How the first values that can be read spell each name; as declared, where they do not have it or disagree."""
+    """Return each name in the case that the first valid values use, or as declared if it is missing or ambiguous."""
     seen: set[str] = set()
     for text in values.slice(0, _SAMPLES).to_pylist():
         try:
@@ -197,7 +197,7 @@ def _spelling(values: pa.Array, schema: Schema) -> dict[str, str]:
     for name in names - seen:
         if folds(name) and len(folded.get(name, ())) == 1:
             (key,) = folded[name]
-            # A spelling that is a declared name too would be asked for twice.
+            # A key that is also a declared name would be requested twice.
             if key not in names and _searchable(key):
                 chosen[name] = key
     return chosen
@@ -221,13 +221,13 @@ def _names(schema: Schema) -> Iterable[str]:
         yield from _names(schema.item)
 
 
-def _misread_names(values: pa.Array, spelling: Mapping[str, str], marks: _Marks) -> Mask:
-    """The rows that may hold one of the names in another spelling than the one it was asked for."""
-    asked = {name: name for name in marks.names if spelling[name] == name}
+def _misread_names(values: pa.Array, spelling: Mapping[str, str], doubts: _Doubts) -> Mask:
+    """Return the rows that may contain a name in another case than the requested one."""
+    asked = {name: name for name in doubts.names if spelling[name] == name}
     respelled = {name: key for name, key in spelling.items() if name != key}
     misread = _other_spellings(values, respelled)
     if asked:
-        rows = np.flatnonzero(marks.lacking)
+        rows = np.flatnonzero(doubts.lacking)
         misread[rows] |= _other_spellings(values.take(pa.array(rows)), asked)
     return misread
 
@@ -236,7 +236,7 @@ def _other_spellings(values: pa.Array, spelling: Mapping[str, str]) -> Mask:
     found: Mask = np.zeros(len(values), dtype=bool)
     if not spelling or not len(values):
         return found
-    # First in the whole text, at a gigabyte a second; row by row only where there is something to be found.
+    # Search the whole text first, at a gigabyte per second; search row by row only if it contains a match.
     text = bytes_of(values)
     small = text.lower()
     for name, key in spelling.items():

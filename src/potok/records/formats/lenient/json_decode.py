@@ -1,4 +1,4 @@
-"""JSON bytes into typed columns by the rules of ksqlDB: in blocks where they mean the same, row by row elsewhere."""
+"""Decode JSON to typed columns with lenient conversion: in blocks where Arrow's reader agrees, else row by row."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pyarrow as pa
 
 from potok.records.conversion.convert import ExactNumber, loads_exact
 from potok.records.conversion.fit import Fitted, fit
+from potok.records.conversion.lenient import LENIENT
 from potok.records.formats.json.decode import decode_in_blocks, with_rows
-from potok.records.formats.sql_json_block import read_block, readable_in_blocks
+from potok.records.formats.lenient.json_block import read_block, readable_in_blocks
 from potok.records.garbage_collection import collector_paused
 from potok.records.schemas.schema import Schema, holds_decimal
-from potok.records.sql_rules import SQL
 
 _SPELLED: Final = msgspec.json.Decoder(float_hook=ExactNumber)
 _TOO_LARGE: Final = "number is infinity"
 
 
 def decode_typed(values: pa.Array, schema: Schema) -> Fitted:
-    """The values as a column of `schema`'s type."""
+    """Decode the values to a column of the type of `schema`."""
     if not readable_in_blocks(schema):
         return decode_rows(values, schema)
     return decode_in_blocks(values, schema, read_block, decode_rows)
 
 
 def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
-    """The same, one value at a time: by orjson first, and what does not fit again with the spelling of its numbers."""
+    """Decode row by row: with orjson first, then rows that failed again with the exact text of their numbers."""
     loads = loads_exact if holds_decimal(schema) else orjson.loads
     first = _fit(values, schema, loads)
     again = [row for row in first.errors if values[row].as_py()]
@@ -41,7 +41,7 @@ def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
 
 
 def _loads_spelled(text: bytes) -> Any:
-    """Numbers with their spelling, also those that no double can hold: orjson refuses them, Jackson reads them."""
+    """Parse with the text of each number, also numbers beyond a double, which orjson rejects and Jackson accepts."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -60,5 +60,5 @@ def _fit(values: pa.Array, schema: Schema, loads: Any) -> Fitted:
             except (ValueError, RecursionError) as error:
                 objects.append(None)
                 errors[row] = f"not valid JSON: {error}" if text else "the value is empty"
-        fitted = fit(objects, schema, SQL)
+        fitted = fit(objects, schema, LENIENT)
     return Fitted(fitted.column, {**fitted.errors, **errors})

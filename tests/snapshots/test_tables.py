@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import TopologyError
+from potok.log.errors import BrokerClosed
 from potok.log.open import open_broker
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable, known_queries, open_tables
 
@@ -42,6 +44,37 @@ def test_a_table_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) 
         with pytest.raises(NoSuchTable, match="zzz") as caught:
             driver.tables["zzz"]
         assert "users" in caught.value.hint
+
+
+def test_a_table_that_is_not_there_is_a_missing_key_too(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        with pytest.raises(KeyError) as caught:
+            driver.tables["zzz"]
+        assert str(caught.value).startswith('query "shop" keeps no table "zzz"\n')
+        assert isinstance(pickle.loads(pickle.dumps(caught.value)), NoSuchTable)
+
+
+def test_a_with_block_closes_what_it_opened_and_nothing_else(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        driver.send("t", 1, "k", timestamp=1)
+        driver.run()
+        with open_tables(tmp_path, "shop") as tables:
+            assert tables["order_counts"].get("k") == 1
+        with pytest.raises(BrokerClosed):
+            tables["order_counts"].get("k")
+        assert repr(tables) == '<Tables of query "shop", closed>'
+        shared = open_broker(tmp_path)
+        assert shared.topics() == ["t", "users"]
+        assert driver.tables["order_counts"].get("k") == 1
+    shared.close()
+
+
+def test_tables_outlive_the_name_that_they_were_opened_under(tmp_path: Path) -> None:
+    with InProcess(counts(), directory=tmp_path) as driver:
+        driver.send("t", 1, "k", timestamp=1)
+        driver.run()
+        counted = open_tables(tmp_path, "shop")["order_counts"]
+        assert counted.get("k") == 1
 
 
 def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:

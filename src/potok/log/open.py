@@ -32,8 +32,9 @@ def log_exists(url: str | Path) -> bool:
         return (directory / "log" / "meta").exists()
 
 
-def open_broker(url: str | Path, settings: Settings | None = None) -> Broker:
-    """The broker at a URL: `file:./data`, a plain path, or `kafka://host:9092`. The same one each time in a process.
+def open_broker(url: str | Path, settings: Settings | None = None, *, shared: bool = True) -> Broker:
+    """The broker at a URL: `file:./data`, a plain path, or `kafka://host:9092`. The same one each time in a process,
+    unless it is not `shared`: then the caller closes it.
 
     Kafka keeps no marks, so the ledgers of queries lie where their state does: in the directory `./data`, in another or
     on a server by the setting `state`, or by the URL: `kafka://host:9092?home=redis://host:6379/0`.
@@ -43,10 +44,10 @@ def open_broker(url: str | Path, settings: Settings | None = None) -> Broker:
     if isinstance(url, str) and url.partition(":")[0] == "kafka":
         from potok.log.kafka.kafka_broker import KafkaBroker
 
-        return KafkaBroker.at(url, settings)
+        return KafkaBroker.at(url, settings, shared=shared)
     directory = _directory(url)
     with naming_machine(f"opening the log in {directory}"):
-        return EmbeddedBroker.shared(directory)
+        return EmbeddedBroker.shared(directory) if shared else EmbeddedBroker(directory)
 
 
 def _directory(url: str | Path) -> Path:

@@ -6,10 +6,11 @@ import difflib
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
+from potok.log.errors import BrokerClosed
 from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.snapshots.layout import TableLayout, load_layouts
 from potok.snapshots.ledger_view import read_entry
@@ -31,7 +32,7 @@ class NoSuchQuery(QueryError):
         super().__init__(f'there is no query "{query}"', hint=there)
 
 
-class NoSuchTable(QueryError):
+class NoSuchTable(QueryError, KeyError):
     """A table that the query does not keep."""
 
     def __init__(self, table: str, query: str, known: list[str]) -> None:
@@ -86,15 +87,52 @@ class Tables:
         return committed(self._broker, self.query)
 
 
-def open_tables(broker: str | Path, query: str) -> Tables:
-    """The tables of a query by the directory of its log, whether it runs or not.
+class OpenTables(Tables):
+    """The tables of a query, and the connection to their log: closed by `close()`, at the end of a `with` block, or
+    when the last reference is gone. Whatever else the process has open stays open."""
 
-    >>> tables = open_tables("file:./data", "stream-processor")
-    >>> tables["order_counts"].get("user_001")
+    def __init__(self, broker: Broker, query: str) -> None:
+        self._finalizer = weakref.finalize(self, broker.close)
+        try:
+            super().__init__(broker, query)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._finalizer()
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self._finalizer.alive else f'<Tables of query "{self.query}", closed>'
+
+    def layouts(self) -> dict[str, TableLayout]:
+        self._check_open()
+        return super().layouts()
+
+    def read(self, work: Callable[[Snapshot], T]) -> T:
+        self._check_open()
+        return super().read(work)
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise BrokerClosed(self._broker.url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_tables(broker: str | Path, query: str) -> OpenTables:
+    """The tables of a query by the URL of its log, whether it runs or not.
+
+    >>> with open_tables("file:./data", "stream-processor") as tables:
+    ...     tables["order_counts"].get("user_001")
     """
     if not log_exists(broker):
         raise NoLogThere(broker)
-    return Tables(open_broker(broker), query)
+    return OpenTables(open_broker(broker, shared=False), query)
 
 
 _known: weakref.WeakKeyDictionary[Broker, dict[str, tuple[_Marks, Committed]]] = weakref.WeakKeyDictionary()

@@ -80,12 +80,12 @@ class KafkaBroker(Broker):
         self._by_process: dict[int, Connections] = {}
 
     @classmethod
-    def at(cls, url: str, settings: Settings | None = None) -> KafkaBroker:
+    def at(cls, url: str, settings: Settings | None = None, *, shared: bool = True) -> KafkaBroker:
         """The broker of a URL; what the URL does not say is taken from the settings in force."""
         settings = settings or Settings.load()
         options = KafkaOptions.of_url(url, settings.kafka, settings.state)
         options = replace(options, first_patience_s=settings.connect_timeout_ms / 1000)
-        return cls.shared(options, options.home_path)
+        return cls.shared(options, options.home_path) if shared else cls(options, options.home_path)
 
     @classmethod
     def shared(cls, options: KafkaOptions, directory: Path) -> KafkaBroker:

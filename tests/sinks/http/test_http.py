@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import urllib3
 from tests.sinks.rows import deliver, opening, rows_of, typed
 from tests.sinks.web import Site, web_server
 
 from potok.errors import TopologyError
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
+from potok.sinks.http.client import MOST_BYTES
 from potok.sinks.http.http import HttpTarget
 from potok.sinks.sink_spec import Batch, Types
 
@@ -63,6 +65,22 @@ def test_a_batch_that_comes_again_has_the_same_keys_so_that_a_server_can_tell(si
         post(target(site.url, concurrency=3), numbered(20), batch=Batch(epoch, 7))
     assert len(site.requests) == 40
     assert sorted(body["n"] for body in site.by_key.values()) == list(range(20))
+
+
+def test_a_long_answer_is_not_read_to_its_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = urllib3.HTTPResponse.read
+
+    def counting(answer: urllib3.HTTPResponse, amt: int | None = None, **options: Any) -> bytes:
+        data = original(answer, amt, **options)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(urllib3.HTTPResponse, "read", counting)
+    site.answer = lambda body, tries: (200, "x" * 3_000_000)
+    assert post(target(site.url), numbered(2)) == {}
+    assert len(site.requests) == 2
+    assert sum(read) <= 2 * (MOST_BYTES + 1)
 
 
 def test_another_record_under_the_same_number_has_another_key(site: Site) -> None:
@@ -186,6 +204,9 @@ def test_at_most_once_sets_aside_what_could_not_be_sent() -> None:
         (target(NOWHERE, batch=0), "batch=1"),
         (target(NOWHERE, concurrency=0), "concurrency=1"),
         (target(NOWHERE, headers={"idempotency-key": "1"}), "leave it out"),
+        (target(NOWHERE, headers={"X-City": "Рига"}), "Latin-1"),
+        (target(NOWHERE, headers={"X-City": "Riga\r\nX-Other: 1"}), "Latin-1"),
+        (target(NOWHERE, headers={"X City": "Riga"}), "X-Source"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(made: HttpTarget, hint: str) -> None:

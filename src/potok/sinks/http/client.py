@@ -12,7 +12,10 @@ from potok.redact import redact, safe_cause
 from potok.sinks.urls import clear_url, remember_url
 
 BEGINNING = 500
-"""So much of an answer is shown."""
+"""The number of characters of an answer that messages show."""
+
+MOST_BYTES = 64 * 1024
+"""The most that is read of an answer. A connection with a longer one is closed."""
 
 LONGEST_S = 3600.0
 """The longest pause that a server can ask for."""
@@ -56,12 +59,14 @@ class Client:
     def post(self, body: bytes, key: str) -> Answer:
         headers = {**self._headers, "Idempotency-Key": key}
         try:
-            found = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
+            found = self._pool.request(
+                "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
+            )
+            text = _beginning(found)
         except (NewConnectionError, ConnectTimeoutError) as error:
             raise Unanswered(redact(f"no connection: {error}"), sent=False) from safe_cause(error)
         except HTTPError as error:
             raise Unanswered(redact(f"no answer: {error}"), sent=True) from safe_cause(error)
-        text = found.data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING].strip()
         location = found.headers.get("Location", "")
         if location and 300 <= found.status < 400:
             text = f"it redirects to {location}: post there. {text}".strip()
@@ -69,6 +74,15 @@ class Client:
 
     def close(self) -> None:
         self._pool.clear()
+
+
+def _beginning(answer: urllib3.BaseHTTPResponse) -> str:
+    """Return the first characters of an answer, and give its connection back to the pool if it ends soon."""
+    data = answer.read(MOST_BYTES, decode_content=True)
+    if answer.read(1, decode_content=True):
+        answer.close()
+    answer.release_conn()
+    return data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING].strip()
 
 
 def _seconds(header: str) -> float:

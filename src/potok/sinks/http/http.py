@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -36,6 +37,8 @@ class HttpTarget(SinkSpec):
         for what, number in (("batch", self.batch), ("concurrency", self.concurrency)):
             if number < 1:
                 raise TopologyError(f"{what}={number} is too small", hint=f"write {what}=1 or more")
+        for name, value in self.headers:
+            _check_header(name, value)
         given = {name.lower() for name, _ in self.headers}
         if "idempotency-key" in given:
             hint = "leave it out: each request gets a key of its own"
@@ -51,3 +54,18 @@ class HttpTarget(SinkSpec):
         from potok.sinks.http.writer import HttpWriter  # which loads the client
 
         return HttpWriter(self, opening)
+
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+def _check_header(name: str, value: str) -> None:
+    """Raise if HTTP cannot carry a header. The value may be a secret and is not shown."""
+    if not _NAME.fullmatch(name):
+        raise TopologyError(
+            f"{name!r} is not the name of a header", hint='write headers={"X-Source": "shop"}, for example'
+        )
+    if not _VALUE.fullmatch(value):
+        hint = "HTTP headers hold Latin-1 text on one line; encode other text, for example with urllib.parse.quote"
+        raise TopologyError(f'the value of header "{name}" cannot be sent', hint=hint)

@@ -53,7 +53,7 @@ class HttpWriter(SinkWriter):
         bodies = _pylist(rows.value)
         running = [
             self._threads.submit(self._post_all, batch, requests, bodies, given_up)
-            for requests in self._input_partitions(rows)
+            for requests in self._by_thread(rows)
         ]
         failures: Failures = {}
         errors: list[BaseException] = []
@@ -67,16 +67,16 @@ class HttpWriter(SinkWriter):
             raise errors[0]
         return dict(sorted(failures.items()))
 
-    def _input_partitions(self, rows: Rows) -> list[list[Request]]:
+    def _by_thread(self, rows: Rows) -> list[list[Request]]:
         """The requests of each thread: a key has one thread, so that its records arrive in order."""
-        input_partitions: list[list[int]] = [[] for _ in range(self._target.concurrency)]
+        threads: list[list[int]] = [[] for _ in range(self._target.concurrency)]
         for number, key in enumerate(_pylist(rows.key)):
-            input_partitions[(number if key is None else zlib.crc32(key)) % len(input_partitions)].append(number)
+            threads[(number if key is None else zlib.crc32(key)) % len(threads)].append(number)
         size = self._target.batch
         return [
-            [Request(tuple(input_partition[start : start + size])) for start in range(0, len(input_partition), size)]
-            for input_partition in input_partitions
-            if input_partition
+            [Request(tuple(numbers[start : start + size])) for start in range(0, len(numbers), size)]
+            for numbers in threads
+            if numbers
         ]
 
     def _post_all(

@@ -60,7 +60,7 @@ def _potok(bench: Bench, url: str, records: int) -> float:
     where = _killed(bench, POTOK, url, records // 3)
     with working(where) as worker:
         seconds = _first_output(where, worker)
-        for _ in worker.list_metadata():
+        for _ in worker.marks():
             pass
     check(where, records, len(BROKEN))
     return seconds
@@ -71,7 +71,7 @@ def _killed(bench: Bench, side: str, url: str, after: int) -> Place:
     where = place(bench, side, url)
     console.print(f"[dim]running {side}, to kill it after {after:,} records[/]")
     with working(where) as worker:
-        for _, done in worker.list_metadata():
+        for _, done in worker.marks():
             if done >= after:
                 break
         # Not at the end of a batch, where it would be easy.

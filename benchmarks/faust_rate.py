@@ -62,7 +62,7 @@ def faust_rate(bench: Bench, url: str) -> float:
     console.print("[dim]running Faust[/]")
     marks: list[Mark] = []
     with working(where) as worker:
-        for mark in worker.list_metadata():
+        for mark in worker.marks():
             if mark[1] >= WARM_UP:
                 marks.append(mark)
             if mark[1] >= min(FAUST_RECORDS, bench.records):
@@ -75,7 +75,7 @@ def potok_rate(bench: Bench, side: str, url: str) -> float:
     where = place(bench, side, url)
     console.print(f"[dim]running {side}[/]")
     with working(where) as worker:
-        marks = list(worker.list_metadata())
+        marks = list(worker.marks())
     check(where, bench.records)
     return _rate(marks)
 

@@ -13,9 +13,10 @@ from benchmarks.bench import Bench, Row, speed
 from benchmarks.foundation import inputs
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sql.errors import SqlError
+from potok.sql.properties import NO_PROPERTIES
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
-from potok.statements.catalog.catalog_state import EMPTY, Books
+from potok.statements.catalog.catalog_state import EMPTY, CatalogState
 from potok.statements.catalog.command_log import Command
 from potok.statements.pull.pull import check_pull
 from potok.statements.push.push import check_push
@@ -48,11 +49,11 @@ def planned() -> Iterator[tuple[float, str]]:
     with tempfile.TemporaryDirectory() as directory:
         broker = EmbeddedBroker.shared(Path(directory))
         for script in _scripts():
-            books = EMPTY
+            catalog_state = EMPTY
             try:
                 for parsed in parse_script(script):
-                    tries = [_one(parsed.text, books, broker) for _ in range(TRIES)]
-                    books = tries[-1][1]
+                    tries = [_one(parsed.text, catalog_state, broker) for _ in range(TRIES)]
+                    catalog_state = tries[-1][1]
                     yield statistics.median(took for took, _ in tries), parsed.text
             except SqlError:
                 continue
@@ -68,12 +69,17 @@ def _scripts() -> Iterator[str]:
             yield given + case["sql"] + asked
 
 
-def _one(text: str, books: Books, broker: EmbeddedBroker) -> tuple[float, Books]:
+def _one(text: str, catalog_state: CatalogState, broker: EmbeddedBroker) -> tuple[float, CatalogState]:
     began = time.process_time()
     (parsed,) = parse_script(text)
-    after, statement = books, parsed.statement
+    after, statement = catalog_state, parsed.statement
     if isinstance(statement, CHANGES):
-        after = books.after(parsed, Command(len(books.queries), text, f"Q_{len(books.queries)}", {}), broker)
+        after = catalog_state.after(
+            parsed, Command(len(catalog_state.queries), text, f"Q_{len(catalog_state.queries)}", {}), broker
+        )
     elif isinstance(statement, ast.Query):
-        (check_pull if statement.query.emit is None else check_push)(books.catalog, statement.query)
+        if statement.query.emit is None:
+            check_pull(catalog_state.catalog, statement.query, NO_PROPERTIES)
+        else:
+            check_push(catalog_state.catalog, statement.query, NO_PROPERTIES)
     return (time.process_time() - began) * 1_000, after

@@ -1,4 +1,4 @@
-"""A server that was away when it was called last is tried once, so that nobody else waits for it."""
+"""A server that was unavailable at the last call is tried once, so that nothing else waits for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.backends.state_url import StoreUnreachable, Where
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Several tries, and no pauses between them."""
+    """Several attempts without pauses."""
     monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
     monkeypatch.setattr("redis.retry.sleep", lambda _: None)
     connection._away.clear()
@@ -26,7 +26,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Server:
-    """Refuses so many connections, and counts them."""
+    """Refuses a number of connections and counts them."""
 
     def __init__(self, refuses: int) -> None:
         self.refuses, self.tries, self.patience = refuses, 0, set[int]()
@@ -43,12 +43,12 @@ class Server:
         raise psycopg.OperationalError("connection refused")
 
     def count(self) -> int:
-        """How many tries there were since the last count."""
+        """Return the number of attempts since the last call."""
         found, self.tries = self.tries, 0
         return found
 
 
-def test_redis_is_tried_several_times_and_once_while_it_is_away() -> None:
+def test_redis_is_retried_but_tried_once_while_it_is_unavailable() -> None:
     where = Where.of("redis://127.0.0.1:6379/0")
     tries, server, dropped = connection.Tries(where.url), Server(1_000), list[Exception]()
 
@@ -71,7 +71,7 @@ def test_redis_is_tried_several_times_and_once_while_it_is_away() -> None:
     assert server.count() == 4, "what is back is tried as before"
 
 
-def test_a_redis_that_is_away_keeps_nobody_from_another_one() -> None:
+def test_an_unavailable_redis_does_not_delay_another_one() -> None:
     away, other = (Where.of(f"redis://127.0.0.1:{port}/0") for port in (6379, 6380))
     with pytest.raises(StoreUnreachable), connection.reached(away):
         raise redis.ConnectionError("connection refused")
@@ -79,7 +79,7 @@ def test_a_redis_that_is_away_keeps_nobody_from_another_one() -> None:
     assert connection.Tries(other.url).call_with_retry(server.answer, lambda _: None) == "PONG"
 
 
-def test_postgres_is_tried_several_times_and_once_and_for_less_time_while_it_is_away(
+def test_postgres_is_retried_but_tried_once_with_a_short_timeout_while_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "Retry", ThreeTries)

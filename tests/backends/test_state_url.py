@@ -1,4 +1,4 @@
-"""URLs of places where state can be, and passwords that are never shown."""
+"""State URLs, and passwords that are never shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from potok.backends.state_url import PASSWORD, StoreUnreachable, UnknownStore, Where
-from potok.metadata.open import open_books
+from potok.metadata.open import open_metadata
 from potok.state.open import open_store
 
 
@@ -27,7 +27,7 @@ def test_a_file_url_with_three_slashes_is_absolute(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "kafka://host:9092", "redis:", "s3://bucket:secret@x"])
-def test_a_url_of_no_store_is_refused_with_those_that_are(url: str) -> None:
+def test_a_url_with_an_unknown_scheme_is_rejected_with_the_known_ones(url: str) -> None:
     with pytest.raises(UnknownStore) as caught:
         Where.of(url)
     assert "postgresql://" in caught.value.hint
@@ -58,12 +58,14 @@ def test_a_password_is_never_shown(url: str, shown: str) -> None:
         ("postgresql://anna:own@elsewhere/db", "postgresql://anna:own@elsewhere/db"),
     ],
 )
-def test_the_environment_may_have_the_password(url: str, connects_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_password_may_be_set_in_the_environment(
+    url: str, connects_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(PASSWORD, "s:p")
     assert Where.of(url).with_password().url == connects_by
 
 
-def test_a_password_need_not_be_said_twice_in_a_process() -> None:
+def test_a_process_remembers_the_password_of_a_url() -> None:
     told = Where.of("redis://anna:secret@far.example:6379/3")
     assert Where.of(str(told)).with_password() == told
 
@@ -72,7 +74,7 @@ def test_a_password_need_not_be_said_twice_in_a_process() -> None:
     ("package", "url", "extra"),
     [("redis", "redis://host/0", "potok[redis]"), ("psycopg", "postgresql://host/db", "potok[postgres]")],
 )
-def test_a_driver_that_is_not_installed_is_named_with_its_extra(package: str, url: str, extra: str) -> None:
+def test_a_missing_driver_is_reported_with_its_extra(package: str, url: str, extra: str) -> None:
     program = (
         f"import sys; sys.modules[{package!r}] = None; import potok.state.open as o; o.open_store({url!r}, 'q', 0)"
     )
@@ -82,10 +84,10 @@ def test_a_driver_that_is_not_installed_is_named_with_its_extra(package: str, ur
 
 
 @pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "postgresql://potok:secret@127.0.0.1:1/db"])
-def test_a_server_that_is_not_there_is_named_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_reported_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.backends.redis.connection.TRIES", 1)
     monkeypatch.setattr("potok.backends.postgres.connections.BRIEFLY_MS", 1)
-    for open_it in (lambda: open_store(url, "q", 0), lambda: open_books(url)):
+    for open_it in (lambda: open_store(url, "q", 0), lambda: open_metadata(url)):
         with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1") as caught:
             open_it()
         assert "secret" not in str(caught.value)

@@ -13,7 +13,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.operators.core.task_report import Report
 from potok.runtime.planning.planner import Planner
 from potok.runtime.queries.ledger import Ledger
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.offsets import Offsets
 
 LONG = 1 << 40
@@ -31,7 +31,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 def planner(broker: EmbeddedBroker, timer_in_ms: int, **options: Any) -> Planner:
     now = int(time.time() * 1000)
     entry = Entry(epoch=1, offsets=READ, next_timers={"p": now + timer_in_ms})
-    broker.set_metadata({mark_of("q", "ledger"): entry.to_bytes()})
+    broker.set_metadata({metadata_key_of("q", "ledger"): entry.to_bytes()})
     return Planner(broker, Ledger(broker, "q"), ["t"], {}, LONG, LONG, **options)
 
 
@@ -56,7 +56,7 @@ def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: Embedde
     assert planner(broker, -1, target=ends).next().tick == 1
     late = planner(broker, 600_000, target=ends)
     entry = Entry(epoch=1, offsets=READ, next_timers={"p": late._began_ms + 1})
-    broker.set_metadata({mark_of("q", "ledger"): entry.to_bytes()})
+    broker.set_metadata({metadata_key_of("q", "ledger"): entry.to_bytes()})
     assert late.next() == READ
 
 

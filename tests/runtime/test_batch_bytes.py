@@ -21,7 +21,7 @@ from potok.runtime.planning.planner import Planner
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.snapshots.tables import Tables
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.state.offsets import Offsets
 
 MOST = 20_000
@@ -43,7 +43,7 @@ def run(broker: EmbeddedBroker, small_batch: int = 10_000, batches: int = 200) -
     parts = prepared.plan, prepared.ledger, prepared.directory, prepared.metrics
     runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state, small_batch=small_batch)
     runner.pace = Pace(1_000, 1_000_000, 250_000, MOST)
-    runner.pace.resume(broker.get_metadata(mark_of("q", "pace")))
+    runner.pace.resume(broker.get_metadata(metadata_key_of("q", "pace")))
     planner = Planner(broker, prepared.ledger, ["t"], {}, 1 << 40, 1 << 40, max_bytes=MOST)
     found = []
     for _ in range(batches):

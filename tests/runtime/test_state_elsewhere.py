@@ -13,7 +13,7 @@ from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.snapshots.state_location import StateIsElsewhere
 from potok.snapshots.tables import Tables
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.topology.nodes.windows import tumbling_ms
 
 
@@ -74,7 +74,7 @@ def test_readers_find_the_state_by_themselves(state: str, name: str) -> None:
     with InProcess(tables(name), state=state) as driver:
         feed(driver)
         driver.run()
-        assert driver.broker.get_metadata(mark_of(name, "state")) == state.encode()
+        assert driver.broker.get_metadata(metadata_key_of(name, "state")) == state.encode()
         assert Tables(driver.broker, name)["n"].all() == {"a": 3, "b": 2, "c": 2, "d": 2}
 
 

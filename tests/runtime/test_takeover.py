@@ -24,7 +24,7 @@ from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.prepare import Prepared, prepare
 from potok.settings import Settings
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.topology.nodes.windows import tumbling_ms
 
 HERE = f"process {os.getpid()} on {socket.gethostname()}"
@@ -161,7 +161,7 @@ def test_a_commit_whose_answer_was_lost_is_not_taken_for_a_takeover(
     end = driver.planner.next()
     run_batch(driver.runner, end)
     assert driver.runner.ledger.entry.offsets == end
-    assert broker.get_metadata(mark_of("q", "ledger")) == driver.runner.ledger.entry.to_bytes()
+    assert broker.get_metadata(metadata_key_of("q", "ledger")) == driver.runner.ledger.entry.to_bytes()
 
 
 def test_a_command_whose_query_was_taken_over_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A cached snapshot shows what a snapshot opened now would show."""
+"""A cached snapshot shows the same as a snapshot opened at this moment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from potok.snapshots.cached_snapshot import CachedSnapshot, NotFrozen
 from potok.snapshots.layout import load_layouts
 from potok.snapshots.tables import NoSuchQuery
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.location import Place
-from snapshots.test_snapshot import die_before_the_commit
+from potok.state.location import StateLocation
+from snapshots.test_snapshot import fail_before_the_commit
 
 SHARDS = 2
 
@@ -35,7 +35,7 @@ def driver() -> Iterator[InProcess]:
 
 
 @pytest.fixture
-def held(driver: InProcess) -> Iterator[CachedSnapshot]:
+def cached(driver: InProcess) -> Iterator[CachedSnapshot]:
     found = CachedSnapshot(driver.broker, "q")
     yield found
     found.release()
@@ -45,15 +45,15 @@ def held(driver: InProcess) -> Iterator[CachedSnapshot]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that grows each time snapshots are opened."""
     times: list[int] = []
-    real = Place.snapshots
+    real = StateLocation.snapshots
 
     @contextmanager
-    def counted(self: Place, shards: int, *, frozen: bool = False) -> Iterator[Any]:
+    def counted(self: StateLocation, shards: int, *, frozen: bool = False) -> Iterator[Any]:
         times.append(shards)
         with real(self, shards, frozen=frozen) as found:
             yield found
 
-    monkeypatch.setattr(Place, "snapshots", counted)
+    monkeypatch.setattr(StateLocation, "snapshots", counted)
     return times
 
 
@@ -62,92 +62,94 @@ def send(driver: InProcess, keys: str) -> None:
         driver.send("t", 1, key, timestamp=1)
 
 
-def shown(held: CachedSnapshot) -> dict[bytes, int]:
+def shown(cached: CachedSnapshot) -> dict[bytes, int]:
     def work(snapshot: Any, layouts: bytes) -> dict[bytes, int]:
         codec = load_layouts(layouts)["n"].codec()
         return {key: codec.value(data) for key, data in snapshot.scan("n")}
 
-    return dict(sorted(held.read(work).items()))
+    return dict(sorted(cached.read(work).items()))
 
 
-def test_the_next_batch_is_seen_when_it_is_committed(driver: InProcess, held: CachedSnapshot) -> None:
-    assert shown(held) == {b"a": 1, b"b": 1}
+def test_the_next_batch_is_visible_after_its_commit(driver: InProcess, cached: CachedSnapshot) -> None:
+    assert shown(cached) == {b"a": 1, b"b": 1}
     send(driver, "ac")
     driver.run()
-    assert shown(held) == {b"a": 2, b"b": 1, b"c": 1}
+    assert shown(cached) == {b"a": 2, b"b": 1, b"c": 1}
 
 
 @pytest.mark.parametrize("released", [False, True])
-def test_what_the_running_batch_writes_is_not_seen(
-    driver: InProcess, held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch, *, released: bool
+def test_writes_of_the_running_batch_are_not_visible(
+    driver: InProcess, cached: CachedSnapshot, monkeypatch: pytest.MonkeyPatch, *, released: bool
 ) -> None:
-    before = shown(held)
+    before = shown(cached)
     send(driver, "abc")
-    die_before_the_commit(driver, monkeypatch)
+    fail_before_the_commit(driver, monkeypatch)
     if released:
-        held.release()
-    assert shown(held) == before
+        cached.release()
+    assert shown(cached) == before
 
 
 def test_snapshots_are_opened_once_for_all_reads_of_a_batch(
-    driver: InProcess, held: CachedSnapshot, opened: list[int]
+    driver: InProcess, cached: CachedSnapshot, opened: list[int]
 ) -> None:
     for _ in range(3):
-        shown(held)
+        shown(cached)
     assert opened == [SHARDS]
     driver.broker.set_metadata({"something else": b"1"})
-    shown(held)
+    shown(cached)
     assert opened == [SHARDS]
     send(driver, "a")
     driver.run()
     opened.clear()
-    shown(held)
+    shown(cached)
     assert opened == [SHARDS]
 
 
-def test_a_cut_that_was_released_is_opened_again(held: CachedSnapshot, opened: list[int]) -> None:
-    before = shown(held)
-    assert held.is_open
-    held.release()
-    assert not held.is_open
-    assert shown(held) == before
+def test_a_released_snapshot_is_opened_again(cached: CachedSnapshot, opened: list[int]) -> None:
+    before = shown(cached)
+    assert cached.is_open
+    cached.release()
+    assert not cached.is_open
+    assert shown(cached) == before
     assert len(opened) == 2
 
 
-def test_cells_that_were_closed_are_opened_again(driver: InProcess, held: CachedSnapshot) -> None:
-    before = shown(held)
+def test_closed_state_is_opened_again(driver: InProcess, cached: CachedSnapshot) -> None:
+    before = shown(cached)
     from potok.snapshots.state_location import state_of
 
     state_of(driver.broker, "q").close(SHARDS)
-    assert shown(held) == before
+    assert shown(cached) == before
 
 
 def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start_over(
-    driver: InProcess, held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch
+    driver: InProcess, cached: CachedSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, late = Place.snapshots, ["b"]
+    real, late = StateLocation.snapshots, ["b"]
 
     @contextmanager
-    def overtaken(self: Place, shards: int, *, frozen: bool = False) -> Iterator[Any]:
+    def overtaken(self: StateLocation, shards: int, *, frozen: bool = False) -> Iterator[Any]:
         with real(self, shards, frozen=frozen) as found:
             if late:
                 send(driver, late.pop())
                 with monkeypatch.context() as patched:
-                    patched.setattr(Place, "snapshots", real)
+                    patched.setattr(StateLocation, "snapshots", real)
                     driver.run()
             yield found
 
-    monkeypatch.setattr(Place, "snapshots", overtaken)
-    assert shown(held) == {b"a": 1, b"b": 2}
+    monkeypatch.setattr(StateLocation, "snapshots", overtaken)
+    assert shown(cached) == {b"a": 1, b"b": 2}
 
 
-def test_a_store_whose_snapshots_change_cannot_be_held(held: CachedSnapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_is_not_frozen_cannot_be_cached(
+    cached: CachedSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LmdbSnapshot, "frozen", False)
     with pytest.raises(NotFrozen):
-        shown(held)
-    assert not held.is_open
+        shown(cached)
+    assert not cached.is_open
 
 
-def test_a_query_that_never_ran_has_no_cut(driver: InProcess) -> None:
+def test_a_query_that_never_ran_has_no_snapshot(driver: InProcess) -> None:
     with pytest.raises(NoSuchQuery):
         shown(CachedSnapshot(driver.broker, "nobody"))

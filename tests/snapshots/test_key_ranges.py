@@ -1,4 +1,4 @@
-"""Ranges and prefixes of keys: what is found, and how little is looked at."""
+"""Ranges and prefixes of keys: which rows are found, and how few are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXTS = ["", "a", "user-1", "user-10", "user-2", "userx", "ü", "user-" + "x" * 
 
 
 @pytest.mark.parametrize("key", [str, None], ids=["typed", "dynamic"])
-def test_texts_are_found_by_prefix_and_by_range(key: Any) -> None:
+def test_strings_are_found_by_prefix_and_by_range(key: Any) -> None:
     builder = StreamsBuilder("q")
     builder.table("t", key=key)
     with InProcess(builder, shards=3) as driver:
@@ -48,7 +48,7 @@ def test_numbers_are_found_by_range(key: Any, keys: list[Any]) -> None:
         assert table.prefix("1") == {}
 
 
-def test_a_range_looks_at_no_more_than_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_reads_no_more_rows_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     builder = StreamsBuilder("q")
     builder.table("t")
     seen: list[bytes] = []

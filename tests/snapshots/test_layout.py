@@ -1,4 +1,4 @@
-"""How cells are read without the user's code."""
+"""Layouts decode cells without user code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def layouts() -> dict[str, TableLayout]:
     return load_layouts(layouts_of(topology, infer(topology)))
 
 
-def test_every_table_has_one() -> None:
+def test_every_table_has_a_layout() -> None:
     assert set(layouts()) == {"mean", "both", "all", "rows", "by_time", "users"}
 
 
@@ -48,5 +48,5 @@ def test_keys_have_the_type_they_were_grouped_by(table: str, key: str) -> None:
     assert str(layouts()[table].key_type) == key
 
 
-def test_each_has_a_codec() -> None:
+def test_each_layout_has_a_codec() -> None:
     assert all(layout.codec() for layout in layouts().values())

@@ -1,4 +1,4 @@
-"""Rows of a table out of a cut: by key, in a range, or all, with the time of each."""
+"""Read the rows of a table in a snapshot: by key, in a range, or all, with the time of each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_rows_are_found_by_key_with_the_time_of_their_last_record(driver: InProc
     assert (found.keys, found.values.to_pylist(), found.times) == (["a", "c"], [2, 1], [13_000, 14_000])
 
 
-def test_rows_of_a_range_come_in_order(driver: InProcess) -> None:
+def test_rows_of_a_range_are_in_order(driver: InProcess) -> None:
     reader = reader_of(driver, "counts")
     span = span_of_range("b", None, reader.key_type)
     assert driver.tables.read(lambda cut: sorted(reader.decoded(list(reader.in_span(cut, span))).keys)) == ["b", "c"]
@@ -52,7 +52,7 @@ def test_rows_of_a_range_come_in_order(driver: InProcess) -> None:
     assert every.keys == ["a", "b", "c"]
 
 
-def test_windows_of_a_key_are_found_by_when_they_begin(driver: InProcess) -> None:
+def test_windows_of_a_key_are_found_by_their_start(driver: InProcess) -> None:
     reader = reader_of(driver, "windows")
     key = encode_key("a", reader.key_type) or b""
     every = driver.tables.read(lambda cut: reader.decoded(reader.of_keys(cut, [key])))

@@ -1,4 +1,4 @@
-"""One consistent snapshot through all tables, while batches are written and after they died."""
+"""One consistent snapshot of all tables, while batches are written and after they failed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from operators.core.in_process import InProcess
 from potok.backends.state_url import Where
 from potok.dsl.builder import StreamsBuilder
-from potok.snapshots.snapshot import Committed, Snapshot, TooManyMoves, read_snapshot
+from potok.snapshots.snapshot import Committed, Snapshot, TooManyCommits, read_snapshot
 from potok.state.fence import Attempt, Fence
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.open import close_store, open_store
 from potok.state.session import StateSession
 from potok.topology.nodes.windows import tumbling_ms
@@ -30,8 +30,8 @@ def tables() -> StreamsBuilder:
     return builder
 
 
-def die_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the next batch up to the point where all its state is written and nothing is published."""
+def fail_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the next batch until all its state is written and nothing is published."""
 
     class Died(Exception):
         pass
@@ -45,7 +45,7 @@ def die_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) ->
             driver.run()
 
 
-def test_what_the_running_batch_writes_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_of_the_running_batch_are_not_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     with InProcess(tables(), shards=2) as driver:
         for key in "ab":
             driver.send("t", 1, key, timestamp=1)
@@ -54,19 +54,19 @@ def test_what_the_running_batch_writes_is_not_seen(monkeypatch: pytest.MonkeyPat
         for key in "abc":
             driver.send("t", 2, key, timestamp=100)
         driver.send("t", None, "a", timestamp=100)
-        die_before_the_commit(driver, monkeypatch)
+        fail_before_the_commit(driver, monkeypatch)
         assert driver.tables.snapshot() == before
 
 
 @pytest.mark.parametrize("again", ["same driver", "after a restart"])
-def test_a_batch_that_died_is_done_again_as_if_it_had_never_been(again: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_batch_is_repeated_from_the_same_state(again: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with InProcess(tables(), shards=2) as driver, InProcess(tables(), shards=2) as undisturbed:
         for target in (driver, undisturbed):
             target.send("t", 1, "a", timestamp=1)
             target.run()
             for at, key in enumerate("abca"):
                 target.send("t", at, key, timestamp=at * 20)
-        die_before_the_commit(driver, monkeypatch)
+        fail_before_the_commit(driver, monkeypatch)
         if again == "after a restart":
             driver.restart()
         driver.run()
@@ -74,7 +74,7 @@ def test_a_batch_that_died_is_done_again_as_if_it_had_never_been(again: str, mon
         assert driver.tables.snapshot() == undisturbed.tables.snapshot()
 
 
-def test_what_a_dead_batch_wrote_counts_for_nothing_under_another_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_of_a_failed_batch_are_void_under_another_topology(monkeypatch: pytest.MonkeyPatch) -> None:
     def over(limit: int) -> StreamsBuilder:
         builder = StreamsBuilder("q")
         builder.stream("t", value=int).filter(lambda v: v > limit).group_by_key().count(name="n")
@@ -83,17 +83,17 @@ def test_what_a_dead_batch_wrote_counts_for_nothing_under_another_topology(monke
     with InProcess(over(0)) as driver:
         driver.send("t", 5, "small", timestamp=1)
         driver.send("t", 50, "large", timestamp=1)
-        die_before_the_commit(driver, monkeypatch)
+        fail_before_the_commit(driver, monkeypatch)
         driver.replace(over(10))
         driver.run()
         assert driver.table("n").all() == {"large": 1}
 
 
-def test_many_deaths_one_after_the_other_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_failures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with InProcess(tables(), shards=2) as driver:
         for number in range(4):
             driver.send("t", number, "a", timestamp=number)
-            die_before_the_commit(driver, monkeypatch)
+            fail_before_the_commit(driver, monkeypatch)
             driver.restart()
             driver.run()
         assert driver.table("n").all() == {"a": 4}
@@ -101,7 +101,7 @@ def test_many_deaths_one_after_the_other_change_nothing(monkeypatch: pytest.Monk
 
 
 def write(path: Path, batch: int, value: bytes) -> None:
-    """One batch of a query with two shards that keeps the same value in both."""
+    """Write one batch of a query with two shards, with the same value in both."""
     for shard in (0, 1):
         session = StateSession(open_store(path, "q", shard), Fence(Attempt(1, batch)))
         session.write("t", [(b"k", value, session.read("t", [b"k"])[0])])
@@ -109,7 +109,7 @@ def write(path: Path, batch: int, value: bytes) -> None:
 
 
 def look(path: Path, fence_of: Callable[[], Fence], shards: int = 2) -> Callable[[], Committed]:
-    return lambda: Committed(Place(Where.of(path), "q"), shards, fence_of())
+    return lambda: Committed(StateLocation(Where.of(path), "q"), shards, fence_of())
 
 
 def values(snapshot: Snapshot) -> list[bytes]:
@@ -129,14 +129,14 @@ def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start
     assert len(committed) == 0
 
 
-def test_a_reader_gives_up_in_the_end(tmp_path: Path) -> None:
+def test_a_reader_gives_up_after_its_attempts(tmp_path: Path) -> None:
     batches = iter(range(10_000))
-    with pytest.raises(TooManyMoves):
+    with pytest.raises(TooManyCommits):
         read_snapshot(look(tmp_path, lambda: Fence(Attempt(1, next(batches))), 1), values)
 
 
 @pytest.mark.parametrize("how", [values, lambda snapshot: [snapshot.get("t", shard, b"k") for shard in (0, 1)]])
-def test_a_state_that_is_closed_while_it_is_read_is_read_again(tmp_path: Path, how: Callable[[Snapshot], Any]) -> None:
+def test_state_that_is_closed_during_a_read_is_read_again(tmp_path: Path, how: Callable[[Snapshot], Any]) -> None:
     write(tmp_path, 1, b"1")
     close = [0, 1]
 
@@ -149,7 +149,7 @@ def test_a_state_that_is_closed_while_it_is_read_is_read_again(tmp_path: Path, h
     assert not close
 
 
-def test_a_half_written_batch_is_seen_nowhere(tmp_path: Path) -> None:
+def test_a_partly_written_batch_is_not_visible(tmp_path: Path) -> None:
     write(tmp_path, 1, b"1")
     session = StateSession(open_store(tmp_path, "q", 1), Fence(Attempt(1, 2)))
     session.write("t", [(b"k", b"2", b"1"), (b"new", b"2", None)])
@@ -160,7 +160,7 @@ def test_a_half_written_batch_is_seen_nowhere(tmp_path: Path) -> None:
     ) == (1, 2)
 
 
-def test_readers_beside_a_writer_always_see_both_shards_alike(tmp_path: Path) -> None:
+def test_concurrent_readers_see_both_shards_at_the_same_batch(tmp_path: Path) -> None:
     write(tmp_path, 1, b"1")
     committed = 1
     torn: list[list[bytes]] = []

@@ -1,4 +1,4 @@
-"""What a reader gets of a table."""
+"""Read a table: rows, ranges, windows and history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.topology.nodes.windows import tumbling_ms
 
 
 def counted(keys: list[Any], key: Any = str, *, shards: int = 3, window: Any = None) -> InProcess:
-    """A driver that has counted these keys, at the times 0, 1, 2 and so on."""
+    """Return a driver that has counted these keys, at the times 0, 1, 2 and so on."""
     builder = StreamsBuilder("q")
     grouped = builder.stream("t", key=key).group_by_key()
     (grouped.windowed_by(window) if window else grouped).count(name="n")
@@ -28,7 +28,7 @@ def counted(keys: list[Any], key: Any = str, *, shards: int = 3, window: Any = N
 
 
 def grouped_by(keys: list[Any], window: Any = None) -> InProcess:
-    """The same for keys without a type."""
+    """Do the same for keys without a type."""
     builder = StreamsBuilder("q")
     grouped = builder.stream("t").group_by(lambda v: v)
     (grouped.windowed_by(window) if window else grouped).count(name="n")
@@ -45,13 +45,13 @@ def letters() -> Iterator[InProcess]:
         yield driver
 
 
-def test_a_row_is_got_by_its_key(letters: InProcess) -> None:
+def test_a_row_is_found_by_its_key(letters: InProcess) -> None:
     table = letters.table("n")
     assert (table.get("a"), table.get("c"), table.get("z"), table.get("z", 0)) == (2, 1, None, 0)
     assert len(table) == 3 and dict(table.items()) == table.all()
 
 
-def test_all_rows_come_in_the_order_of_their_keys(letters: InProcess) -> None:
+def test_all_rows_are_in_key_order(letters: InProcess) -> None:
     assert list(letters.table("n").all().items()) == [("a", 2), ("b", 2), ("c", 1)]
 
 
@@ -59,27 +59,27 @@ def test_all_rows_come_in_the_order_of_their_keys(letters: InProcess) -> None:
     ("low", "high", "keys"),
     [("a", "c", "ab"), ("b", None, "bc"), (None, "b", "a"), (None, None, "abc"), ("x", "z", "")],
 )
-def test_a_range_takes_its_low_and_leaves_its_high(letters: InProcess, low: Any, high: Any, keys: str) -> None:
+def test_a_range_includes_its_low_and_excludes_its_high(letters: InProcess, low: Any, high: Any, keys: str) -> None:
     assert list(letters.table("n").range(low, high)) == list(keys)
 
 
-def test_no_row_has_the_key_none(letters: InProcess) -> None:
+def test_the_key_none_is_rejected(letters: InProcess) -> None:
     with pytest.raises(QueryError):
         letters.table("n").get(None)
 
 
-def test_a_key_of_another_type_is_refused(letters: InProcess) -> None:
+def test_a_key_of_another_type_is_rejected(letters: InProcess) -> None:
     with pytest.raises(Exception, match="string"):
         letters.table("n").get({"a": 1})
 
 
-def test_a_table_without_windows_has_none(letters: InProcess) -> None:
+def test_windows_of_a_table_without_windows_are_an_error(letters: InProcess) -> None:
     with pytest.raises(NotWindowed):
         letters.table("n").windows("a")
 
 
 @pytest.mark.parametrize("key", ["", "\x00", "ä", "k" * 458, "k" * 480, "k" * 481, "k" * 511, "k" * 3_000])
-def test_a_key_of_any_length_is_got_and_listed(key: str) -> None:
+def test_a_key_of_any_length_is_found_and_listed(key: str) -> None:
     with counted([key, "other"]) as driver:
         assert driver.table("n").get(key) == 1
         assert driver.table("n").all() == {key: 1, "other": 1}
@@ -103,7 +103,7 @@ def test_numbers_without_a_declared_type_sort_as_numbers_too() -> None:
 
 
 @pytest.mark.parametrize("key", [1, "1", 2.5, True, [1, [2]], {"a": 1, "b": [2]}])
-def test_a_key_of_any_kind_is_got_and_listed_hashable(key: Any) -> None:
+def test_a_key_of_any_type_is_found_and_listed_as_hashable(key: Any) -> None:
     with grouped_by([key]) as driver:
         assert driver.table("n").get(key) == 1
         assert len(driver.table("n").all()) == 1
@@ -118,7 +118,7 @@ def windowed() -> Iterator[InProcess]:
         yield driver
 
 
-def test_a_window_is_got_by_key_and_time(windowed: InProcess) -> None:
+def test_a_window_is_found_by_key_and_time(windowed: InProcess) -> None:
     table = windowed.table("n")
     assert table.windowed
     assert [table.get("a", at=at) for at in (0, 9, 10, 20)] == [10, 10, 2, None]
@@ -127,12 +127,12 @@ def test_a_window_is_got_by_key_and_time(windowed: InProcess) -> None:
     assert table.get("a", 0, at=99) == 0
 
 
-def test_without_a_time_it_is_the_latest_window(windowed: InProcess) -> None:
+def test_without_a_time_the_latest_window_is_returned(windowed: InProcess) -> None:
     assert windowed.table("n").get("a") == 2
     assert windowed.table("n").get("zz", "none") == "none"
 
 
-def test_the_windows_of_a_key_come_in_order_of_time(windowed: InProcess) -> None:
+def test_the_windows_of_a_key_are_in_order_of_time(windowed: InProcess) -> None:
     first, second = (WindowedKey("a", 0, 10), 10), (WindowedKey("a", 10, 20), 2)
     assert windowed.table("n").windows("a") == [first, second]
     assert windowed.table("n").windows("a", 10) == [second]
@@ -144,7 +144,7 @@ def test_windows_are_listed_by_key_and_then_by_time(windowed: InProcess) -> None
     assert [tuple(key) for key in windowed.table("n").all()] == [("a", 0, 10), ("a", 10, 20), ("ab", 10, 20)]
 
 
-def test_a_range_of_a_windowed_table_is_one_of_keys(windowed: InProcess) -> None:
+def test_a_range_of_a_windowed_table_is_a_range_of_keys(windowed: InProcess) -> None:
     assert {key.key for key in windowed.table("n").range("a", "ab")} == {"a"}
     assert {key.key for key in windowed.table("n").range("ab")} == {"ab"}
 
@@ -158,13 +158,13 @@ def test_the_windows_of_a_long_key_are_found(length: int) -> None:
 
 
 @pytest.mark.parametrize("key", [{"a": 1}, [1, 2], 5])
-def test_the_windows_of_a_key_of_any_kind_are_found(key: Any) -> None:
+def test_the_windows_of_a_key_of_any_type_are_found(key: Any) -> None:
     with grouped_by([key], WINDOW) as driver:
         assert [value for _, value in driver.table("n").windows(key)] == [1]
         assert driver.table("n").get(key) == 1
 
 
-def test_rows_of_a_table_that_is_derived_from_windows_are_got_on_every_shard() -> None:
+def test_rows_of_a_table_derived_from_windows_are_found_on_every_shard() -> None:
     builder = StreamsBuilder("q")
     table = builder.stream("t").group_by_key().windowed_by(WINDOW).count(name="n")
     table.filter(lambda v: v > 0, name="some")

@@ -36,7 +36,7 @@ def test_a_query_that_has_not_run_a_batch_has_empty_tables(tmp_path: Path) -> No
         assert driver.tables.snapshot() == {"order_counts": {}, "users": {}}
 
 
-def test_a_table_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_table_is_reported_with_the_most_similar_name(tmp_path: Path) -> None:
     with InProcess(counts(), directory=tmp_path) as driver:
         with pytest.raises(NoSuchTable) as caught:
             driver.tables["order_count"]
@@ -46,15 +46,15 @@ def test_a_table_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) 
         assert "users" in caught.value.hint
 
 
-def test_a_table_that_is_not_there_is_a_missing_key_too(tmp_path: Path) -> None:
+def test_an_unknown_table_is_a_key_error(tmp_path: Path) -> None:
     with InProcess(counts(), directory=tmp_path) as driver:
         with pytest.raises(KeyError) as caught:
             driver.tables["zzz"]
-        assert str(caught.value).startswith('query "shop" keeps no table "zzz"\n')
+        assert str(caught.value).startswith('query "shop" has no table "zzz"\n')
         assert isinstance(pickle.loads(pickle.dumps(caught.value)), NoSuchTable)
 
 
-def test_a_with_block_closes_what_it_opened_and_nothing_else(tmp_path: Path) -> None:
+def test_a_with_block_closes_only_what_it_opened(tmp_path: Path) -> None:
     with InProcess(counts(), directory=tmp_path) as driver:
         driver.send("t", 1, "k", timestamp=1)
         driver.run()
@@ -69,7 +69,7 @@ def test_a_with_block_closes_what_it_opened_and_nothing_else(tmp_path: Path) -> 
     shared.close()
 
 
-def test_tables_outlive_the_name_that_they_were_opened_under(tmp_path: Path) -> None:
+def test_a_table_keeps_its_connection_open(tmp_path: Path) -> None:
     with InProcess(counts(), directory=tmp_path) as driver:
         driver.send("t", 1, "k", timestamp=1)
         driver.run()
@@ -77,7 +77,7 @@ def test_tables_outlive_the_name_that_they_were_opened_under(tmp_path: Path) -> 
         assert counted.get("k") == 1
 
 
-def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_query_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     open_broker(tmp_path)
     with pytest.raises(NoSuchQuery) as caught:
         open_tables(tmp_path, "shop")
@@ -90,7 +90,7 @@ def test_a_query_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pat
     open_broker(tmp_path).close()
 
 
-def test_printed_it_says_which_tables_there_are(tmp_path: Path) -> None:
+def test_the_repr_lists_the_tables(tmp_path: Path) -> None:
     with InProcess(counts(), directory=tmp_path) as driver:
         assert repr(driver.tables) == '<Tables of query "shop": order_counts, users>'
         assert str(driver.table("users")) == '<Table "users" of query "shop", keys string>'
@@ -105,8 +105,8 @@ def test_a_snapshot_is_of_one_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.deleted", "a.by_end", "a.by_end.deleted", "potok.meta"])
-def test_tables_whatever_their_names_do_not_mix(name: str) -> None:
-    """Either the name is refused when the topology is built, or it is a table like any other."""
+def test_tables_with_any_names_are_separate(name: str) -> None:
+    """Either the name is rejected when the topology is built, or it works like any other."""
     builder = StreamsBuilder("q")
     builder.stream("t").to_table(name="a")
     builder.stream("u").to_table(name=name)

@@ -1,4 +1,4 @@
-"""A shard in each of the stores: what is true of one store is true of all."""
+"""A shard in each of the stores, which all behave alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STORES = ("lmdb", "redis", "postgres")
 
 @pytest.fixture(params=STORES)
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
-    """A place for state, in each of the stores."""
+    """A state location in each of the stores."""
     if request.param == "lmdb":
         return Where.of(tmp_path)
     return Where.of(request.getfixturevalue(f"{request.param}_url"))

@@ -14,7 +14,7 @@ from potok.state.store import ShardSnapshot, Store
 
 @dataclass(frozen=True)
 class Shard:
-    """The first shard of a query of its own."""
+    """The first shard of a query with a unique name."""
 
     where: Where
     query: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""A backup is read from its own directory, whatever its manifest says."""
+"""A backup is read only from its own directory, whatever its manifest says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from potok.state.entry import Entry
 
 
 @pytest.mark.parametrize("name", ["../shard-0.arrow", "/etc/passwd", "shard-0.arrow/../x", "shard-x.arrow", ""])
-def test_a_manifest_names_no_file_elsewhere(tmp_path: Path, name: str) -> None:
+def test_a_manifest_cannot_name_a_file_outside_its_directory(tmp_path: Path, name: str) -> None:
     for file in ("shard-0.arrow", name):
         manifest = Manifest("q", Entry(), {}, (ShardFile(file, 1, 1, "0"),), 0, "file:x")
         manifest.write(tmp_path)

@@ -29,7 +29,7 @@ def numbers(*rows: tuple[int, float]) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**63), maybe_bytes, maybe_bytes, st.binary(max_size=20))
-def test_a_cell_comes_back_as_it_was(epoch: int, batch: int, new: bytes | None, old: bytes | None, key: bytes) -> None:
+def test_a_cell_survives_encoding(epoch: int, batch: int, new: bytes | None, old: bytes | None, key: bytes) -> None:
     data = encode_cell(Attempt(epoch, batch), new, old, key)
     assert decode_cell(data) == Cell(epoch, batch, new, old, key or None)
 
@@ -39,7 +39,7 @@ def test_an_empty_value_is_not_a_missing_one() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 3, 10, 30, -1])
-def test_a_flipped_bit_is_found(place: int) -> None:
+def test_a_flipped_bit_is_detected(place: int) -> None:
     data = bytearray(encode_cell(Attempt(1, 1), b"value", b"before", b"key"))
     data[place] ^= 1
     with pytest.raises(CorruptCell, match='"counts"'):
@@ -47,7 +47,7 @@ def test_a_flipped_bit_is_found(place: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 4, 31])
-def test_a_cell_cut_short_is_corrupt(length: int) -> None:
+def test_a_truncated_cell_is_corrupt(length: int) -> None:
     with pytest.raises(CorruptCell):
         decode_cell(encode_cell(Attempt(1, 1), b"value", None)[:length])
 
@@ -77,7 +77,7 @@ def test_a_deleted_cell_of_fixed_width_does_not_exist() -> None:
     assert decode_fixed([deleted], NUMBERS, Fence(Attempt(2, 4)), "t")[1].all()
 
 
-def test_many_epochs_and_batches_are_judged_each_by_itself() -> None:
+def test_each_epoch_and_batch_is_judged_separately() -> None:
     fence = Fence(Attempt(4, 9), {3: 6})
     attempts = [Attempt(1, 8), Attempt(3, 6), Attempt(3, 7), Attempt(4, 8), Attempt(4, 9), Attempt(5, 1)]
     cells = [encode_fixed(a, numbers((1, 0.0)), None, numbers((0, 0.0)), np.array([True]))[0] for a in attempts]
@@ -85,7 +85,7 @@ def test_many_epochs_and_batches_are_judged_each_by_itself() -> None:
     assert values["a"].tolist() == [1, 1, 0, 1, 0, 0]
 
 
-def test_a_flipped_bit_in_a_fixed_cell_is_found() -> None:
+def test_a_flipped_bit_in_a_fixed_cell_is_detected() -> None:
     row = numbers((1, 1.0))
     (cell,) = encode_fixed(Attempt(1, 1), row, None, row, np.array([True]))
     broken = bytearray(cell)
@@ -99,21 +99,21 @@ def test_a_fixed_cell_of_another_width_is_corrupt() -> None:
         decode_fixed([encode_cell(Attempt(1, 1), b"short", None)], NUMBERS, FENCE, "t")
 
 
-def test_no_cells_are_no_values() -> None:
+def test_no_cells_decode_to_no_values() -> None:
     values, exists = decode_fixed([], NUMBERS, FENCE, "t")
     assert len(values) == len(exists) == 0
 
 
 @pytest.mark.parametrize("times", [1, 50])
 @pytest.mark.parametrize("length", [0, 4, 31, 36])
-def test_among_many_cells_one_cut_short_is_corrupt(length: int, times: int) -> None:
+def test_one_truncated_cell_among_many_is_corrupt(length: int, times: int) -> None:
     whole = encode_cell(Attempt(1, 1), b"value", None)
     with pytest.raises(CorruptCell):
         values_before([*[whole] * times, None, whole[:length]], FENCE, "t")
 
 
 @pytest.mark.parametrize("place", [0, 4, 20, 33])
-def test_among_many_cells_a_flipped_bit_is_found(place: int) -> None:
+def test_a_flipped_bit_among_many_cells_is_detected(place: int) -> None:
     whole = encode_cell(Attempt(1, 1), b"value", None)
     broken = bytearray(whole)
     broken[place] ^= 1
@@ -123,7 +123,7 @@ def test_among_many_cells_a_flipped_bit_is_found(place: int) -> None:
 
 @pytest.mark.parametrize("times", [1, 50])
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(3, 6), maybe_bytes, maybe_bytes, st.binary(max_size=9))))
-def test_many_cells_are_read_as_one_by_one(
+def test_many_cells_are_decoded_like_single_cells(
     times: int, rows: list[tuple[int, int, bytes | None, bytes | None, bytes]]
 ) -> None:
     fence = Fence(Attempt(2, 5), {1: 4})
@@ -132,7 +132,7 @@ def test_many_cells_are_read_as_one_by_one(
     assert values_before([None, *cells] * times, fence, "t") == one_by_one * times
 
 
-def test_many_cells_are_encoded_as_one_by_one() -> None:
+def test_many_cells_are_encoded_like_single_cells() -> None:
     attempt = Attempt(3, 1 << 40)
     rows = [(b"new", b"old", b""), (None, b"", b"key"), (b"", None, b""), (b"x" * 300, b"y", b"k" * 500)]
     new, old, keys = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]

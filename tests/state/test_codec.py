@@ -1,4 +1,4 @@
-"""State as bytes that make data, and nothing else, when they are read."""
+"""State as bytes that decode to plain data and never run code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from potok.errors import StateError
 from potok.records.value import Value
-from potok.state.cell_types import Mark
+from potok.state.cell_types import TypeTag
 from potok.state.codec import NestedTooDeeply, StateNotData, UnreadableCell, check_data, dump_state, load_state
 
 RAN: list[str] = []
@@ -54,7 +54,7 @@ Pair = namedtuple("Pair", "left right")
 
 
 def same(found: Any, value: Any) -> bool:
-    """Equal, and of equal classes all the way down."""
+    """Equal, and of the same classes at every level."""
     if type(found) is not type(value):
         return False
     if isinstance(value, dict):
@@ -123,13 +123,13 @@ data = st.recursive(keys, containers, max_leaves=12)
 
 @settings(max_examples=300)
 @given(data)
-def test_data_comes_back_as_it_was(value: Any) -> None:
+def test_data_survives_encoding(value: Any) -> None:
     assert same(load_state(dump_state(value)), value)
 
 
 @settings(max_examples=300)
 @given(st.integers(-(1 << 62), 1 << 62), data)
-def test_a_time_with_data_comes_back_as_it_was(at: int, value: Any) -> None:
+def test_a_time_with_data_survives_encoding(at: int, value: Any) -> None:
     assert same(load_state(dump_state((at, value))), (at, value))
 
 
@@ -140,13 +140,13 @@ def test_a_time_with_data_comes_back_as_it_was(at: int, value: Any) -> None:
     "leaf",
     ["1 << 70", "-(1 << 63)", "(1 << 64) - 1", "1 << 64", "'\\ud800'", "b'x'", "bytearray(b'x')", "float('nan')"],
 )
-def test_what_messagepack_does_not_have_comes_back_wherever_it_is(shape: str, leaf: str) -> None:
+def test_types_that_messagepack_lacks_survive_encoding_in_any_position(shape: str, leaf: str) -> None:
     value = eval(shape.format(leaf))
     assert same(load_state(dump_state(value)), value)
 
 
 @given(data)
-def test_what_is_data_passes_the_check(value: Any) -> None:
+def test_data_passes_the_check(value: Any) -> None:
     check_data([value])
 
 
@@ -177,13 +177,13 @@ def test_equal_sets_have_equal_bytes() -> None:
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("within", [lambda o: o, lambda o: (1, o), lambda o: (1, {"deep": [o]}), lambda o: {"a": (o,)}])
-def test_objects_of_other_classes_are_refused(value: Any, within: Any) -> None:
+def test_objects_of_other_classes_are_rejected(value: Any, within: Any) -> None:
     with pytest.raises(StateNotData, match="cannot be stored"):
         dump_state(within(value))
 
 
 @pytest.mark.parametrize("value", [int, Basket, {"type": str}])
-def test_a_class_is_refused(value: Any) -> None:
+def test_a_class_is_rejected(value: Any) -> None:
     with pytest.raises(StateNotData):
         dump_state(value)
 
@@ -195,7 +195,7 @@ class Attack:
 
 @pytest.mark.parametrize("protocol", range(6))
 @pytest.mark.parametrize("prefix", [b"", b"v", b"t", b"p", b"V", b"T"])
-def test_a_pickle_in_a_cell_is_refused_and_runs_nothing(protocol: int, prefix: bytes) -> None:
+def test_a_pickle_in_a_cell_is_rejected_and_not_executed(protocol: int, prefix: bytes) -> None:
     RAN.clear()
     with pytest.raises(UnreadableCell, match=r"version 0\.1"):
         load_state(prefix + pickle.dumps((1, Attack()), protocol))
@@ -219,7 +219,7 @@ KNOWN = {
     OrderedDict,
     deque,
 }
-KNOWN |= {Mark}  # out of its place: an object that does nothing
+KNOWN |= {TypeTag}  # a misplaced tag: an object without behaviour
 KNOWN |= {bytearray, range, slice, complex, Decimal, Fraction, uuid.UUID, date, datetime, time, timedelta, timezone}
 
 
@@ -232,7 +232,7 @@ def _classes(value: Any) -> set[type]:
 
 @settings(max_examples=500)
 @given(st.sampled_from(b"vtplsVTPLS"), st.binary(max_size=60))
-def test_bytes_of_a_stranger_make_data_or_an_error(letter: int, tail: bytes) -> None:
+def test_arbitrary_bytes_decode_to_data_or_an_error(letter: int, tail: bytes) -> None:
     try:
         found = load_state(bytes([letter]) + tail)
     except StateError:
@@ -242,7 +242,7 @@ def test_bytes_of_a_stranger_make_data_or_an_error(letter: int, tail: bytes) -> 
 
 @settings(max_examples=300)
 @given(data, st.integers(0, 400), st.integers(0, 255))
-def test_a_cell_with_a_changed_byte_makes_data_or_an_error(value: Any, place: int, byte: int) -> None:
+def test_a_cell_with_a_changed_byte_decodes_to_data_or_an_error(value: Any, place: int, byte: int) -> None:
     cell = bytearray(dump_state((1, value)))
     cell[place % len(cell)] = byte
     try:
@@ -252,7 +252,7 @@ def test_a_cell_with_a_changed_byte_makes_data_or_an_error(value: Any, place: in
     assert _classes(found) <= KNOWN
 
 
-def test_a_timestamp_of_messagepack_is_read_as_data() -> None:
+def test_a_messagepack_timestamp_is_read_as_data() -> None:
     value = {range(0): [bytearray(b""), timedelta(0)]}
     cell = bytearray(dump_state((1, value)))
     found = set[type]()
@@ -283,7 +283,7 @@ def test_the_error_says_what_to_return_instead(value: Any, instead: str) -> None
     assert f"return {instead}" in caught.value.hint
 
 
-def test_a_check_raises_what_the_bytes_would_raise() -> None:
+def test_the_check_raises_the_same_error_as_encoding() -> None:
     check_data([{"a": 1, "b": [date(2024, 1, 2), {1, 2}, Decimal("1.5"), b"x"]}, None])
     for wrong in (
         object(),
@@ -300,14 +300,14 @@ def test_a_check_raises_what_the_bytes_would_raise() -> None:
             check_data(wrong)
 
 
-def test_a_value_that_contains_itself_is_refused() -> None:
+def test_a_value_that_contains_itself_is_rejected() -> None:
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(NestedTooDeeply, match="contains itself"):
         dump_state((1, loop))
 
 
-def test_deep_values_come_back() -> None:
+def test_deeply_nested_values_survive_encoding() -> None:
     value: Any = "x"
     for _ in range(900):
         value = [value]

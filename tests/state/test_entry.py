@@ -7,7 +7,7 @@ import json
 import pytest
 
 from potok.errors import StateError
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.fence import Attempt
 from potok.state.offsets import Offsets
 
@@ -25,12 +25,12 @@ FULL = Entry(
 )
 
 
-def test_an_entry_comes_back_as_it_was() -> None:
+def test_an_entry_survives_encoding() -> None:
     assert Entry.of_bytes(FULL.to_bytes()) == FULL
     assert Entry.of_bytes(Entry().to_bytes()) == Entry()
 
 
-def test_an_entry_of_another_layout_is_refused_with_a_hint() -> None:
+def test_an_entry_of_another_layout_is_rejected_with_a_hint() -> None:
     data = json.loads(FULL.to_bytes()) | {"layout": 99}
     with pytest.raises(StateError, match="layout 99") as caught:
         Entry.of_bytes(json.dumps(data).encode())
@@ -44,11 +44,11 @@ def test_its_fence_is_that_of_the_next_batch() -> None:
     assert fence.counts(1, 4) and not fence.counts(1, 5)
 
 
-def test_the_marks_of_two_queries_never_meet() -> None:
-    assert mark_of("a", "ledger") != mark_of("b", "ledger")
+def test_metadata_keys_of_two_queries_never_collide() -> None:
+    assert metadata_key_of("a", "ledger") != metadata_key_of("b", "ledger")
 
 
-def test_after_a_break_what_was_committed_counts_and_what_was_begun_does_not() -> None:
+def test_after_a_seal_committed_batches_count_and_started_ones_do_not() -> None:
     sealed = FULL.sealed(after=Entry(epoch=5, batch=20), batch=7)
     assert (sealed.epoch, sealed.batch, sealed.clean) == (6, 20, True)
     fence = sealed.fence
@@ -57,7 +57,7 @@ def test_after_a_break_what_was_committed_counts_and_what_was_begun_does_not() -
     assert (sealed.offsets, sealed.shards) == (FULL.offsets, FULL.shards)
 
 
-def test_a_break_alone_makes_void_what_was_begun() -> None:
+def test_a_seal_alone_voids_started_batches() -> None:
     sealed = FULL.sealed(batch=9)
     assert (sealed.epoch, sealed.batch) == (4, 9)
     assert not sealed.fence.counts(3, 9)
@@ -80,7 +80,7 @@ def test_a_break_alone_makes_void_what_was_begun() -> None:
         FULL.to_bytes().replace(b'"topics": {', b'"topics": [{').replace(b"}}", b"}]}", 1),
     ],
 )
-def test_an_entry_of_another_form_is_an_error_of_the_state(data: bytes) -> None:
+def test_an_entry_in_another_format_is_a_state_error(data: bytes) -> None:
     with pytest.raises(StateError) as raised:
         Entry.of_bytes(data)
     assert raised.value.hint

@@ -1,4 +1,4 @@
-"""How far a query has come."""
+"""The position of a query in its source topics."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def moved(before: Offsets, after: Offsets) -> dict[tuple[str, int], int]:
     }
 
 
-def test_a_batch_takes_everything_that_fits() -> None:
+def test_a_batch_reads_everything_within_the_limit() -> None:
     further = Offsets({"a": {0: 5}}).advance({"a": {0: 7, 1: 3}}, 5)
     assert further.topics == {"a": {0: 7, 1: 3}}
 
 
-def test_a_limit_is_shared_out_in_proportion() -> None:
+def test_a_limit_is_split_in_proportion() -> None:
     assert Offsets().advance({"a": {0: 900, 1: 100}}, 100).topics == {"a": {0: 90, 1: 10}}
 
 
@@ -43,7 +43,7 @@ def test_a_limit_of_one_moves_one_record() -> None:
 
 
 @given(ends_of_topics, ends_of_topics, st.integers(1, 60))
-def test_it_never_moves_back_nor_past_an_end_nor_further_than_the_limit(
+def test_offsets_advance_within_the_ends_and_the_limit(
     start: dict[str, dict[int, int]], ends: dict[str, dict[int, int]], limit: int
 ) -> None:
     before = Offsets(start)
@@ -59,14 +59,14 @@ def test_it_never_moves_back_nor_past_an_end_nor_further_than_the_limit(
 
 
 @given(ends_of_topics, st.integers(1, 60))
-def test_going_on_comes_to_the_end(ends: dict[str, dict[int, int]], limit: int) -> None:
+def test_repeated_advances_reach_the_end(ends: dict[str, dict[int, int]], limit: int) -> None:
     offsets = Offsets().advance(ends, limit)
     while offsets.pending(ends):
         offsets = offsets.advance(ends, limit)
     assert offsets.topics == ends
 
 
-def test_partitions_that_have_nothing_are_listed_too() -> None:
+def test_empty_partitions_are_listed() -> None:
     assert Offsets().advance({"a": {0: 0, 1: 2}}, 10).topics == {"a": {0: 0, 1: 2}}
 
 
@@ -93,9 +93,9 @@ def test_equal_offsets_have_equal_text_whatever_their_order() -> None:
         (Offsets({"a": {0: 5}, "b": {0: 0}}, 2), True),
     ],
 )
-def test_an_end_is_reached_when_all_of_it_lies_behind(end: Offsets, reached: bool) -> None:
+def test_an_end_is_reached_in_all_partitions(end: Offsets, reached: bool) -> None:
     assert Offsets({"a": {0: 5}}, 2).reached(end) is reached
 
 
-def test_what_waits_is_counted_over_all_partitions() -> None:
+def test_pending_records_are_counted_over_all_partitions() -> None:
     assert Offsets({"a": {0: 5}}).pending({"a": {0: 7, 1: 3}, "b": {0: 1}}) == 6

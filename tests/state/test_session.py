@@ -1,4 +1,4 @@
-"""What one attempt does to one shard."""
+"""The reads and writes of one attempt on one shard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def session(shard: Shard, epoch: int, batch: int, ended: dict[int, int] | None =
 
 
 def put(shard: Shard, epoch: int, batch: int, ended: dict[int, int] | None = None, **rows: bytes | None) -> None:
-    """One attempt that writes rows, as a kernel does: it reads, writes, sweeps and commits."""
+    """Run one attempt that writes rows like a task: read, write, sweep, commit."""
     attempt = session(shard, epoch, batch, ended)
     keys = [name.encode() for name in rows]
     before = attempt.read("t", keys)
@@ -39,7 +39,7 @@ def test_nothing_is_written_before_the_commit(shard: Shard) -> None:
     assert get(shard, "a", 1, 2) == b"1"
 
 
-def test_an_attempt_that_is_tried_again_starts_from_the_same_state(shard: Shard) -> None:
+def test_a_repeated_attempt_starts_from_the_same_state(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1")
     put(shard, 1, 2, a=b"first try", phantom=b"x")
     again = session(shard, 1, 2)
@@ -48,7 +48,7 @@ def test_an_attempt_that_is_tried_again_starts_from_the_same_state(shard: Shard)
     assert get(shard, "a", 1, 3) == b"2"
 
 
-def test_what_a_dead_epoch_wrote_and_its_successor_does_not_write_counts_for_nothing(shard: Shard) -> None:
+def test_uncommitted_writes_of_an_ended_epoch_are_void(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1")
     put(shard, 1, 2, a=b"void", phantom=b"void", b=b"void")
     ended = {1: 1}
@@ -58,7 +58,7 @@ def test_what_a_dead_epoch_wrote_and_its_successor_does_not_write_counts_for_not
     assert get(shard, "a", 2, 4, ended) == b"3"
 
 
-def test_a_second_driver_is_shut_out_by_the_first_write_of_its_successor(shard: Shard) -> None:
+def test_a_second_driver_is_fenced_by_the_first_write_of_its_successor(shard: Shard) -> None:
     zombie = session(shard, 1, 7)
     put(shard, 2, 7, a=b"2")
     zombie.write("t", [(b"a", b"zombie", None)])
@@ -67,7 +67,7 @@ def test_a_second_driver_is_shut_out_by_the_first_write_of_its_successor(shard: 
     assert get(shard, "a", 2, 8) == b"2"
 
 
-def test_a_delete_is_seen_at_once_and_swept_in_a_later_batch(shard: Shard) -> None:
+def test_a_delete_is_visible_immediately_and_swept_in_a_later_batch(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1", b=b"1")
     put(shard, 1, 2, a=None)
     store = shard.store()
@@ -78,7 +78,7 @@ def test_a_delete_is_seen_at_once_and_swept_in_a_later_batch(shard: Shard) -> No
     assert (store.entries("t"), store.entries(tombstones_of("t"))) == (1, 0)
 
 
-def test_a_row_that_came_back_is_not_swept(shard: Shard) -> None:
+def test_a_rewritten_row_is_not_swept(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1")
     put(shard, 1, 2, a=None)
     put(shard, 1, 3, a=b"3")
@@ -103,7 +103,7 @@ def test_a_replay_does_not_sweep_what_it_deletes_itself(shard: Shard) -> None:
     assert get(shard, "a", 1, 3) is None
 
 
-def test_a_sweep_goes_on_where_its_limit_stopped_it(shard: Shard) -> None:
+def test_a_sweep_resumes_at_its_limit(shard: Shard) -> None:
     names = {f"k{n}": b"1" for n in range(7)}
     put(shard, 1, 1, **names)
     put(shard, 1, 2, **dict.fromkeys(names))
@@ -115,7 +115,7 @@ def test_a_sweep_goes_on_where_its_limit_stopped_it(shard: Shard) -> None:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_key_of_any_length_is_found_and_told(shard: Shard, length: int) -> None:
+def test_a_key_of_any_length_is_found_and_restored(shard: Shard, length: int) -> None:
     key = b"k" * length
     first = session(shard, 1, 1)
     first.write("t", [(key, b"value", None)])
@@ -126,7 +126,7 @@ def test_a_key_of_any_length_is_found_and_told(shard: Shard, length: int) -> Non
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_a_key_of_any_length_is_told_in_a_table_of_fixed_width(shard: Shard, length: int) -> None:
+def test_a_key_of_any_length_is_restored_in_a_table_of_fixed_width(shard: Shard, length: int) -> None:
     key, row = b"k" * length, np.array([(5,)], NUMBER)
     first = session(shard, 1, 1)
     first.write_fixed("t", [key], row, row, np.array([False]))
@@ -150,7 +150,7 @@ def test_a_deleted_key_of_any_length_is_swept(shard: Shard, length: int) -> None
     assert shard.store().entries("t") == 0
 
 
-def test_long_keys_that_begin_alike_are_told_apart(shard: Shard) -> None:
+def test_long_keys_with_a_common_prefix_are_distinct(shard: Shard) -> None:
     one, two = b"k" * 600 + b"1", b"k" * 600 + b"2"
     first = session(shard, 1, 1)
     first.write("t", [(one, b"1", None), (two, b"2", None)])
@@ -173,14 +173,14 @@ def test_deletes_of_fixed_width_are_swept_too(shard: Shard) -> None:
     assert third.store.entries("t") == 0
 
 
-def test_keys_below_a_bound_are_those_that_stood_before_this_attempt(shard: Shard) -> None:
+def test_keys_below_a_bound_are_those_before_this_attempt(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1", b=b"1", c=b"1")
     put(shard, 1, 2, b=None, aa=b"mine")
     assert session(shard, 1, 2).keys("t", b"c") == [b"a", b"b"]
     assert session(shard, 1, 3).keys("t", b"c") == [b"a", b"aa"]
 
 
-def test_the_first_key_knows_what_this_attempt_committed(shard: Shard) -> None:
+def test_the_first_key_includes_committed_writes_of_this_attempt(shard: Shard) -> None:
     put(shard, 1, 1, b=b"1")
     put(shard, 1, 2, a=b"1", b=None)
     assert session(shard, 1, 2).first_key("t") == b"a"
@@ -188,7 +188,7 @@ def test_the_first_key_knows_what_this_attempt_committed(shard: Shard) -> None:
     assert session(shard, 1, 3).first_key("t") is None
 
 
-def test_the_first_key_steps_over_void_cells(shard: Shard) -> None:
+def test_the_first_key_skips_void_cells(shard: Shard) -> None:
     put(shard, 1, 1, b=b"1")
     put(shard, 1, 2, a=b"void")
     put(shard, 2, 2, {1: 1})

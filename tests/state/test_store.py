@@ -37,7 +37,7 @@ def test_many_keys_are_read_at_once(shard: Shard) -> None:
 
 
 @pytest.mark.parametrize("zombie", [Attempt(1, 4), Attempt(0, 9), Attempt(1, 1)])
-def test_a_lower_attempt_than_the_highest_is_refused_and_writes_nothing(shard: Shard, zombie: Attempt) -> None:
+def test_a_lower_attempt_than_the_highest_is_rejected_and_writes_nothing(shard: Shard, zombie: Attempt) -> None:
     store = shard.store()
     store.put_many(Attempt(1, 5), [("t", [(b"a", cell(b"right"))])])
     with pytest.raises(StaleAttempt):
@@ -63,14 +63,14 @@ def test_the_same_attempt_may_write_again(shard: Shard) -> None:
     assert store.get_many("t", [b"a"]) == [cell(b"2")]
 
 
-def test_an_attempt_without_writes_still_shuts_out_older_ones(shard: Shard) -> None:
+def test_an_attempt_without_writes_fences_older_ones(shard: Shard) -> None:
     store = shard.store()
     store.put_many(Attempt(2, 1), [])
     with pytest.raises(StaleAttempt):
         store.put_many(Attempt(1, 9), [])
 
 
-def test_what_is_removed_and_written_together_is_there(shard: Shard) -> None:
+def test_a_key_that_is_removed_and_written_exists(shard: Shard) -> None:
     store = shard.store()
     store.put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
     store.put_many(FIRST, [("t", [(b"a", cell(b"2"))])], [("t", [b"a"])])
@@ -85,7 +85,7 @@ def test_of_two_writes_to_one_key_the_last_counts(shard: Shard) -> None:
 
 @given(steps=STEPS, bounds=st.lists(BOUNDS, min_size=1, max_size=4))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_it_holds_what_was_written_last(
+def test_the_last_write_of_each_key_is_read(
     where: Where, steps: list[tuple[dict[bytes, bytes], list[bytes]]], bounds: list[tuple[bytes, bytes | None]]
 ) -> None:
     shard, expected = Shard(where), dict[bytes, bytes]()
@@ -109,7 +109,7 @@ def test_it_holds_what_was_written_last(
     shard.close()
 
 
-def test_a_scan_goes_on_over_pages(shard: Shard) -> None:
+def test_a_scan_spans_pages(shard: Shard) -> None:
     store = shard.store()
     keys = [b"%03d" % n for n in range(10)]
     store.put_many(FIRST, [("t", [(key, cell(key)) for key in keys])])
@@ -117,11 +117,11 @@ def test_a_scan_goes_on_over_pages(shard: Shard) -> None:
     assert [key for key, _ in store.scan("t", b"003", b"006", page=2)] == keys[3:6]
 
 
-def test_no_ranges_are_no_cells(shard: Shard) -> None:
+def test_no_ranges_return_no_cells(shard: Shard) -> None:
     assert shard.store().scan_ranges("t", []) == []
 
 
-def test_a_hundred_thousand_cells_are_written_read_and_removed_at_once(shard: Shard) -> None:
+def test_a_hundred_thousand_cells_are_written_read_and_removed_in_one_call(shard: Shard) -> None:
     store = shard.store()
     keys = [b"%06d" % number for number in range(100_000)]
     cells = [cell(key) for key in keys]
@@ -133,7 +133,7 @@ def test_a_hundred_thousand_cells_are_written_read_and_removed_at_once(shard: Sh
     assert (store.entries("t"), [key for key, _ in store.scan("t")]) == (1_000, keys[99_000:])
 
 
-def test_writers_of_two_attempts_at_once_leave_what_the_higher_one_wrote(shard: Shard) -> None:
+def test_of_concurrent_attempts_the_higher_one_wins(shard: Shard) -> None:
     keys = [b"%05d" % number for number in range(3_000)]
     attempts = [Attempt(1, 7), Attempt(2, 7)]
 
@@ -151,7 +151,7 @@ def test_writers_of_two_attempts_at_once_leave_what_the_higher_one_wrote(shard: 
     assert {(c.epoch, c.batch) for _, c in shard.store().scan("t")} == {attempts[1]}
 
 
-def test_a_long_key_is_cut_and_can_be_told(shard: Shard) -> None:
+def test_a_long_key_is_truncated_and_can_be_restored(shard: Shard) -> None:
     key = b"k" * 600
     assert len(stored_key(key)) <= LONGEST_IN_LMDB
     assert carried_key(key) == key
@@ -161,7 +161,7 @@ def test_a_long_key_is_cut_and_can_be_told(shard: Shard) -> None:
 
 
 @pytest.mark.parametrize("length", [457, 458, 459, 480, 481])
-def test_keys_around_the_limits_never_meet(length: int) -> None:
+def test_keys_near_the_length_limits_never_collide(length: int) -> None:
     keys = [b"k" * length, b"k" * (length - 1) + b"l", stored_key(b"k" * 600), b"k" * 600]
     assert len({stored_key(key) for key in keys}) == len(keys)
 
@@ -182,7 +182,7 @@ def test_only_the_tables_of_known_steps_survive_a_change(shard: Shard) -> None:
         store.put_many(Attempt(1, 2), [])
 
 
-def test_the_stores_of_a_step_come_and_go_one_by_one(shard: Shard) -> None:
+def test_the_stores_of_a_step_are_dropped_one_by_one(shard: Shard) -> None:
     store = shard.store()
     names = ["p/cart", "p/lately", "p/timers-by-key"]
     store.put_many(FIRST, [(name, [(b"a", cell(b"1"))]) for name in names])
@@ -190,7 +190,7 @@ def test_the_stores_of_a_step_come_and_go_one_by_one(shard: Shard) -> None:
     assert {name: store.entries(name) for name in names} == {"p/cart": 0, "p/lately": 1, "p/timers-by-key": 1}
 
 
-def test_two_shards_and_two_queries_know_nothing_of_each_other(where: Where) -> None:
+def test_shards_and_queries_are_isolated(where: Where) -> None:
     one, other = Shard(where), Shard(where)
     one.store().put_many(Attempt(5, 5), [("t", [(b"a", cell(b"1"))])])
     other.store().put_many(FIRST, [("t", [(b"a", cell(b"2"))])])
@@ -200,7 +200,7 @@ def test_two_shards_and_two_queries_know_nothing_of_each_other(where: Where) -> 
     other.close()
 
 
-def test_a_shard_that_was_cleared_is_as_new(shard: Shard) -> None:
+def test_a_cleared_shard_is_empty(shard: Shard) -> None:
     store = shard.store()
     store.put_many(Attempt(2, 2), [("t", [(b"a", cell(b"1"))]), ("t/index", [(b"b", cell(b"1"))])])
     store.clear()
@@ -214,7 +214,7 @@ def test_state_that_was_never_written_cannot_be_opened_for_reading(shard: Shard)
         shard.store(create=False)
 
 
-def test_it_says_how_large_it_is(shard: Shard) -> None:
+def test_the_size_is_reported(shard: Shard) -> None:
     store = shard.store()
     store.put_many(FIRST, [("t", [(b"%05d" % n, cell(b"x" * 100)) for n in range(2_000)])])
     assert store.size_bytes() > 200_000

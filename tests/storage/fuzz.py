@@ -1,7 +1,7 @@
-"""Damages files at random, one in each trial, and looks what comes of it: `python -m tests.storage.fuzz shard 1 500`.
+"""Damage one file at random in each trial and check the result: `python -m tests.storage.fuzz shard 1 500`.
 
-Each trial runs in a process of its own. It must end with right answers, or with errors of ours that have a hint;
-whatever else it ends with is printed, with the seed that brings it again.
+Each trial runs in its own process. It must end with correct results, or with a `PotokError` that has a hint; any
+other outcome is printed with the seed that reproduces it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.storage import shard
 from tests.storage.trial import copy, damage, files_of, in_child, is_bad, steps
 
 MOST = 10
-"""So many bad trials are enough."""
+"""Stop after this many bad trials."""
 
 Trial = Callable[[Path], str]
 
@@ -93,7 +93,7 @@ def _run(trial: Trial, root: Path, seeds: range) -> int:
 
 
 def _pick(chosen: random.Random, directory: Path) -> Path:
-    """Any file; one of two times one that holds pages or records, for most files are locks."""
+    """Choose any file; half of the time one that holds pages or records, because most files are locks."""
     files = files_of(directory)
     if chosen.random() < 0.5:
         files = [path for path in files if path.name == "data.mdb" or path.suffix in (".segment", ".parquet")]

@@ -1,4 +1,4 @@
-"""A data directory with everything that Potok keeps in one, and what must be read from it."""
+"""A data directory with everything that Potok stores in one, and what must be read from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[int, int, bytes | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a directory without damage holds, before the query goes on and after."""
+    """The contents of an undamaged directory, before the query resumes and after."""
 
     topics: dict[str, list[Row]]
     committed: dict[str, dict[int, int]]
@@ -90,7 +90,7 @@ def committed(broker: EmbeddedBroker) -> dict[str, Any]:
 
 
 def look(directory: Path, expected: Expected) -> None:
-    """Compare everything that can be read with what must be there."""
+    """Compare everything that can be read with the expected contents."""
     broker = EmbeddedBroker(directory)
     try:
         for topic, right in expected.topics.items():
@@ -112,7 +112,7 @@ def go_on(directory: Path, expected: Expected) -> None:
 
 
 def verify(directory: Path) -> None:
-    """Read everything, and raise for the first thing that is damaged."""
+    """Read everything, and raise the first damage found."""
     for part in verify_data(directory):
         if part.damage:
             assert "process that read it" not in part.damage, part.damage

@@ -16,7 +16,7 @@ KEYS = 4_000
 
 
 def cells(batch: int, numbers: list[int]) -> list[tuple[bytes, bytes]]:
-    """Cells of a batch; every 97th has pages of its own."""
+    """Return the cells of a batch; every 97th has overflow pages."""
     attempt = Attempt(1, batch)
     return [
         (key(number), encode_cell(attempt, b"%d-%d" % (batch, number) * (1 if number % 97 else 900), None))
@@ -39,7 +39,7 @@ def build(directory: Path) -> None:
 
 
 def contents(directory: Path) -> dict[Any, Any]:
-    """All that a reader sees: by scans, and by keys."""
+    """Return everything a reader sees: by scans, and by keys."""
     with LmdbSnapshot(directory) as snapshot:
         found: dict[Any, Any] = {table: dict(snapshot.scan(table)) for table in snapshot.tables()}
         for number in range(0, KEYS, 40):
@@ -51,7 +51,7 @@ def contents(directory: Path) -> dict[Any, Any]:
 
 
 def write_more(directory: Path) -> dict[Any, Any]:
-    """Two more batches, and what is there afterwards."""
+    """Write two more batches, and return the contents."""
     store = LmdbStore(directory)
     removed = [key(number) for number in range(0, KEYS, 5)]
     store.put_many(Attempt(1, 9), [("t", cells(9, list(range(0, KEYS, 13))))], [("u/index", removed)])

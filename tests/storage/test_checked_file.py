@@ -1,4 +1,4 @@
-"""A data file that is not as it was written is found when it is opened, and when it is used."""
+"""Damage to a data file is detected when it is opened, and when it is used."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def shard(template: Path, tmp_path: Path) -> Path:
     return shutil.copytree(template, tmp_path / "0")
 
 
-def test_a_flipped_bit_in_any_page_in_use_is_found_by_readers_and_writers(shard: Path, tmp_path: Path) -> None:
+def test_a_flipped_bit_in_any_page_in_use_is_detected_by_readers_and_writers(shard: Path, tmp_path: Path) -> None:
     chosen = random.Random(1)
     for page in chosen.sample(used_pages(shard), 25):
         copy = shutil.copytree(shard, tmp_path / "copy", dirs_exist_ok=True)
@@ -68,7 +68,7 @@ def test_a_flipped_bit_in_any_page_in_use_is_found_by_readers_and_writers(shard:
 
 @pytest.mark.parametrize("page", [0, 1])
 @pytest.mark.parametrize("position", [10, 16, 20, 40, 44, 70, 80, 120, 136, 140, 144, 148])
-def test_a_flipped_bit_in_a_meta_page_is_found(shard: Path, page: int, position: int) -> None:
+def test_a_flipped_bit_in_a_meta_page_is_detected(shard: Path, page: int, position: int) -> None:
     flip(shard / "data.mdb", page * PAGE + position, 1)
     for use in (contents, write_more):
         with pytest.raises(StateDamaged, match=r"meta page|is missing"):
@@ -76,7 +76,7 @@ def test_a_flipped_bit_in_a_meta_page_is_found(shard: Path, page: int, position:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9])
-def test_a_file_that_was_cut_is_an_error_and_no_signal(shard: Path, share: float) -> None:
+def test_a_truncated_file_is_an_error_and_not_a_signal(shard: Path, share: float) -> None:
     size = (shard / "data.mdb").stat().st_size
     os.truncate(shard / "data.mdb", int(size * share))
     for use in (contents, write_more):
@@ -84,14 +84,14 @@ def test_a_file_that_was_cut_is_an_error_and_no_signal(shard: Path, share: float
             use(shard)
 
 
-def test_a_file_that_is_gone_while_its_checksums_are_there_is_no_empty_state(shard: Path) -> None:
+def test_a_missing_file_with_checksums_is_not_empty_state(shard: Path) -> None:
     (shard / "data.mdb").unlink()
     for use in (contents, write_more):
         with pytest.raises(StateDamaged, match="the file is missing"):
             use(shard)
 
 
-def test_an_older_copy_of_the_data_alone_is_found(shard: Path, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_data_alone_is_detected(shard: Path, tmp_path: Path) -> None:
     older = shutil.copy(shard / "data.mdb", tmp_path / "older")
     write_more(shard)
     shutil.copy(older, shard / "data.mdb")
@@ -99,7 +99,7 @@ def test_an_older_copy_of_the_data_alone_is_found(shard: Path, tmp_path: Path) -
         contents(shard)
 
 
-def test_a_damaged_page_that_nothing_uses_disturbs_nobody(shard: Path) -> None:
+def test_a_damaged_unused_page_is_ignored(shard: Path) -> None:
     used, size = used_pages(shard), (shard / "data.mdb").stat().st_size
     right = contents(shard)
     for page in set(range(2, size // PAGE)) - set(used):
@@ -124,7 +124,7 @@ def flipped(journal: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [lost, emptied, cut, flipped])
-def test_checksums_that_are_lost_are_made_anew(shard: Path, spoil: Callable[[Path], None]) -> None:
+def test_lost_checksums_are_computed_again(shard: Path, spoil: Callable[[Path], None]) -> None:
     right = contents(shard)
     spoil(shard / "data.sums")
     assert contents(shard) == right
@@ -141,7 +141,7 @@ def test_without_checksums_the_structure_is_checked(shard: Path) -> None:
         contents(shard)
 
 
-def test_a_commit_whose_checksums_were_not_written_is_taken_over(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_without_checksums_is_accepted(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LmdbStore(shard)
     with monkeypatch.context() as killed:
         killed.setattr(Journal, "append", lambda *_: None)
@@ -156,7 +156,7 @@ def test_a_commit_whose_checksums_were_not_written_is_taken_over(shard: Path, mo
         contents(shard)
 
 
-def test_no_room_for_checksums_stops_no_commit(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_for_checksums_does_not_fail_the_commit(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "no space")
 
@@ -172,7 +172,7 @@ def test_no_room_for_checksums_stops_no_commit(shard: Path, monkeypatch: pytest.
     contents(shard)
 
 
-def test_what_is_changed_under_an_open_file_is_found_by_the_next_read_and_the_next_write(shard: Path) -> None:
+def test_changes_under_an_open_file_are_detected_by_the_next_read_and_write(shard: Path) -> None:
     store = LmdbStore(shard)
     assert store.entries("t") > 0
     flip(shard / "data.mdb", used_pages(shard)[0] * PAGE + 30)
@@ -183,7 +183,7 @@ def test_what_is_changed_under_an_open_file_is_found_by_the_next_read_and_the_ne
     close_environment(shard)
 
 
-def test_a_file_that_was_written_lately_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recently_written_file_is_not_verified_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard = tmp_path / "written"
     build(shard)
 
@@ -199,7 +199,7 @@ def test_a_file_that_was_written_lately_is_not_read_again(tmp_path: Path, monkey
         LmdbSnapshot(shard)
 
 
-def test_damaged_metadata_of_the_log_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_damaged_metadata_of_the_log_is_reported_with_a_hint(tmp_path: Path) -> None:
     metadata = Metadata.open(tmp_path)
     metadata.write(lambda txn: txn.put(b"a", b"x" * 100))
     metadata.close()
@@ -209,7 +209,7 @@ def test_damaged_metadata_of_the_log_is_named_with_what_to_do(tmp_path: Path) ->
     assert "restore the whole data directory" in caught.value.hint
 
 
-def test_an_open_log_whose_metadata_were_cut_raises_no_signal(tmp_path: Path) -> None:
+def test_truncated_metadata_of_an_open_log_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
     metadata = Metadata.open(tmp_path)
     metadata.write(lambda txn: [txn.put(b"%d" % number, b"x" * 1_000) for number in range(100)])
     os.truncate(tmp_path / "data.mdb", 2 * PAGE)
@@ -218,7 +218,7 @@ def test_an_open_log_whose_metadata_were_cut_raises_no_signal(tmp_path: Path) ->
     metadata.close()
 
 
-def test_a_tree_without_an_end_is_left() -> None:
+def test_a_cyclic_tree_is_an_error() -> None:
     class Transaction:
         def stat(self, tree: object = None) -> dict[str, int]:
             return {"entries": 3}
@@ -229,7 +229,7 @@ def test_a_tree_without_an_end_is_left() -> None:
     assert len(list(bounded(Transaction(), iter([(b"a", b"1")] * 3)))) == 3
 
 
-def test_a_directory_that_was_deleted_disturbs_nobody_who_has_it_open(tmp_path: Path) -> None:
+def test_a_deleted_directory_does_not_affect_processes_that_have_it_open(tmp_path: Path) -> None:
     metadata = Metadata.open(tmp_path / "meta")
     metadata.write(lambda txn: txn.put(b"a", b"1"))
     shutil.rmtree(tmp_path / "meta")

@@ -1,6 +1,7 @@
-"""Whatever is damaged in a data directory, what is read of it is right, or an error of ours says what is wrong.
+"""Whatever is damaged in a data directory, reads return correct data or an error with a hint.
 
-`POTOK_EXAMPLES=2000 POTOK_SEED=7` tries more, and others, than the default, which is the same on every run.
+`POTOK_EXAMPLES=2000 POTOK_SEED=7` runs more trials, with other seeds, than the default, which is the same on every
+run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SEED = int(os.environ.get("POTOK_SEED", "1"))
 
 @pytest.mark.parametrize(("scene", "usual"), [("shard", 60), ("directory", 25)])
 @pytest.mark.timeout(36_000)
-def test_a_damaged_file_gives_a_right_answer_or_an_error_with_a_hint(scene: str, usual: int) -> None:
+def test_a_damaged_file_gives_a_correct_result_or_an_error_with_a_hint(scene: str, usual: int) -> None:
     count = int(os.environ.get("POTOK_EXAMPLES", str(usual)))
     finished = subprocess.run(
         [sys.executable, "-m", "tests.storage.fuzz", scene, str(SEED * 1_000_000), str(count)],

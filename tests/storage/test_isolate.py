@@ -1,4 +1,4 @@
-"""What is read in another process: its values, its errors, and how it ended."""
+"""Read in a child process: its values, its errors, and its exit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.state.lmdb.environment import StateDamaged
 from potok.storage.isolate import ReaderDied, isolated
 
 
-def test_values_come_as_they_are_made() -> None:
+def test_values_are_yielded_as_they_are_produced() -> None:
     def work() -> Iterator[object]:
         yield {"a": [1, "x", None]}
         yield None
@@ -24,7 +24,7 @@ def test_values_come_as_they_are_made() -> None:
     assert list(isolated(work)) == [{"a": [1, "x", None]}, "é" * 100_000]
 
 
-def test_an_error_of_ours_keeps_its_class_and_its_hint() -> None:
+def test_a_potok_error_keeps_its_class_and_hint() -> None:
     def work() -> Iterator[object]:
         yield 1
         raise StateDamaged(Path("/x"), "page 7")
@@ -36,7 +36,7 @@ def test_an_error_of_ours_keeps_its_class_and_its_hint() -> None:
     assert "potok state restore" in caught.value.hint
 
 
-def test_a_reader_that_touches_a_mapping_behind_the_end_of_its_file_is_told_and_survived(tmp_path: Path) -> None:
+def test_a_reader_that_is_killed_by_sigbus_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(3 * mmap.PAGESIZE))
 
@@ -49,7 +49,7 @@ def test_a_reader_that_touches_a_mapping_behind_the_end_of_its_file_is_told_and_
         list(isolated(work))
 
 
-def test_an_assertion_of_a_library_is_told_and_survived() -> None:
+def test_a_reader_that_aborts_is_reported() -> None:
     def work() -> Iterator[object]:
         os.abort()
         yield
@@ -58,7 +58,7 @@ def test_an_assertion_of_a_library_is_told_and_survived() -> None:
         list(isolated(work))
 
 
-def test_a_reader_that_hangs_is_ended() -> None:
+def test_a_reader_that_hangs_is_killed() -> None:
     def work() -> Iterator[object]:
         signal.pause()
         yield
@@ -67,7 +67,7 @@ def test_a_reader_that_hangs_is_ended() -> None:
         list(isolated(work, quiet_s=0.1))
 
 
-def test_any_other_failure_is_told_too(capfd: pytest.CaptureFixture[str]) -> None:
+def test_any_other_failure_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     def work() -> Iterator[object]:
         raise ValueError("what it was")
         yield
@@ -77,7 +77,7 @@ def test_any_other_failure_is_told_too(capfd: pytest.CaptureFixture[str]) -> Non
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_process_with_many_open_files_can_isolate_too() -> None:
+def test_a_process_with_many_open_files_can_isolate() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 1200:
         pytest.skip("this machine allows too few open files")

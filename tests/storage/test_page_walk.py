@@ -1,4 +1,4 @@
-"""The pages that each commit changed add up to the pages that a look at the whole file finds."""
+"""The pages that each commit changed add up to the pages found by a full inspection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMITS = 150
 
 
 def change(chosen: random.Random, env: lmdb.Environment, trees: list[object]) -> bool:
-    """One transaction of puts, deletes and now and then a dropped tree; whether it was committed."""
+    """Run one transaction of puts, deletes and sometimes a dropped tree; return whether it was committed."""
     txn = env.begin(write=True)
     for _ in range(chosen.choice((1, 5, 50, 1_500))):
         tree, key = chosen.choice(trees), b"%06d" % chosen.randrange(20_000)

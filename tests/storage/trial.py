@@ -1,4 +1,4 @@
-"""One way to damage a file, and the child process in which its consequences are seen."""
+"""Damage a file in one way, and check the consequences in a child process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 4096
 
 
 def damage(random: random.Random, path: Path) -> str:
-    """Change a file in one of the ways in which disks and people do; which."""
+    """Change a file in one of the ways in which disks and people do; return which."""
     size = path.stat().st_size
     how = random.choice(("bit", "bit", "bit", "byte", "burst", "cut", "emptied", "zeroed", "copied", "longer"))
     at = random.randrange(size) if size else 0
@@ -51,7 +51,7 @@ def damage(random: random.Random, path: Path) -> str:
 
 
 def in_child(work: Callable[[], str], timeout_s: float = TIMEOUT_S) -> str:
-    """What `work` returns; or how its process ended: `killed by signal 7`, `hangs`, or the traceback."""
+    """Return what `work` returns, or how its process ended: `killed by signal 7`, `hangs`, or the traceback."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -95,7 +95,7 @@ def _be_child(work: Callable[[], str], reading: int, writing: int) -> None:
 
 
 def steps(*works: tuple[str, Callable[[], object]]) -> str:
-    """Do one thing after the other: `right`, or our own error, for each."""
+    """Run one step after the other: `right`, or the `PotokError`, for each."""
     said = []
     for name, work in works:
         try:

@@ -1,4 +1,4 @@
-"""Where the state of queries lives: a directory, a Redis or a PostgreSQL server, by URL."""
+"""Where the state of queries is stored: a directory, a Redis server or a PostgreSQL server, given by URL."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from potok.errors import StateError
 from potok.redact import Url, redact_url, remember, split_url
 
 PASSWORD = "POTOK_STATE_PASSWORD"
-"""The variable of the environment that holds the password where the URL has none: what a query writes down for its
-readers never has one."""
+"""The environment variable that holds the password if the URL has none. URLs that a query stores for its readers
+never have one."""
 
 FILE, REDIS, POSTGRES = "file", "redis", "postgresql"
 
-# What a query writes down has no password; but whoever was told a URL with one in this process need not say it again.
+# Stored URLs have no password; a process that was given a URL with one can still open the stored URL.
 _told: dict[str, str] = {}
 
 _DRIVERS = {REDIS: ("Redis", "redis", "redis"), POSTGRES: ("PostgreSQL", "psycopg", "postgres")}
@@ -25,11 +25,11 @@ _KINDS = {"file": FILE, "redis": REDIS, "rediss": REDIS, "postgresql": POSTGRES,
 
 
 class UnknownStore(StateError):
-    """A URL that names no kind of store."""
+    """A URL with an unknown scheme."""
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f'state cannot be kept at "{url}"',
+            f'state cannot be stored at "{url}"',
             hint="use a directory (file:./data), redis://host:6379/0 or postgresql://user@host/database",
         )
 
@@ -41,7 +41,7 @@ class UnclearUrl(StateError):
         super().__init__(
             f'"{redact_url(url)}" is not a valid URL',
             hint="in a URL, write / ? # @ & and % of user, password and options as %2F %3F %23 %40 %26 %25; "
-            f"or leave the password out, and put it unescaped into {PASSWORD}",
+            f"or leave the password out, and set {PASSWORD} to it, unescaped",
         )
 
 
@@ -55,20 +55,20 @@ class DriverMissing(StateError):
 
 
 class StoreUnreachable(StateError):
-    """A server that does not answer, also after some time."""
+    """A server that did not respond within the time limit."""
 
     passing = True
 
     def __init__(self, place: str, cause: str) -> None:
         super().__init__(
             f"the state at {place} cannot be reached: {cause}",
-            hint=f"check that the server runs and that the URL is right; a password may stand in {PASSWORD}",
+            hint=f"check that the server is running and that the URL is correct; the password may be set in {PASSWORD}",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """`url` may hold a password and is never shown; `str()` of it never does."""
+    """A state location. `url` may hold a password and is never shown; `str()` omits it."""
 
     kind: str
     url: str
@@ -107,13 +107,13 @@ class Where:
         return Path(self.url)
 
     def need_driver(self) -> None:
-        """Raise `DriverMissing` where Python cannot talk to such a server."""
+        """Raise `DriverMissing` if the driver for this server is not installed."""
         if self.kind in _DRIVERS and find_spec(_DRIVERS[self.kind][1]) is None:
             raise DriverMissing(*_DRIVERS[self.kind])
 
     def with_password(self) -> Where:
-        """The same with a password, where the URL has none itself: the one that this process was told with it, or that
-        of the environment."""
+        """Return the same location with a password if the URL has none: the one this process was given, or that of
+        the environment."""
         if self.kind == FILE:
             return self
         if self.url in _told:

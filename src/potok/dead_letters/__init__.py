@@ -1,9 +1,9 @@
 """Read, resolve and replay dead letters."""
 
 from potok.dead_letters.dead_letters import DeadLetters
-from potok.dead_letters.selection import Wanted
+from potok.dead_letters.selection import Selection
 
-__all__ = ["DeadLetters", "Wanted"]
+__all__ = ["DeadLetters", "Selection"]
 
 
 def __dir__() -> list[str]:

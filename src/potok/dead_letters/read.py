@@ -1,4 +1,4 @@
-"""Reading the dead letters of a query."""
+"""Read the dead letters of a query."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from potok.operators.core.dead_letters import Note, split_headers
 from potok.topology.graph import Topology
 
 BLOCK = 1_000
-"""So many records are read at a time, from the end of a topic towards its beginning."""
+"""How many records are read at a time, from the end of a topic towards its start."""
 
 _HUGE = 1 << 63
-"""No offset and no time reaches this."""
+"""Larger than any offset or timestamp."""
 
 REPLAYED = "potok.replayed"
-"""The header of a record that was replayed, with how often."""
+"""The header of a replayed record: how often it was replayed."""
 
 
 class Fate(StrEnum):
-    """What became of a dead letter."""
+    """What happened to a dead letter."""
 
     OPEN = "open"
     REPLAYED = "replayed"
@@ -35,11 +35,11 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that was set aside: its bytes, its position, and why.
+    """A record that was set aside: its bytes, its position, and the reason.
 
-    `place` is where the letter itself lies in the topic of dead letters, as partition and offset. `headers` are those
-    of the record. `altered` says that key and value are not those of the record: `seen` if they are what the step had
-    made of it, because it was no longer in the log; `cut` if the letter would have been too large.
+    `place` is the position of the dead letter itself in the dead-letter topic, as partition and offset. `headers` are
+    those of the record. `altered` says that key and value are not those of the record: `seen` if they are what the
+    step had made of it, because the record was no longer in the log; `cut` if they were truncated.
     """
 
     topic: str
@@ -58,7 +58,7 @@ class DeadLetter:
 
     @property
     def replays(self) -> int:
-        """How often the record had been replayed when it was set aside."""
+        """How often the record had been replayed before it was set aside."""
         return replays_of(self.headers)
 
 
@@ -71,32 +71,36 @@ def dead_letter_topic(query: str) -> str:
 
 
 def read_dead_letters(broker: Broker, topic: str) -> list[DeadLetter]:
-    """All letters of a topic, partition after partition."""
+    """Return all dead letters of a topic, partition by partition."""
     starts, ends = broker.start_offsets(topic), broker.end_offsets(topic)
     spans = {part: (starts[part], ends[part]) for part in sorted(ends)}
-    return [letter for part, span in spans.items() for letter in read_letters(broker, topic, part, [span])]
+    return [
+        dead_letter
+        for part, span in spans.items()
+        for dead_letter in read_dead_letter_ranges(broker, topic, part, [span])
+    ]
 
 
-def read_letters(broker: Broker, topic: str, partition: int, ranges: Ranges) -> Iterator[DeadLetter]:
-    """The letters of some offsets of a partition."""
+def read_dead_letter_ranges(broker: Broker, topic: str, partition: int, ranges: Ranges) -> Iterator[DeadLetter]:
+    """Return the dead letters in some offset ranges of a partition."""
     for start, end in ranges:
         for batch in broker.read(topic, partition, start, end):
-            yield from (letter_of(row, partition) for row in batch.to_pylist())
+            yield from (dead_letter_of(row, partition) for row in batch.to_pylist())
 
 
-def latest_letters(
-    broker: Broker, topic: str, ranges: Mapping[int, Ranges], limit: int, wanted: Callable[[DeadLetter], bool]
+def latest_dead_letters(
+    broker: Broker, topic: str, ranges: Mapping[int, Ranges], limit: int, selected: Callable[[DeadLetter], bool]
 ) -> list[DeadLetter]:
-    """The latest letters that are wanted, the newest last; no more of the topic is read than that takes."""
+    """Return the latest selected dead letters, the newest last, without reading more of the topic than needed."""
     found: list[DeadLetter] = []
     for partition, parts in ranges.items():
-        kept: list[DeadLetter] = []
+        matching: list[DeadLetter] = []
         for block in _backwards(parts):
-            kept = [*filter(wanted, read_letters(broker, topic, partition, [block])), *kept]
-            if len(kept) >= limit:
+            matching = [*filter(selected, read_dead_letter_ranges(broker, topic, partition, [block])), *matching]
+            if len(matching) >= limit:
                 break
-        found += kept
-    found.sort(key=lambda letter: (letter.set_aside_at_ms, letter.place))
+        found += matching
+    found.sort(key=lambda dead_letter: (dead_letter.set_aside_at_ms, dead_letter.place))
     return found[-limit:]
 
 
@@ -108,8 +112,8 @@ def _backwards(ranges: Ranges) -> Iterator[tuple[int, int]]:
             end = start
 
 
-def letter_of(row: Mapping[str, Any], partition: int) -> DeadLetter:
-    """A row of a batch of READ_SCHEMA as a letter."""
+def dead_letter_of(row: Mapping[str, Any], partition: int) -> DeadLetter:
+    """Convert a row of a batch of READ_SCHEMA into a dead letter."""
     own, notes = split_headers(row["headers"])
     noted = {header["name"]: header["value"] or b"" for header in notes}
 
@@ -133,10 +137,10 @@ def letter_of(row: Mapping[str, Any], partition: int) -> DeadLetter:
     )
 
 
-def _number(data: bytes, otherwise: int) -> int:
-    """Anybody may write to a topic."""
+def _number(data: bytes, default: int) -> int:
+    """Parse defensively: anybody may write to the topic."""
     try:
         number = int(data)
     except ValueError:
-        return otherwise
-    return number if -_HUGE <= number < _HUGE else otherwise
+        return default
+    return number if -_HUGE <= number < _HUGE else default

@@ -1,4 +1,4 @@
-"""Which dead letters somebody means."""
+"""Select dead letters by step, reason, topic, time and position."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from potok.dead_letters.read import DeadLetter
 
-AnyPlace = tuple[int | None, int]
-"""Partition and offset of a letter; without a partition, in any."""
+AnyPosition = tuple[int | None, int]
+"""Partition and offset of a dead letter; without a partition, in any."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Letters of a step, of a reason, of records of a topic, set aside between two instants, and at some places.
+class Selection:
+    """Dead letters of a step, a reason, a source topic, a time range and some positions.
 
-    What is left out is not asked for. `until_ms` itself is not included.
+    A criterion that is not given selects everything. `until_ms` is exclusive.
     """
 
     step: str | None = None
@@ -22,17 +22,17 @@ class Wanted:
     topic: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
-    places: frozenset[AnyPlace] = frozenset()
+    places: frozenset[AnyPosition] = frozenset()
 
-    def __call__(self, letter: DeadLetter) -> bool:
+    def __call__(self, dead_letter: DeadLetter) -> bool:
         return (
-            self.step in (None, letter.step)
-            and self.reason in (None, letter.reason)
-            and self.topic in (None, letter.topic)
-            and (self.since_ms is None or letter.set_aside_at_ms >= self.since_ms)
-            and (self.until_ms is None or letter.set_aside_at_ms < self.until_ms)
-            and (not self.places or letter.place in self.places or (None, letter.place[1]) in self.places)
+            self.step in (None, dead_letter.step)
+            and self.reason in (None, dead_letter.reason)
+            and self.topic in (None, dead_letter.topic)
+            and (self.since_ms is None or dead_letter.set_aside_at_ms >= self.since_ms)
+            and (self.until_ms is None or dead_letter.set_aside_at_ms < self.until_ms)
+            and (not self.places or dead_letter.place in self.places or (None, dead_letter.place[1]) in self.places)
         )
 
 
-EVERYTHING = Wanted()
+EVERYTHING = Selection()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from potok.log.groups.membership import ConsumerGroups
-from potok.log.maintenance import COMPACT, DAY_MS, DELETE, TopicUpkeep
+from potok.log.maintenance import COMPACT, DAY_MS, DELETE, TopicMaintenance
 from potok.metadata.metadata_store import MetadataStore
 from potok.records.log_record import LogRecord
 
@@ -135,7 +135,7 @@ class PublishedBatch:
     offsets: Mapping[str, Mapping[int, int]]
 
 
-class Broker(MetadataStore, ConsumerGroups, TopicUpkeep, ABC):
+class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     """A log. Every method may be called from any thread; a broker can be pickled and opens itself again."""
 
     url: str

@@ -71,7 +71,7 @@ def policy_of(topic: str, text: str) -> str:
     raise InvalidTopicConfig(topic, f'"{text}" is no cleanup policy', 'use "delete", "compact" or "compact,delete"')
 
 
-class TopicUpkeep(ABC):
+class TopicMaintenance(ABC):
     """The part of a broker that removes, compacts and archives records."""
 
     url: str

@@ -1,8 +1,8 @@
-"""The metadata store: small values under names, changed by compare-and-set.
+"""The metadata store: small values under metadata keys, changed by compare-and-set.
 
-It holds ledgers, group metadata and the catalog. The embedded log is one, and changes its metadata together with its
-records. A query on Kafka keeps its metadata in the embedded log, or in Redis or PostgreSQL beside its state, so that
-nothing it needs is on the disk of one machine.
+It holds ledgers, group metadata and the catalog. The embedded log is a metadata store and changes its metadata
+together with its records. A query on Kafka keeps its metadata in the embedded log, or in Redis or PostgreSQL next to
+its state, so that nothing it needs is on the disk of one machine.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from potok.errors import LogError
 
 
 class MetadataConflict(LogError):
-    """A mark did not hold what the caller expected, so nothing was changed."""
+    """A metadata key did not hold the expected value, so nothing was changed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f'mark "{name}" was changed by someone else', hint="another process runs the same query; stop one of them"
+            f'metadata key "{name}" was changed by another process',
+            hint="another process runs the same query; stop one of them",
         )
         self.name = name
 
@@ -28,23 +29,26 @@ class MetadataConflict(LogError):
 
 
 class MetadataStore(Protocol):
-    """Implemented by every broker, and by Redis and PostgreSQL. Any thread of any process may call every method."""
+    """Implemented by every broker, by Redis and by PostgreSQL. Methods may be called from any thread and process."""
 
     @abstractmethod
     def get_metadata(self, name: str) -> bytes | None: ...
 
     def get_metadata_of(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
-        """Several marks, in this order; the embedded log reads all as of one instant."""
+        """Return the values of several keys, in this order; the embedded log reads them at one instant."""
         return tuple(self.get_metadata(name) for name in names)
 
     @abstractmethod
     def list_metadata(self, prefix: str) -> dict[str, bytes]:
-        """The marks whose names begin so."""
+        """Return the keys that start with `prefix`, with their values."""
 
     @abstractmethod
     def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
-        """Set or delete (None) marks in one transaction, if those in `expect` hold what they are expected to (None: are
-        absent); `MetadataConflict` otherwise."""
+        """Set or delete (None) keys in one transaction if the keys in `expect` hold the given values (None: are
+        absent).
+
+        Raises `MetadataConflict` otherwise.
+        """
 
     @abstractmethod
     def close(self) -> None: ...

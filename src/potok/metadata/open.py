@@ -6,10 +6,10 @@ from potok.backends.state_url import FILE, REDIS, UnknownStore, Where
 from potok.metadata.metadata_store import MetadataStore
 
 
-def open_books(where: str | Where) -> MetadataStore:
-    """The metadata store on a server, for queries whose log has none of its own.
+def open_metadata(where: str | Where) -> MetadataStore:
+    """Open the metadata store on a server, for queries whose log does not store metadata itself.
 
-    >>> store = open_books("redis://localhost:6379/0")
+    >>> store = open_metadata("redis://localhost:6379/0")
     """
     place = where if isinstance(where, Where) else Where.of(where)
     if place.kind == FILE:

@@ -1,4 +1,4 @@
-"""The books of queries in PostgreSQL: a table of marks, changed in one transaction."""
+"""Query metadata in PostgreSQL: one table, changed in one transaction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from potok.backends.state_url import Where
 from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _TABLE = """
-CREATE TABLE IF NOT EXISTS potok.marks (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, writer bytea NOT NULL)
+CREATE TABLE IF NOT EXISTS potok.metadata (
+  name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, writer bytea NOT NULL
+)
 """
 
 _PUT = """
-INSERT INTO potok.marks VALUES (%s, %b, %b)
+INSERT INTO potok.metadata VALUES (%s, %b, %b)
 ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, writer = EXCLUDED.writer
 """
 
@@ -26,24 +28,26 @@ ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, writer = EXCLUDED.write
 class PostgresMetadata(MetadataStore):
     def __init__(self, where: Where) -> None:
         self._where, self._connections = where, connections_to(where)
-        make_tables(self._connections, {"potok.marks": SQL(_TABLE)})
+        make_tables(self._connections, {"potok.metadata": SQL(_TABLE)})
 
     def __reduce__(self) -> tuple[object, ...]:
         return PostgresMetadata, (self._where,)
 
     def get_metadata(self, name: str) -> bytes | None:
-        found = self._rows("SELECT value FROM potok.marks WHERE name = %s", name)
+        found = self._rows("SELECT value FROM potok.metadata WHERE name = %s", name)
         return found[0][0] if found else None
 
     def list_metadata(self, prefix: str) -> dict[str, bytes]:
-        return dict(self._rows("SELECT name, value FROM potok.marks WHERE starts_with(name, %s) ORDER BY name", prefix))
+        return dict(
+            self._rows("SELECT name, value FROM potok.metadata WHERE starts_with(name, %s) ORDER BY name", prefix)
+        )
 
     def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         writer = secrets.token_bytes(16)
 
         def work(connection: Connection) -> None:
             with connection.transaction():
-                # Names are locked, not rows: a mark that is expected to be absent has none.
+                # Lock names, not rows: a key that is expected to be absent has no row.
                 for name in sorted({*updates, *expect}):
                     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 7076))", [name])
                 if not self._written(connection, writer, updates):
@@ -53,13 +57,13 @@ class PostgresMetadata(MetadataStore):
         self._connections.run(work)
 
     def _written(self, connection: Connection, writer: bytes, updates: Mapping[str, bytes | None]) -> bool:
-        """Whether this very change was made: its answer was lost, and it is sent again."""
-        kept = [name for name, value in updates.items() if value is not None][:1]
-        statement = "SELECT 1 FROM potok.marks WHERE name = ANY(%s) AND writer = %b"
-        return connection.execute(statement, [kept, writer]).fetchone() is not None
+        """Return whether this change was already made: its response was lost and it is sent again."""
+        stored = [name for name, value in updates.items() if value is not None][:1]
+        statement = "SELECT 1 FROM potok.metadata WHERE name = ANY(%s) AND writer = %b"
+        return connection.execute(statement, [stored, writer]).fetchone() is not None
 
     def _check(self, connection: Connection, expect: Mapping[str, bytes | None]) -> None:
-        statement = "SELECT name, value FROM potok.marks WHERE name = ANY(%s)"
+        statement = "SELECT name, value FROM potok.metadata WHERE name = ANY(%s)"
         rows: list[Any] = connection.execute(statement, [list(expect)], binary=True).fetchall()
         found: dict[str, bytes] = dict(rows)
         for name, value in expect.items():
@@ -69,7 +73,7 @@ class PostgresMetadata(MetadataStore):
     def _put(self, connection: Connection, writer: bytes, updates: Mapping[str, bytes | None]) -> None:
         for name, value in updates.items():
             if value is None:
-                connection.execute("DELETE FROM potok.marks WHERE name = %s", [name])
+                connection.execute("DELETE FROM potok.metadata WHERE name = %s", [name])
             else:
                 connection.execute(_PUT, [name, value, writer])
 
@@ -77,4 +81,4 @@ class PostgresMetadata(MetadataStore):
         return self._connections.run(lambda connection: connection.execute(statement, [value], binary=True).fetchall())
 
     def close(self) -> None:
-        """The connections are those of the process, which closes them when it ends."""
+        """Do nothing: the connections belong to the process, which closes them at exit."""

@@ -1,4 +1,4 @@
-"""The books of queries in Redis: all marks are fields of one hash, changed by one script."""
+"""Query metadata in Redis: all metadata keys are fields of one hash, changed by one script."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from potok.backends.state_url import Where
 from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _SET = """
--- KEYS: marks, who wrote each of them last. ARGV: the writer, how many are expected, then triples of name, "1" or "0"
--- for absent, and value. A call that is sent again because its answer was lost finds itself as the writer.
+-- KEYS: metadata, last writer of each name. ARGV: writer, number of expectations, then triples of name, "1" or "0"
+-- (absent), and value. A call that is sent again because its response was lost finds itself as the writer.
 local at, expected = 3, tonumber(ARGV[2])
 local first = at + 3 * expected
 if first <= #ARGV and redis.call('HGET', KEYS[2], ARGV[first]) == ARGV[1] then return false end
@@ -33,8 +33,8 @@ end
 return false
 """
 
-# What stands in braces decides the node of a cluster.
-MARKS, WRITERS = "potok:{books}:marks", "potok:{books}:writers"
+# The part in braces decides the node of a cluster.
+VALUES, WRITERS = "potok:{metadata}:values", "potok:{metadata}:writers"
 
 
 class RedisMetadata(MetadataStore):
@@ -46,13 +46,13 @@ class RedisMetadata(MetadataStore):
 
     def get_metadata(self, name: str) -> bytes | None:
         with reached(self._where):
-            found: bytes | None = self._client.hget(MARKS, name)
+            found: bytes | None = self._client.hget(VALUES, name)
             return found
 
     def list_metadata(self, prefix: str) -> dict[str, bytes]:
         with reached(self._where):
-            names = sorted(name for name in self._client.hkeys(MARKS) if name.startswith(prefix.encode()))
-            values = self._client.hmget(MARKS, names) if names else []
+            names = sorted(name for name in self._client.hkeys(VALUES) if name.startswith(prefix.encode()))
+            values = self._client.hmget(VALUES, names) if names else []
         pairs = zip(names, values, strict=True)
         return {name.decode(): value for name, value in pairs if value is not None}
 
@@ -63,9 +63,9 @@ class RedisMetadata(MetadataStore):
             for part in (name, "0" if value is None else "1", value or b"")
         ]
         with reached(self._where):
-            changed = self._client.eval(_SET, 2, MARKS, WRITERS, secrets.token_bytes(16), len(expect), *triples)
+            changed = self._client.eval(_SET, 2, VALUES, WRITERS, secrets.token_bytes(16), len(expect), *triples)
         if changed is not None:
             raise MetadataConflict(changed.decode())
 
     def close(self) -> None:
-        """The connections are those of the process, which closes them when it ends."""
+        """Do nothing: the connections belong to the process, which closes them at exit."""

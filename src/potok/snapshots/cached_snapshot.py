@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
-from potok.snapshots.snapshot import TRIES, Snapshot, TooManyMoves, open_frozen
+from potok.snapshots.snapshot import TRIES, Snapshot, TooManyCommits, open_frozen
 from potok.snapshots.tables import committed
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.state.store import SnapshotGone
 
 T = TypeVar("T")
@@ -23,21 +23,21 @@ class NotFrozen(QueryError):
     """A store whose snapshots change while they are read: none of them can be cached."""
 
     def __init__(self, query: str) -> None:
-        super().__init__(f'no snapshot of query "{query}" can be cached', hint="read its tables one by one")
+        super().__init__(f'snapshots of query "{query}" cannot be cached', hint="read its tables one by one")
 
 
 class CachedSnapshot:
     """The last committed batch of a query, for many small reads in one thread: opening a snapshot takes longer than
     reading a row.
 
-    A snapshot is valid for as long as the ledger is unchanged, so each read asks for the ledger and for nothing else.
-    An open snapshot keeps the store from reusing its pages, so the owner must call `release` when nobody has read for
-    a while. Only for stores whose snapshots are frozen (`NotFrozen`).
+    A snapshot is valid while the ledger is unchanged, so each read checks only the ledger. An open snapshot prevents
+    the store from reusing its pages, so the owner must call `release` after a period without reads. Only for stores
+    whose snapshots are frozen (`NotFrozen`).
     """
 
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker, self._query = broker, query
-        self._names = [mark_of(query, what) for what in _WATCHED]
+        self._names = [metadata_key_of(query, what) for what in _WATCHED]
         self._metadata: tuple[bytes | None, ...] = ()
         self._snapshot: Snapshot | None = None
         self._opened = ExitStack()
@@ -47,14 +47,14 @@ class CachedSnapshot:
         return self._snapshot is not None
 
     def read(self, work: Callable[[Snapshot, bytes], T]) -> T:
-        """Run `work` on the snapshot and the layouts of its tables; again, if the state was closed meanwhile."""
+        """Run `work` on the snapshot and the layouts of its tables, and again if the state was closed meanwhile."""
         for _ in range(TRIES):
             try:
                 snapshot = self._current()
                 return work(snapshot, self._metadata[-1] or b"{}")
             except SnapshotGone:
                 self.release()
-        raise TooManyMoves
+        raise TooManyCommits
 
     def release(self) -> None:
         """Close the snapshot; the next read opens another."""
@@ -77,4 +77,4 @@ class CachedSnapshot:
             if self._broker.get_metadata_of(self._names) == metadata:
                 return *found, metadata
             found[1].close()
-        raise TooManyMoves
+        raise TooManyCommits

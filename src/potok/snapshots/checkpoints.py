@@ -1,4 +1,4 @@
-"""From where a query would resume: its ledger, and the batch that was begun and not committed."""
+"""Where a query would resume: its ledger, and the batch that was started and not committed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from potok.snapshots.progress import Progress, read_progress
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, Tables, known_queries
 from potok.state.entry import Entry
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
 from potok.state.store import StateMissing
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A batch that was begun and not committed. It is run again under its number, up to these offsets."""
+    """A batch that was started and not committed. It is run again under its number, up to these offsets."""
 
     number: int
     records: int
@@ -26,7 +26,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """The batches after `committed` of an earlier start never counted."""
+    """The batches after `committed` of an earlier epoch, which are void."""
 
     epoch: int
     committed: int
@@ -34,7 +34,7 @@ class Void:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """`state` says where the cells are, `shards` how many bytes each has."""
+    """`state` is the location of the cells, `shards` the size of each in bytes."""
 
     query: str
     entry: Entry
@@ -51,23 +51,24 @@ def read_checkpoint(broker: Broker, query: str) -> Checkpoint:
     if entry is None:
         raise NoSuchQuery(query, known_queries(broker))
     voids = tuple(Void(epoch, batch) for epoch, batch in sorted(entry.ended.items()))
-    place = state_of(broker, query)
-    shards = tuple(_shard_bytes(place.with_password(), shard) for shard in range(entry.shards))
+    location = state_of(broker, query)
+    shards = tuple(_shard_bytes(location.with_password(), shard) for shard in range(entry.shards))
     progress = read_progress(broker, query)
     keys = _keys(broker, query, progress)
-    return Checkpoint(query, entry, progress, _pending(entry), voids, str(place.where), shards, keys)
+    return Checkpoint(query, entry, progress, _pending(entry), voids, str(location.where), shards, keys)
 
 
 def _keys(broker: Broker, query: str, progress: Progress | None) -> dict[str, int]:
-    """The keys of each table, as the last batch counted them; they are counted if there was none since the start."""
+    """Return the number of keys of each table, as counted by the last batch, or counted here if there was none since
+    the start."""
     tables = Tables(broker, query)
     counted = progress.state_keys if progress else {}
     return {name: counted[name] if name in counted else len(tables[name]) for name in tables.names()}
 
 
-def _shard_bytes(place: Place, shard: int) -> int:
+def _shard_bytes(location: StateLocation, shard: int) -> int:
     try:
-        store = place.store(shard, create=False)
+        store = location.store(shard, create=False)
     except StateMissing:
         return 0
     try:

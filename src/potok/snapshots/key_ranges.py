@@ -1,4 +1,4 @@
-"""Which stored keys a range or a prefix of keys can lie among, so that a reader need not look at all."""
+"""Convert a range or prefix of keys into a range of stored keys, so that a reader does not scan everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.snapshots.snapshot import Snapshot
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 
 Span = tuple[bytes, bytes | None]
-"""Stored keys from the first on, and below the second."""
+"""Stored keys from the first (inclusive) to the second (exclusive)."""
 
 ALL: Span = (b"", None)
 
@@ -30,7 +30,7 @@ _ORDERED = (
 
 
 def span_of_range(low: Any, high: Any, key_type: pa.DataType | None) -> Span:
-    """Where the keys with low <= key < high are; all, where stored bytes do not stand as their keys do."""
+    """Return the stored keys for low <= key < high; all, if stored bytes do not sort like their keys."""
     if key_type is None or not any(test(key_type) for test in _ORDERED):
         return ALL
     try:
@@ -41,7 +41,7 @@ def span_of_range(low: Any, high: Any, key_type: pa.DataType | None) -> Span:
 
 
 def span_of_prefix(prefix: str, key_type: pa.DataType | None) -> Span:
-    """Where the texts that begin alike are."""
+    """Return the stored keys of the strings with a prefix."""
     if key_type is None or not (pa.types.is_string(key_type) or pa.types.is_large_string(key_type)):
         return ALL
     start = prefix.encode("utf-8", "surrogatepass")[:LONGEST_PREFIX]
@@ -49,13 +49,13 @@ def span_of_prefix(prefix: str, key_type: pa.DataType | None) -> Span:
 
 
 def scan_span(snapshot: Snapshot, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
-    """The rows among these keys."""
+    """Yield the rows in a range of stored keys."""
     yield from snapshot.scan(table, *span)
     yield from empty_key(snapshot, table, span)
 
 
 def empty_key(snapshot: Snapshot, table: str, span: Span) -> Iterator[tuple[bytes, bytes]]:
-    """The row of the empty key, if it is meant: it has no place of its own in the store, so it is asked for."""
+    """Yield the row of the empty key if it is in the range: it is stored out of order, so it is looked up."""
     start, stop = span
     if not start and stop is not None:
         data = snapshot.get(table, crc32(b"") % snapshot.shards, b"")

@@ -1,4 +1,4 @@
-"""How the cells of a table are read, as plain data: no user code is needed to look at a table."""
+"""How to decode the cells of a table, as plain data: reading a table needs no user code."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ DYNAMIC = "dynamic"
 class TableLayout:
     """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
 
-    `window` is the kind of windows, and `open` says that those which may still change lie in cells of their own;
-    `by_start` that they stand by their start, and that those which the horizon has passed are over. `held_ms` is how
-    far steps before it hold its clock back. `one_shard` says that all rows are on the first shard, whatever their keys.
+    `window` is the kind of windows; `open` says that windows which may still change have cells of their own;
+    `by_start` that windows are ordered by their start, and that those before the horizon are closed. `held_ms` is how
+    far earlier steps hold back its watermark. `one_shard` says that all rows are on the first shard, whatever their
+    keys.
     """
 
     table: str
@@ -47,7 +48,7 @@ class TableLayout:
     one_shard: bool = False
 
     def shard_of(self, key: bytes, shards: int) -> int:
-        """Where the row of a canonical key is."""
+        """Return the shard of a canonical key."""
         return 0 if self.one_shard else crc32(key) % shards
 
     @property
@@ -59,17 +60,17 @@ class TableLayout:
         return schema.arrow
 
     def codec(self) -> CellCodec:
-        """What decodes the cells of the table's rows."""
+        """The decoder of the cells."""
         return FixedCells(self.plan) if self.form == "columns" else ObjectCells(self.kind)
 
     @property
     def hides_nulls(self) -> bool:
-        """Whether a cell without a value only remembers a deleted key, so that older records stay out."""
+        """Whether a cell without a value only records a deleted key, to reject older records."""
         return self.kind in ("by_time", "value")
 
     @property
     def plan(self) -> AggregatePlan:
-        """What is needed to read cells of numbers."""
+        """The plan needed to read cells of numbers."""
         types = {"int64": pa.int64(), "double": pa.float64()}
         slots = tuple(Slot(op, None, types[type_], initial) for op, type_, initial in self.slots)
         fields = [pa.field(name, slot.type) for name, slot in zip(self.fields, slots, strict=False)]
@@ -90,7 +91,7 @@ class TableLayout:
 
 
 def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
-    """The layouts of all tables of a topology, to be kept beside its ledger."""
+    """Return the layouts of all tables of a topology, which are stored next to its ledger."""
     layouts = [replace(_layout(node, inferred), held_ms=topology.held_back_ms(node)) for node in topology.tables]
     return json.dumps({layout.table: _to_json(layout) for layout in layouts}).encode()
 
@@ -160,7 +161,7 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
 
 
 def window_times(window: Window | None) -> tuple[int, int]:
-    """The length of a table's windows, and how far apart they begin."""
+    """Return the length of a table's windows, and the interval between their starts."""
     if window is None:
         return 0, 0
     return window.size_ms, getattr(window, "advance_ms", 0)

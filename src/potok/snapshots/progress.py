@@ -1,4 +1,4 @@
-"""How a query is doing, as it wrote it down with its last batch."""
+"""The progress of a query, which it stores with each batch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from potok.metadata.metadata_store import MetadataStore
-from potok.state.entry import decoding, mark_of
+from potok.state.entry import decoding, metadata_key_of
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Times are milliseconds since 1970; totals count from the creation of the query, the rest is of the last batch."""
+    """Times are milliseconds since 1970; totals count from the creation of the query, everything else is of the last
+    batch."""
 
     query: str
     state: str
@@ -35,18 +36,18 @@ class Progress:
     steps: dict[str, dict[str, int]]
     clock_jumps: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
-    """How often each expression of a statement could not be computed, and was NULL."""
+    """How often each expression of a statement failed and was NULL."""
 
 
 def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
-    """The progress of a query; nothing for one that never ran."""
-    data = metadata.get_metadata(mark_of(query, "progress"))
+    """Return the progress of a query; None for one that never ran."""
+    data = metadata.get_metadata(metadata_key_of(query, "progress"))
     with decoding(f'the progress of query "{query}"'):
         return None if data is None else Progress(**json.loads(data))
 
 
 def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:
-    """The topology that a query runs, as plain data."""
-    data = metadata.get_metadata(mark_of(query, "description"))
+    """Return the topology that a query runs, as plain data."""
+    data = metadata.get_metadata(metadata_key_of(query, "description"))
     with decoding(f'the description of query "{query}"'):
         return None if data is None else dict(json.loads(data))

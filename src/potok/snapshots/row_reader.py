@@ -26,10 +26,10 @@ from potok.state.cell_mismatch import MISFIT, CellDoesNotFit, reading_cells
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 
 PREFIX = 400
-"""The store truncates long keys, but never below this length, so scans use so much of a key."""
+"""The store truncates long keys, but never below this length, so scans use this much of a key."""
 
 Starts = tuple[float, float]
-"""Windows that begin between two instants, both included; in milliseconds."""
+"""Windows that start between two instants, both inclusive, in milliseconds."""
 
 EVER: Starts = (-math.inf, math.inf)
 
@@ -40,17 +40,17 @@ class FoundRows:
 
     keys: list[Any]
     bounds: list[tuple[int, int]]
-    """The windows, where the table has some."""
+    """The windows, if the table has windows."""
     values: pa.Array | list[Any]
     times: list[int]
-    """The time of the record that changed a row last."""
+    """The time of the record that last changed a row."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
 
 class RowReader:
-    """Reads one table. It belongs to no snapshot, so it may be kept as long as the layout is the same."""
+    """Reads one table. It is independent of snapshots and may be reused while the layout is the same."""
 
     def __init__(self, layout: TableLayout) -> None:
         self.layout, self.key_type, self.windowed = layout, layout.key_type, bool(layout.window)
@@ -71,7 +71,7 @@ class RowReader:
         return default if value is None and self._hides_nulls else value
 
     def of_keys(self, snapshot: Snapshot, keys: Iterable[bytes], starts: Starts = EVER) -> list[Cell]:
-        """Return the cells of these keys; on a windowed table, those of all their windows that begin in `starts`."""
+        """Return the cells of these keys; on a windowed table, those of all their windows that start in `starts`."""
         if self.windowed:
             return [cell for key in keys for cell in self._windows_of(snapshot, key, starts)]
         table, shard_of = self.layout.table, self.layout.shard_of
@@ -108,8 +108,10 @@ class RowReader:
         return snapshot.scan(self.layout.table, first, stop, shard=shard)
 
     def in_span(self, snapshot: Snapshot, span: Span = ALL, *, in_order: bool = False) -> Iterator[Cell]:
-        """Yield the cells in a range of stored keys, and perhaps others where the keys have windows. In order, shards
-        are read side by side: whoever stops early has read no more than that."""
+        """Yield the cells in a range of stored keys, and possibly others if the keys have windows.
+
+        In order, shards are merged while reading: a reader that stops early has read no more than needed.
+        """
         table = self.layout.table
         if self._live is not None:
             yield from self._live.scan(snapshot)
@@ -125,7 +127,7 @@ class RowReader:
                 yield from self._open.cells(key, data)
 
     def decoded(self, cells: Sequence[Cell]) -> FoundRows:
-        """Decode cells, without those that only remember a deleted key."""
+        """Decode cells, without those that only record a deleted key."""
         with reading_cells(self.layout.table):
             times, values = self._codec.decode([data for _, data in cells])
         if self._hides_nulls and isinstance(values, list) and None in values:
@@ -138,7 +140,7 @@ class RowReader:
         return FoundRows(inner, [self.windows.bounds(key) for key in keys], values, times)
 
     def versions(self, snapshot: Snapshot, key: bytes, until_ms: int | None = None) -> list[Version]:
-        """Return the versions of a row that are kept, the oldest first; those that begin at `until_ms` or before."""
+        """Return the retained versions of a row, the oldest first; those that start at `until_ms` or before."""
         last = after_prefix(version_prefix(key)) if until_ms is None else version_key(key, until_ms + 1)
         span = version_prefix(key)[:LONGEST_PREFIX], stored_stop(last)
         shard = self.layout.shard_of(key, snapshot.shards)

@@ -10,21 +10,21 @@ from typing import TypeVar
 from potok.errors import QueryError
 from potok.state.cell import decode_cell
 from potok.state.fence import Fence
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.store import ShardSnapshot, SnapshotGone
 
 T = TypeVar("T")
 
 TRIES = 100
 LONG_TRIES = 5
-"""Whoever read everything and was overtaken tries no more often: the next time will not be shorter."""
+"""How often a long read is retried after a commit: further attempts will not be shorter."""
 
 
-class TooManyMoves(QueryError):
-    """The query committed batch after batch while somebody tried to look."""
+class TooManyCommits(QueryError):
+    """The query committed a batch during every attempt to read."""
 
     def __init__(self, hint: str = "try again") -> None:
-        super().__init__("the query moves on too fast to be read", hint=hint)
+        super().__init__("the query commits too often to be read", hint=hint)
 
 
 class Snapshot:
@@ -35,7 +35,7 @@ class Snapshot:
 
     @property
     def shard_snapshots(self) -> list[ShardSnapshot]:
-        """The shards with their raw cells, those of the running batch included."""
+        """The shards with their raw cells, including those of the running batch."""
         return self._shards
 
     @property
@@ -54,7 +54,7 @@ class Snapshot:
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The rows of a table in a range of stored keys, shard by shard, or those of one shard."""
+        """Yield the rows of a table in a range of stored keys, shard by shard, or those of one shard."""
         for snapshot in self._shards if shard is None else [self._shards[shard]]:
             for key, cell in snapshot.scan(table, start, stop):
                 value = cell.before(self._fence)
@@ -64,15 +64,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Where the last committed batch of a query is to be found: cells in so many shards, and which of them count."""
+    """The last committed batch of a query: the location of its cells, the number of shards, and which cells count."""
 
-    state: Place
+    state: StateLocation
     shards: int
     fence: Fence
 
 
 def open_frozen(look: Callable[[], Committed]) -> tuple[Snapshot, ExitStack] | None:
-    """Open a snapshot that stays as it is until the caller closes the stack; None where the store has none of these."""
+    """Open a snapshot that never changes, until the caller closes the stack; None if the store does not support it."""
     for _ in range(TRIES):
         found = look()
         with suppress(SnapshotGone), ExitStack() as opening:
@@ -81,16 +81,16 @@ def open_frozen(look: Callable[[], Committed]) -> tuple[Snapshot, ExitStack] | N
                 return None
             if look() == found:
                 return Snapshot(shards, found.fence), opening.pop_all()
-    raise TooManyMoves
+    raise TooManyCommits
 
 
 def read_snapshot(look: Callable[[], Committed], work: Callable[[Snapshot], T], *, frozen: bool = False) -> T:
-    """Run `work` on a consistent snapshot; `look` tells what is committed.
+    """Run `work` on a consistent snapshot; `look` returns what is committed.
 
-    A cell remembers one batch back. So one looks, opens the snapshots, looks again, and if a batch was committed in
-    between, all is done once more. Where a snapshot does not stay as it was, one looks again when `work` is done: as
-    long as no batch was committed, what the running one wrote counts with its old values. Work that takes longer than a
-    batch needs snapshots that are `frozen`.
+    A cell holds the value of one batch back. So this function looks, opens the snapshots, looks again, and starts
+    over if a batch was committed in between. For a snapshot that is not frozen, it looks again after `work`: while no
+    batch was committed, writes of the running one count with their old values. Work that takes longer than a batch
+    needs `frozen` snapshots.
     """
     return read_snapshots([look], lambda snapshots: work(snapshots[0]), frozen=frozen)
 
@@ -98,10 +98,10 @@ def read_snapshot(look: Callable[[], Committed], work: Callable[[Snapshot], T], 
 def read_snapshots(
     looks: Sequence[Callable[[], Committed]], work: Callable[[list[Snapshot]], T], *, frozen: bool = False
 ) -> T:
-    """Run `work` on snapshots of several queries as of one instant: of those that commit together, at the same batch.
+    """Run `work` on snapshots of several queries at one instant: of queries that commit together, at the same batch.
 
-    No ledger changed between the first look at it and the second, and all first looks come before all second ones: so
-    there was an instant at which all were as they are.
+    No ledger changed between the first look at it and the second, and all first looks precede all second ones: so
+    there was an instant at which all ledgers had these values.
     """
     overtaken = 0
     for _ in range(TRIES):
@@ -117,5 +117,5 @@ def read_snapshots(
             overtaken += 1
         if overtaken == LONG_TRIES:
             places = ", ".join(sorted({str(found.state.where) for found in committed}))
-            raise TooManyMoves(f"at {places} a read must be shorter than a batch: read less at once")
-    raise TooManyMoves
+            raise TooManyCommits(f"at {places} a read must be shorter than a batch: read less per call")
+    raise TooManyCommits

@@ -1,4 +1,4 @@
-"""What a reader gets of a table."""
+"""Read a table: rows, ranges, windows and history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.records.keys import encode_key
 from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.row_reader import RowReader
-from potok.snapshots.versions import NoHistory, Version, check_kept
+from potok.snapshots.versions import NoHistory, Version, check_retained
 from potok.snapshots.windows import Cell
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from potok.snapshots.tables import Tables
 
 Instant = int | datetime
-"""Milliseconds since 1970, or a datetime (UTC unless it says otherwise)."""
+"""Milliseconds since 1970, or a datetime (UTC if it has no time zone)."""
 
 
 class WindowedKey(NamedTuple):
     """The key of a row of a windowed table; start and end are milliseconds since 1970.
 
-    The end is not included, but for sessions, where it is the time of the last record, and sliding windows.
+    The end is exclusive, except for sessions, where it is the time of the last record, and sliding windows.
     """
 
     key: Any
@@ -36,14 +36,14 @@ class WindowedKey(NamedTuple):
 
 
 class NotWindowed(QueryError):
-    """Windows asked of a table that has none."""
+    """Windows were requested from a table without windows."""
 
     def __init__(self, table: str) -> None:
         super().__init__(f'table "{table}" has no windows', hint="use .get(key), .range(a, b) or .all()")
 
 
 class TableView:
-    """Reads one table; every call sees one consistent snapshot, as of the last committed batch."""
+    """Reads one table; every call sees one consistent snapshot of the last committed batch."""
 
     def __init__(self, tables: Tables, layout: TableLayout) -> None:
         self._tables, self._layout = tables, layout
@@ -62,8 +62,11 @@ class TableView:
         return self._reader.windowed
 
     def get(self, key: Any, default: Any = None, *, at: Instant | None = None, as_of: Instant | None = None) -> Any:
-        """The value of a key; on a windowed table, that of the last window which `at` falls into, or of the latest
-        window; on a table with a history, that of the instant `as_of`."""
+        """Return the value of a key.
+
+        On a windowed table, return that of the last window that contains `at`, or of the latest window; on a table
+        with a history, that of the instant `as_of`.
+        """
         if as_of is not None:
             return self._get_as_of(self._canonical(key), _ms(as_of), default)
         if self.windowed:
@@ -74,12 +77,12 @@ class TableView:
 
     def _get_as_of(self, key: bytes, as_of_ms: int, default: Any) -> Any:
         self._require_history()
-        check_kept(self._layout, self._tables.clock_ms(self.name), as_of_ms)
+        check_retained(self._layout, self._tables.clock_ms(self.name), as_of_ms)
         found = self._tables.read(lambda snapshot: self._reader.versions(snapshot, key, as_of_ms))
         return found[-1].value if found and found[-1].value is not None else default
 
     def history(self, key: Any) -> list[Version]:
-        """The versions of a row that are kept, the oldest first; a value of None is a delete."""
+        """Return the retained versions of a row, the oldest first; a value of None is a delete."""
         self._require_history()
         canonical = self._canonical(key)
         return self._tables.read(lambda snapshot: self._reader.versions(snapshot, canonical))
@@ -91,11 +94,11 @@ class TableView:
     def _canonical(self, key: Any) -> bytes:
         encoded = encode_key(key, self._reader.key_type)
         if encoded is None:
-            raise QueryError(f'table "{self.name}" has no row for None', hint="a row is found by its key")
+            raise QueryError(f'table "{self.name}" has no row for None', hint="pass the key of a row")
         return encoded
 
     def window(self, key: Any, at: Instant | None = None) -> tuple[WindowedKey, Any] | None:
-        """The last window of a key, or the last of those which `at` falls into."""
+        """Return the latest window of a key, or the latest one that contains `at`."""
         if at is None or self._layout.window != "fixed":
             found = self.windows(key)
             holding = [row for row in found if at is None or self._reader.windows.holds(row[0][1:], _ms(at))]
@@ -115,7 +118,7 @@ class TableView:
     def windows(
         self, key: Any, start: Instant | None = None, end: Instant | None = None
     ) -> list[tuple[WindowedKey, Any]]:
-        """The windows of a key that begin in [start, end), in order of time."""
+        """Return the windows of a key that start in [start, end), in order of time."""
         if not self.windowed:
             raise NotWindowed(self.name)
         canonical = self._canonical(key)
@@ -123,22 +126,22 @@ class TableView:
         return self._tables.read(lambda snapshot: self.rows(self._reader.of_keys(snapshot, [canonical], starts)))
 
     def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
-        """The rows with low <= key < high, in the order of their keys."""
+        """Return the rows with low <= key < high, in key order."""
         rows = self._rows_in(span_of_range(low, high, self._reader.key_type))
         return dict(row for row in rows if _within(row[0], low, high, windowed=self.windowed))
 
     def prefix(self, text: str) -> dict[Any, Any]:
-        """The rows whose key is a text that begins so, in the order of their keys."""
+        """Return the rows whose key is a string with this prefix, in key order."""
         rows = self._rows_in(span_of_prefix(text, self._reader.key_type))
         places = ((row, row[0].key if self.windowed else row[0]) for row in rows)
         return dict(row for row, place in places if isinstance(place, str) and place.startswith(text))
 
     def _rows_in(self, span: Span = ALL) -> list[tuple[Any, Any]]:
-        """The rows that may be in a range of keys, and perhaps others."""
+        """Return the rows that may be in a range of keys, and possibly others."""
         return self._tables.read(lambda snapshot: self.rows_of(snapshot, span))
 
     def all(self) -> dict[Any, Any]:
-        """All rows, in the order of their keys."""
+        """Return all rows, in key order."""
         return dict(self._rows_in())
 
     def items(self) -> Iterator[tuple[Any, Any]]:
@@ -148,20 +151,20 @@ class TableView:
         return len(self._rows_in())
 
     def rows_of(self, snapshot: Snapshot, span: Span = ALL) -> list[tuple[Any, Any]]:
-        """The rows of this table in a snapshot that the caller holds, or those in a range of stored keys."""
+        """Return the rows of this table in a snapshot of the caller, or those in a range of stored keys."""
         return self.rows(self._reader.in_span(snapshot, span))
 
     @property
     def stored_in_order(self) -> bool:
-        """Whether the order of the stored bytes is that of the keys."""
+        """Whether the stored bytes sort like the keys."""
         return not self.windowed and self._reader.key_type is not None
 
     def cells(self, snapshot: Snapshot, span: Span) -> Iterator[Cell]:
-        """The stored rows of a table without windows in a range of stored keys, for `rows`."""
+        """Yield the stored rows of a table without windows in a range of stored keys, for `rows`."""
         return self._reader.in_span(snapshot, span)
 
     def rows(self, cells: Iterable[Cell]) -> list[tuple[Any, Any]]:
-        """Stored rows as keys and values, in the order of their keys."""
+        """Decode stored rows into keys and values, in key order."""
         found = self._reader.decoded(list(cells))
         values = found.values if isinstance(found.values, list) else found.values.to_pylist()
         keys: Iterable[Any] = map(hashable, found.keys)
@@ -171,7 +174,7 @@ class TableView:
 
 
 def in_order(rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Rows by their keys; keys of several kinds that Python cannot compare stand by kind, then by their text."""
+    """Sort rows by key; keys of types that Python cannot compare are sorted by type, then by their text."""
     try:
         return sorted(rows, key=lambda row: row[0])
     except TypeError:
@@ -187,7 +190,7 @@ def _within(key: Any, low: Any, high: Any, *, windowed: bool) -> bool:
 
 
 def hashable(key: Any) -> Any:
-    """A key that can stand in a dict: lists and structs become tuples."""
+    """Return a key that can be used in a dict: lists and structs become tuples."""
     if isinstance(key, dict):
         return tuple((name, hashable(value)) for name, value in key.items())
     return tuple(hashable(item) for item in key) if isinstance(key, list | tuple) else key

@@ -17,7 +17,7 @@ from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
 from potok.snapshots.state_location import state_of
 from potok.snapshots.table_view import TableView
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 
 T = TypeVar("T")
 
@@ -33,12 +33,12 @@ class NoSuchQuery(QueryError):
 
 
 class NoSuchTable(QueryError, KeyError):
-    """A table that the query does not keep."""
+    """A table that the query does not have."""
 
     def __init__(self, table: str, query: str, known: list[str]) -> None:
         close = difflib.get_close_matches(table, known, n=1)
-        hint = f'did you mean "{close[0]}"?' if close else f"it keeps: {', '.join(known) or 'no tables'}"
-        super().__init__(f'query "{query}" keeps no table "{table}"', hint=hint)
+        hint = f'did you mean "{close[0]}"?' if close else f"its tables: {', '.join(known) or 'none'}"
+        super().__init__(f'query "{query}" has no table "{table}"', hint=hint)
 
 
 class Tables:
@@ -53,7 +53,7 @@ class Tables:
         return f'<Tables of query "{self.query}": {", ".join(self.names()) or "none"}>'
 
     def layouts(self) -> dict[str, TableLayout]:
-        data = self._broker.get_metadata(mark_of(self.query, "tables"))
+        data = self._broker.get_metadata(metadata_key_of(self.query, "tables"))
         return {} if data is None else load_layouts(data)
 
     def names(self) -> list[str]:
@@ -73,13 +73,13 @@ class Tables:
         return read_snapshot(self._committed, work)
 
     def clock_ms(self, step: str) -> int | None:
-        """What the closing clock of a step read in the last committed batch; None if it has none."""
+        """Return the watermark of a step in the last committed batch; None if it has none."""
         entry = read_entry(self._broker, self.query)
         assert entry is not None
         return entry.clocks.get(step)
 
     def snapshot(self) -> dict[str, dict[Any, Any]]:
-        """All rows of all tables, as of one committed batch."""
+        """Return all rows of all tables, at one committed batch."""
         views = [self[name] for name in self.names()]
         return self.read(lambda snapshot: {view.name: dict(view.rows_of(snapshot)) for view in views})
 
@@ -88,8 +88,11 @@ class Tables:
 
 
 class OpenTables(Tables):
-    """The tables of a query, and the connection to their log: closed by `close()`, at the end of a `with` block, or
-    when the last reference is gone. Whatever else the process has open stays open."""
+    """The tables of a query and the connection to their log.
+
+    The connection is closed by `close()`, at the end of a `with` block, or with the last reference. Other connections
+    of the process stay open.
+    """
 
     def __init__(self, broker: Broker, query: str) -> None:
         self._finalizer = weakref.finalize(self, broker.close)
@@ -125,7 +128,7 @@ class OpenTables(Tables):
 
 
 def open_tables(broker: str | Path, query: str) -> OpenTables:
-    """The tables of a query by the URL of its log, whether it runs or not.
+    """Open the tables of a query by the URL of its log, whether it runs or not.
 
     >>> with open_tables("file:./data", "stream-processor") as tables:
     ...     tables["order_counts"].get("user_001")
@@ -139,11 +142,11 @@ _known: weakref.WeakKeyDictionary[Broker, dict[str, tuple[_Marks, Committed]]] =
 
 
 def committed(broker: Broker, query: str) -> Committed:
-    """The last committed batch of a query, and where its cells are.
+    """Return the last committed batch of a query, and the location of its cells.
 
-    Somebody looks before and after every read, and mostly finds the same: what the marks say is made out once.
+    Called before and after every read, mostly with the same result: the metadata is decoded once.
     """
-    names = [mark_of(query, what) for what in ("ledger", "state", "cells")]
+    names = [metadata_key_of(query, what) for what in ("ledger", "state", "cells")]
     metadata_keys = broker.get_metadata_of(names)
     known = _known.setdefault(broker, {}).get(query)
     if known is not None and known[0] == metadata_keys:

@@ -50,7 +50,7 @@ def _part(what: str, work: Any) -> Iterator[Verified]:
         for said in isolated(work):
             yield Verified(what, **said)
     except PotokError as error:
-        yield Verified(what, "not read to its end", error.message, error.hint)
+        yield Verified(what, "not completely read", error.message, error.hint)
 
 
 def _log(directory: Path) -> Iterator[dict[str, Any]]:
@@ -77,15 +77,15 @@ def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
     broker = EmbeddedBroker(directory)
     entry = read_entry(broker, query)
     assert entry is not None
-    place = state_of(broker, query).with_password()
+    location = state_of(broker, query).with_password()
     yield None
     # This process starts another one for each shard.
-    found = verify(place, entry.shards)
+    found = verify(location, entry.shards)
     for shard in found.shards:
         yield {"detail": f"shard {shard.shard} at {shard.place}", "damage": shard.why, "hint": shard.hint}
     for cell in found.damaged:
-        where = f"shard {cell.shard} of {place}"
+        where = f"shard {cell.shard} of {location}"
         yield {"detail": where, "damage": f'table "{cell.table}" is damaged at key {cell.key!r}', "hint": REPAIR}
     if found.sound:
-        kept = "" if place.where.kind == FILE else f" at {place.where}"
-        yield {"detail": f"batch {entry.batch}, cells: {found.cells:,}{kept}"}
+        at = "" if location.where.kind == FILE else f" at {location.where}"
+        yield {"detail": f"batch {entry.batch}, cells: {found.cells:,}{at}"}

@@ -1,4 +1,4 @@
-"""Windows in cells: how the key of a row tells its window, and the windows that may still change."""
+"""Windows in cells: how the key of a row encodes its window, and windows that may still change."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session, Sliding, Window
 
 Cell = tuple[bytes, bytes]
-"""Key and value, as a scan gives them."""
+"""Key and value, as returned by a scan."""
 
 
 def window_kind(window: Window | None) -> str:
-    """`fixed` windows are told by their start, and so are `sliding` ones; a `session` has an end of its own."""
+    """Return the kind of a window: `fixed` and `sliding` ones are identified by their start, a `session` also has an
+    end."""
     if window is None:
         return ""
     return "session" if isinstance(window, Session) else "sliding" if isinstance(window, Sliding) else "fixed"
 
 
 class LiveWindows:
-    """The windows of a table that stand by their start; those that its horizon has passed are over."""
+    """The windows of a table that are ordered by start; those before its horizon are closed."""
 
     def __init__(self, table: str, size_ms: int) -> None:
         self._table, self._size_ms = table, size_ms
@@ -44,7 +45,7 @@ class LiveWindows:
         )
 
     def of_key(self, snapshot: Snapshot, shard: int, inner: bytes) -> Iterator[Cell]:
-        """The windows of one key, by looking into each window that anybody has."""
+        """Yield the windows of one key, by a lookup in each existing window."""
         start: bytes | None = self._first(snapshot, shard)
         while start is not None:
             found = next(snapshot.scan(windows_of(self._table), start, shard=shard), None)
@@ -57,13 +58,13 @@ class LiveWindows:
             start = after_prefix(window)
 
     def _first(self, snapshot: Snapshot, shard: int) -> bytes:
-        """The least key of a window that is not over."""
+        """Return the least key of a window that is not closed."""
         horizon = snapshot.get(horizon_of(self._table), shard, HORIZON)
         return b"" if horizon is None else time_key(time_of(horizon) - self._size_ms + 1)
 
 
 class OpenReader:
-    """Turns the cell of all open windows of a key into the cells that these windows will be when they close."""
+    """Converts the cell with all open windows of a key into the cells that these windows have once closed."""
 
     def __init__(self, table: str, keys: WindowKeys, plan: AggregatePlan | None) -> None:
         self._table, self._keys = table, keys

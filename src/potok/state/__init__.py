@@ -1,1 +1,1 @@
-"""State: fenced cells, and the stores that keep them."""
+"""State: fenced cells, and the stores that hold them."""

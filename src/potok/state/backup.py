@@ -1,7 +1,7 @@
 """A backup of the state of a query: a directory with a file of cells for each shard, and a manifest.
 
-The cells are as every store has them, so a backup of one store can be restored into any other. Files are Arrow streams
-of (table, key, cell); the manifest has their checksums, and each cell has one of its own.
+Cells have the same format in every store, so a backup of one store can be restored into any other. Files are Arrow
+streams of (table, key, cell); the manifest has their checksums, and each cell has its own.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ FORMAT = 2
 _FILE_NAME = re.compile(r"shard-\d+\.arrow")
 
 PAGE = 20_000
-"""Cells in one part of a file."""
+"""Cells per record batch of a file."""
 
 _SCHEMA = pa.schema([("table", pa.dictionary(pa.int32(), pa.string())), ("key", pa.binary()), ("cell", pa.binary())])
 
 
 class NoBackup(StateError):
-    """A directory that holds no backup, or one of another time."""
+    """A directory that holds no backup, or one in another format."""
 
     def __init__(self, directory: Path, why: str) -> None:
         super().__init__(
-            f"{directory} holds no backup that can be read: {why}", hint="potok state backup QUERY --to DIR makes one"
+            f"{directory} holds no readable backup: {why}", hint="make one with potok state backup QUERY --to DIR"
         )
 
 
 class DamagedBackup(StateError):
-    """A file of a backup that is not as it was written."""
+    """A damaged file of a backup."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path} is damaged: {why}", hint="use another copy of the backup")
@@ -60,7 +60,7 @@ class ShardFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup is of: a batch, with its offsets and clocks, and the marks that say how its cells are read."""
+    """What a backup contains: a batch with its offsets and watermarks, and the metadata needed to read its cells."""
 
     query: str
     entry: Entry
@@ -114,7 +114,7 @@ def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
 
 
 def write_shard(directory: Path, shard: int, snapshot: ShardSnapshot) -> ShardFile:
-    """The cells of a shard as a file that is durable when this returns."""
+    """Write the cells of a shard to a file that is durable when this returns."""
     name, count = f"shard-{shard}.arrow", 0
     options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
     with open(directory / name, "wb", opener=private_opener) as file:
@@ -147,7 +147,7 @@ def _pages(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def check_file(directory: Path, file: ShardFile) -> None:
-    """Whether a file is as it was written."""
+    """Verify the checksum of a file."""
     path = directory / file.name
     try:
         found = _digest(path)
@@ -158,7 +158,7 @@ def check_file(directory: Path, file: ShardFile) -> None:
 
 
 def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row]]]:
-    """The cells of a file, table by table, in parts."""
+    """Read the cells of a file, table by table, in pages."""
     path = directory / file.name
     try:
         with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:

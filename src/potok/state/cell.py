@@ -2,10 +2,9 @@
 
 crc32 | epoch | batch | length of new | length of old | room for new | length of key | new | old | key
 
-A length of -1 stands for nothing: a cell whose `new` is nothing is a delete. `room` is the space kept for `new`, so
-that all cells of a table of fixed width have one size and are read and written as one array. The key is kept in the
-cell
-only where it is too long for the store.
+A length of -1 means absent: a cell whose `new` is absent is a delete. `room` is the space reserved for `new`, so that
+all cells of a table of fixed width have one size and are read and written as one array. The cell contains the key
+only if it is too long for the store.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from potok.state.fence import Attempt, Fence
 HEADER = struct.Struct("<IIQiiII")
 ABSENT = -1
 _FEW = 32
-"""Up to so many cells are read one by one: to make arrays of them takes longer."""
+"""Up to this many cells are read one by one, which is faster than building arrays."""
 
 _HEAD = np.dtype(
     [
@@ -41,21 +40,21 @@ _HEAD = np.dtype(
 
 
 REPAIR = (
-    "build the tables anew beside the query: potok run PROGRAM --shadow --until-end, then potok promote PROGRAM; "
-    "or go back, and write output again: potok state restore BACKUP --force, "
+    "rebuild the tables next to the query: potok run PROGRAM --shadow --until-end, then potok promote PROGRAM; "
+    "or go back and write output again: potok state restore BACKUP --force, "
     "or potok offsets reset QUERY --to earliest --drop-state"
 )
-"""What to type when state cannot be used any more."""
+"""What to run if state cannot be used any more."""
 
 
 class CorruptCell(StateError):
-    """A cell whose checksum does not fit its bytes."""
+    """A cell with a wrong checksum."""
 
     def __init__(self, table: str, key: bytes | None = None) -> None:
         where = "" if key is None else f" at key {key!r}"
         super().__init__(
             f'the state of table "{table}" is damaged{where}',
-            hint=f"potok state verify lists all that is; {REPAIR}",
+            hint=f"potok state verify lists all damage; {REPAIR}",
         )
 
 
@@ -67,7 +66,7 @@ class Cell(NamedTuple):
     key: bytes | None = None
 
     def before(self, fence: Fence) -> bytes | None:
-        """The value that stood before the fence's attempt."""
+        """Return the value before the fence's attempt."""
         return self.new if fence.counts(self.epoch, self.batch) else self.old
 
 
@@ -82,7 +81,7 @@ def encode_cell(attempt: Attempt, new: bytes | None, old: bytes | None, key: byt
 def encode_cells(
     attempt: Attempt, new: Sequence[bytes | None], old: Sequence[bytes | None], keys: Sequence[bytes] | None = None
 ) -> list[bytes]:
-    """Many cells of any width; `keys` are those that the cells must carry."""
+    """Encode many cells of any width; `keys` are those that the cells must contain."""
     heads = np.zeros(len(new), _HEAD)
     heads["epoch"], heads["batch"] = attempt.epoch, attempt.batch
     heads["new_length"] = [ABSENT if data is None else len(data) for data in new]
@@ -112,7 +111,7 @@ def decode_cell(data: bytes, table: str = "", key: bytes = b"") -> Cell:
 
 
 def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> list[bytes | None]:
-    """The values before the fence's attempt, of many cells."""
+    """Return the values before the fence's attempt, of many cells."""
     if len(cells) < _FEW:
         return [None if data is None else decode_cell(data, table).before(fence) for data in cells]
     found = [data for data in cells if data is not None]
@@ -136,7 +135,7 @@ def values_before(cells: Sequence[bytes | None], fence: Fence, table: str) -> li
 
 
 def _counted(heads: npt.NDArray[Any], fence: Fence) -> npt.NDArray[np.bool_]:
-    """Of which cells the new value counts; attempts are few, so each is judged once."""
+    """Return the cells whose new value counts; attempts are few, so each is checked once."""
     counted = np.zeros(len(heads), np.bool_)
     epochs, batches = heads["epoch"], heads["batch"]
     for epoch in np.unique(epochs).tolist():
@@ -149,14 +148,14 @@ def _counted(heads: npt.NDArray[Any], fence: Fence) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def fixed_dtype(payload: np.dtype[Any]) -> np.dtype[Any]:
-    """The layout of a whole cell of fixed width, for reading and writing many as one array."""
+    """Return the layout of a whole cell of fixed width, for reading and writing many as one array."""
     return np.dtype([*_HEAD.descr, ("new", payload), ("old", payload)])
 
 
 def decode_fixed(
     cells: Sequence[bytes | None], payload: np.dtype[Any], fence: Fence, table: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The values before the fence's attempt, and which of them exist."""
+    """Return the values before the fence's attempt, and which of them exist."""
     layout = fixed_dtype(payload)
     size, empty = layout.itemsize, bytes(layout.itemsize)
     data = b"".join([cell or empty for cell in cells])
@@ -174,7 +173,7 @@ def decode_fixed(
 
 
 def _without_key(data: bytes, size: int, table: str) -> bytes:
-    """A cell that carries a long key, as it would be without."""
+    """Return a cell without the long key it contains."""
     if len(data) == size:
         return data
     carried = int.from_bytes(data[HEADER.size - 4 : HEADER.size], "little")
@@ -184,7 +183,7 @@ def _without_key(data: bytes, size: int, table: str) -> bytes:
 
 
 def with_key(cell: bytes, key: bytes) -> bytes:
-    """A cell of fixed width that carries its key, because the store cannot."""
+    """Add its key to a cell of fixed width, because the store cannot hold it."""
     length = HEADER.size - 4
     body = cell[4:length] + len(key).to_bytes(4, "little") + cell[HEADER.size :] + key
     return crc32(body).to_bytes(4, "little") + body
@@ -193,16 +192,16 @@ def with_key(cell: bytes, key: bytes) -> bytes:
 def encode_fixed(
     attempt: Attempt,
     new: npt.NDArray[Any],
-    kept: npt.NDArray[np.bool_] | None,
+    present: npt.NDArray[np.bool_] | None,
     old: npt.NDArray[Any],
     existed: npt.NDArray[np.bool_],
 ) -> list[bytes]:
-    """Cells of one width; `kept` false writes a delete."""
+    """Encode cells of one width; `present` false writes a delete."""
     layout = fixed_dtype(new.dtype)
     cells = np.zeros(len(new), layout)
     width = new.dtype.itemsize
     cells["epoch"], cells["batch"], cells["room"] = attempt.epoch, attempt.batch, width
-    cells["new_length"] = width if kept is None else np.where(kept, width, ABSENT)
+    cells["new_length"] = width if present is None else np.where(present, width, ABSENT)
     cells["old_length"] = np.where(existed, width, ABSENT)
     cells["new"], cells["old"] = new, old
     cells["crc"] = checksums(cells.tobytes(), layout.itemsize)
@@ -211,6 +210,6 @@ def encode_fixed(
 
 
 def checksums(data: bytes, size: int) -> npt.NDArray[np.uint32]:
-    """The checksum of each of many cells of one size; the field that holds it does not count."""
+    """Return the checksum of each of many cells of one size, without the checksum field."""
     view = memoryview(data)
     return np.array([crc32(view[i + 4 : i + size]) for i in range(0, len(data), size)], np.uint32)

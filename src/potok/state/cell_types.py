@@ -1,7 +1,7 @@
 """The types that a cell can hold in addition to those of MessagePack, and their encoding.
 
-A composite value is an array that starts with a mark, an extension of one byte; any other value is an extension of its
-own. Decoding never looks up a class by name: the types below are the only ones.
+A composite value is an array that starts with a type tag, an extension of one byte; any other value is an extension
+of its own. Decoding never looks up a class by name: the types below are the only ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgpack import ExtType
 
 from potok.records.value import Value
 
-MARK = 80
+TAG = 80
 """The extension at the start of an array; its byte is the type of the value."""
 
 BIG_INT, DECIMAL, COMPLEX, UUID_, DATE, DATETIME, TIME, TIMEDELTA, BYTEARRAY = range(1, 10)
@@ -30,8 +30,8 @@ _SPAN = struct.Struct(">iii")
 _COMPLEX = struct.Struct(">dd")
 
 
-class Mark:
-    """A decoded mark: builds the value from the other items of the array."""
+class TypeTag:
+    """A decoded type tag: builds the value from the other items of the array."""
 
     __slots__ = ("make",)
 
@@ -64,15 +64,15 @@ _WITH_PARTS: list[tuple[type, Callable[[Any], list[Any]], Callable[[list[Any]], 
 
 _AWARE_DATETIME, _AWARE_TIME = len(_WITH_PARTS), len(_WITH_PARTS) + 1
 
-MARKS = [
-    *(Mark(make) for _, _, make in _WITH_PARTS),
-    Mark(lambda items: datetime.replace(items[0], tzinfo=items[1])),
-    Mark(lambda items: time.replace(items[0], tzinfo=items[1])),
+TAGS = [
+    *(TypeTag(make) for _, _, make in _WITH_PARTS),
+    TypeTag(lambda items: datetime.replace(items[0], tzinfo=items[1])),
+    TypeTag(lambda items: time.replace(items[0], tzinfo=items[1])),
 ]
 
 
-def _mark(number: int) -> ExtType:
-    return ExtType(MARK, bytes([number]))
+def _tag(number: int) -> ExtType:
+    return ExtType(TAG, bytes([number]))
 
 
 def _big_int(o: int) -> ExtType:
@@ -81,20 +81,20 @@ def _big_int(o: int) -> ExtType:
 
 def _datetime(o: datetime) -> Any:
     if o.tzinfo is not None:
-        return [_mark(_AWARE_DATETIME), o.replace(tzinfo=None), o.tzinfo]
+        return [_tag(_AWARE_DATETIME), o.replace(tzinfo=None), o.tzinfo]
     day = _DATE.pack(o.year, o.month, o.day)
     return ExtType(DATETIME, day + _TIME.pack(o.hour, o.minute, o.second, o.microsecond, o.fold))
 
 
 def _time(o: time) -> Any:
     if o.tzinfo is not None:
-        return [_mark(_AWARE_TIME), o.replace(tzinfo=None), o.tzinfo]
+        return [_tag(_AWARE_TIME), o.replace(tzinfo=None), o.tzinfo]
     return ExtType(TIME, _TIME.pack(o.hour, o.minute, o.second, o.microsecond, o.fold))
 
 
 def _with_parts(number: int, parts: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
-    mark = _mark(number)
-    return lambda o: [mark, *parts(o)]
+    tag = _tag(number)
+    return lambda o: [tag, *parts(o)]
 
 
 SPELL: dict[type, Callable[[Any], Any]] = {
@@ -112,37 +112,37 @@ SPELL: dict[type, Callable[[Any], Any]] = {
 """How to encode an object of a type that MessagePack lacks."""
 
 _READ: dict[int, Callable[[bytes], Any]] = {
-    MARK: lambda data: MARKS[data[0]],
+    TAG: lambda data: TAGS[data[0]],
     BIG_INT: lambda data: int.from_bytes(data, "big", signed=True),
     DECIMAL: lambda data: Decimal(data.decode()),
     COMPLEX: lambda data: complex(*_COMPLEX.unpack(data)),
     UUID_: lambda data: uuid.UUID(bytes=data),
     DATE: lambda data: date(*_DATE.unpack(data)),
-    DATETIME: lambda data: _clocked(datetime, (*_DATE.unpack(data[:4]), *_TIME.unpack(data[4:]))),
-    TIME: lambda data: _clocked(time, _TIME.unpack(data)),
+    DATETIME: lambda data: _with_fold(datetime, (*_DATE.unpack(data[:4]), *_TIME.unpack(data[4:]))),
+    TIME: lambda data: _with_fold(time, _TIME.unpack(data)),
     TIMEDELTA: lambda data: timedelta(*_SPAN.unpack(data)),
     BYTEARRAY: bytearray,
 }
 
 
-def _clocked(kind: Any, parts: tuple[int, ...]) -> Any:
+def _with_fold(kind: Any, parts: tuple[int, ...]) -> Any:
     return kind(*parts[:-1], fold=parts[-1])
 
 
 def read_extension(code: int, data: bytes) -> Any:
     read = _READ.get(code)
     if read is None:
-        raise ValueError(f"there is no extension {code}")
+        raise ValueError(f"unknown extension {code}")
     return read(data)
 
 
 def read_leaf(code: int, data: memoryview) -> Any:
     """Decode an extension where composite values are not allowed."""
-    if code == MARK:
-        raise ValueError("a mark in a cell without any")
+    if code == TAG:
+        raise ValueError("a type tag in a cell without composite values")
     return read_extension(code, bytes(data))
 
 
 def read_array(items: list[Any]) -> Any:
     """Decode an array."""
-    return items[0].make(items[1:]) if items and type(items[0]) is Mark else items
+    return items[0].make(items[1:]) if items and type(items[0]) is TypeTag else items

@@ -23,7 +23,7 @@ from msgpack import ExtType, Packer, UnpackException, unpackb
 from msgspec.msgpack import Decoder, Encoder
 
 from potok.errors import StateError
-from potok.state.cell_types import MARK, SPELL, in_order, read_array, read_extension, read_leaf
+from potok.state.cell_types import SPELL, TAG, in_order, read_array, read_extension, read_leaf
 
 _VALUE, _TUPLE, _WITH_TUPLE, _WITH_TUPLES, _WITH_SET = b"v", b"t", b"p", b"l", b"s"
 """Any value; a tuple; pairs whose second is a tuple, a list of tuples or a set. Most cells are a time and a value."""
@@ -31,8 +31,8 @@ _VALUE, _TUPLE, _WITH_TUPLE, _WITH_TUPLES, _WITH_SET = b"v", b"t", b"p", b"l", b
 _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
 
 _EXTENSION = 0xD4
-_MARK = bytes((_EXTENSION, MARK))
-"""The first bytes of a mark. Other data may contain them; the cell is then only decoded more slowly."""
+_TAG = bytes((_EXTENSION, TAG))
+"""The first bytes of a type tag. Other data may contain them; the cell is then only decoded more slowly."""
 
 _ONLY_TUPLES = frozenset((tuple,))
 
@@ -140,17 +140,17 @@ def _dump(letter: bytes, value: Any) -> bytes:
     try:
         data = _packers.pack(value)
     except UnicodeEncodeError:
-        return letter.upper() + _packers.careful(_spelt(value))
+        return letter.upper() + _packers.careful(_without_buffers(value))
     except ValueError as error:
         raise NestedTooDeeply from error
     if (0xC4 in data or 0xC5 in data or 0xC6 in data) and _has_buffer(value):
         # A packer encodes a bytearray or a memoryview as bytes without calling `default`.
-        data = _packers.pack(_spelt(value))
-    return (letter.upper() if _EXTENSION in data and _MARK in data else letter) + data
+        data = _packers.pack(_without_buffers(value))
+    return (letter.upper() if _EXTENSION in data and _TAG in data else letter) + data
 
 
 def _has_buffer(value: Any) -> bool:
-    """Whether a value contains a bytearray or a memoryview; keys and elements of sets cannot be one."""
+    """Return whether a value contains a bytearray or a memoryview; keys and elements of sets cannot be one."""
     if isinstance(value, dict):
         value = value.values()
     elif type(value) not in (list, tuple, deque):
@@ -158,17 +158,17 @@ def _has_buffer(value: Any) -> bool:
     return not _SCALARS.issuperset(map(type, value)) and any(map(_has_buffer, value))
 
 
-def _spelt(value: Any) -> Any:
-    """Encode each bytearray as an extension. A memoryview is refused, because its contents may change."""
+def _without_buffers(value: Any) -> Any:
+    """Encode each bytearray as an extension. A memoryview is rejected, because its contents may change."""
     kind = type(value)
     if kind is list:
-        return [_spelt(item) for item in value]
+        return [_without_buffers(item) for item in value]
     if kind is dict:
-        return {key: _spelt(item) for key, item in value.items()}
+        return {key: _without_buffers(item) for key, item in value.items()}
     if kind in _SCALARS or kind is ExtType:
         return value
     spelt = _spell(value)
-    return [_spelt(item) for item in spelt] if type(spelt) is list else spelt
+    return [_without_buffers(item) for item in spelt] if type(spelt) is list else spelt
 
 
 _READ_FAST: dict[int, Callable[[bytes], Any]] = {
@@ -223,8 +223,8 @@ def _load_slowly(data: bytes) -> Any:
         raise UnreadableCell(str(error) or type(error).__name__) from error
 
 
-class _Nowhere:
-    """A file that forgets."""
+class _DiscardingFile:
+    """A file that discards what is written."""
 
     def write(self, data: bytes) -> int:
         return len(data)
@@ -233,15 +233,18 @@ class _Nowhere:
 class _Checker(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         # Called only for types that pickle does not handle itself, so plain data costs nothing.
-        if obj is _Nowhere:
+        if obj is _DiscardingFile:
             return NotImplemented
         spelt = _spell(obj)
-        return _Nowhere, tuple(spelt[1:]) if type(spelt) is list else ()
+        return _DiscardingFile, tuple(spelt[1:]) if type(spelt) is list else ()
 
 
 def check_data(value: Any) -> None:
-    """Raise if a value contains something other than data, at a third of the cost of encoding it. The output of the
-    pickler is never read. On refusal, `dump_state` decides, which descends further into values."""
-    checker = _Checker(_Nowhere(), protocol=5)
+    """Raise if a value contains something other than data, at a third of the cost of encoding it.
+
+    The output of the pickler is never read. If the check fails, `dump_state` decides, which descends further into
+    values.
+    """
+    checker = _Checker(_DiscardingFile(), protocol=5)
     checker.fast = True
     checker.dump(value)

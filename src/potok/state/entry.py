@@ -1,4 +1,4 @@
-"""An entry of the ledger: all that a committed batch leaves behind for the next one, and for readers."""
+"""An entry of the ledger: what a committed batch stores for the next one, and for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYOUT = 3
 
 
 class MetadataUnreadable(StateError):
-    """Metadata of a query that is not as Potok writes it: damaged, or written by another program or version."""
+    """Query metadata in an unexpected format: damaged, or written by another program or version."""
 
     def __init__(self, what: str, error: BaseException) -> None:
         super().__init__(
@@ -27,7 +27,7 @@ class MetadataUnreadable(StateError):
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """Raise `MetadataUnreadable` for data of another form."""
+    """Raise `MetadataUnreadable` for data in an unexpected format."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -36,14 +36,14 @@ def decoding(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """All that a batch leaves behind for the next one.
+    """What a committed batch stores for the next one.
 
-    `batch` is the last committed one of `epoch`; `ended` the last committed batch of each earlier epoch that did not
-    end in order. `stream_times` are per partition; `next_ends` tell, per step, when its next window is
-    over, `next_timers` at which processing time it has something to do, and `clocks` the closing clock that the batch
-    used. `cells` is the last committed attempt that wrote to every shard: state that has not seen it was lost, or put
-    back from an older copy. `intended` is the end of a batch that was begun and may be visible outside the ledger: it
-    is run again to the same end.
+    `batch` is the last committed batch of `epoch`; `ended` the last committed batch of each earlier epoch that did
+    not end cleanly. `stream_times` are per partition; `next_ends` is, per step, the end of its next window,
+    `next_timers` the processing time of its next timer, and `clocks` the watermark that the batch used. `cells` is
+    the last committed attempt that wrote to every shard: state that has not seen it was lost, or restored from an
+    older copy. `intended` is the end of a batch that was started and whose output may already be visible: it is run
+    again to the same end.
     """
 
     epoch: int = 0
@@ -108,11 +108,11 @@ class Entry:
         )
 
     def sealed(self, *, after: Entry | None = None, batch: int = 0) -> Entry:
-        """The same as the place from which a stopped query goes on, whatever was begun since.
+        """Return the entry from which a stopped query resumes, regardless of what was started since.
 
-        Cells of its epoch count up to its batch, and those of a batch that was running never do. What comes next has a
-        higher epoch than anybody had, here or `after`, and a number of a batch above both and above `batch`: what is
-        out under a number stays out.
+        Cells of its epoch count up to its batch; those of a running batch never do. The next entry has a higher epoch
+        than any, here or `after`, and a batch number above both and above `batch`: what was published under a number
+        stays published.
         """
         last = after or self
         return replace(
@@ -126,9 +126,9 @@ class Entry:
 
     @property
     def fence(self) -> Fence:
-        """What counts for the next attempt, and for a reader."""
+        """Return the fence of the next attempt, and of a reader."""
         return Fence(Attempt(self.epoch, self.batch + 1), self.ended)
 
 
-def mark_of(query: str, what: str) -> str:
+def metadata_key_of(query: str, what: str) -> str:
     return f"query/{query}/{what}"

@@ -1,7 +1,7 @@
-"""Who may write, and whose writes count.
+"""Which attempts may write, and whose writes count.
 
-An attempt is one try at one batch: (epoch, batch). An epoch is one start of the query. What an attempt that never
-committed left behind is void, and every reader steps over it.
+An attempt is one execution of one batch: (epoch, batch). An epoch is one start of the query. Writes of an attempt
+that never committed are void, and every reader skips them.
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ class Attempt(NamedTuple):
 
 
 class StaleAttempt(StateError):
-    """A write by an attempt that another one has overtaken: a task that was given up, or a second driver."""
+    """A write by an attempt that a later one has fenced: an abandoned task, or a second driver."""
 
     def __init__(self, attempt: Attempt, highest: Attempt, store: str) -> None:
         super().__init__(
             f"batch {attempt.batch} of start {attempt.epoch} may no longer write to {store}: "
-            f"batch {highest.batch} of start {highest.epoch} has been there",
+            f"batch {highest.batch} of start {highest.epoch} has already written there",
             hint="another process runs this query; stop one of them",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What counts for one attempt, or for one reader.
+    """Which writes count for one attempt or one reader.
 
     `ended` holds, for each epoch that is over, the last batch it committed: its later batches are void. A reader's
-    attempt is the first batch after the last committed one, so that what the running batch writes is stepped over
-    like void
-    writes.
+    attempt is the first batch after the last committed one, so that it skips the writes of the running batch like
+    void writes.
     """
 
     attempt: Attempt
     ended: Mapping[int, int] = field(default_factory=dict)
 
     def counts(self, epoch: int, batch: int) -> bool:
-        """Whether a cell's `new` was committed before this attempt; else its `old` is what counts."""
+        """Return whether a cell's `new` was committed before this attempt; otherwise its `old` counts."""
         if epoch == self.attempt.epoch:
             return batch < self.attempt.batch
         last = self.ended.get(epoch)

@@ -1,4 +1,4 @@
-"""Where the cells of one query are."""
+"""The location of the cells of one query."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from potok.state.store import ShardSnapshot, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A store, and the name under which the cells are kept there: that of their query, or another if they were built
-    beside those that the query had."""
+class StateLocation:
+    """A store, and the name under which it holds the cells: that of the query, or another one if they were built by a
+    shadow."""
 
     where: Where
     name: str
@@ -24,21 +24,21 @@ class Place:
 
     @contextmanager
     def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[ShardSnapshot]]:
-        """Snapshots of all shards; `frozen` ones stay as they are in every store, at a price."""
+        """Open snapshots of all shards; `frozen` ones never change in any store, at a cost."""
         with open_snapshots(self.where, self.name, shards, frozen=frozen) as opened:
             yield opened
 
     def close(self, shards: int) -> None:
-        """Let go of the files, so that they can be removed."""
+        """Close the files, so that they can be removed."""
         for shard in range(shards):
             close_store(self.where, self.name, shard)
 
     def remove(self) -> None:
-        """Remove all cells, and the place itself."""
+        """Remove all cells and the location itself."""
         remove_state(self.where, self.name)
 
-    def with_password(self) -> Place:
-        return Place(self.where.with_password(), self.name)
+    def with_password(self) -> StateLocation:
+        return StateLocation(self.where.with_password(), self.name)
 
     def __str__(self) -> str:
         return f"{self.where} ({self.name})"

@@ -1,4 +1,4 @@
-"""How far a query has come."""
+"""The position of a query in its source topics."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Ends = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The next offset to read of each partition; a count of ticks; and the partitions that no longer hold the clock
-    back."""
+    """The next offset of each partition, the number of empty batches, and the partitions that no longer hold back the
+    watermark."""
 
     topics: dict[str, dict[int, int]] = field(default_factory=dict)
     tick: int = 0
@@ -37,7 +37,7 @@ class Offsets:
         return cls(topics, int(data["tick"]), idle, int(data.get("at", 0)), int(data.get("max_bytes", 0)))
 
     def reached(self, other: Offsets) -> bool:
-        """Whether all of `other` lies behind these offsets."""
+        """Return whether these offsets have reached all of `other`."""
         if other.tick > self.tick:
             return False
         return all(
@@ -47,7 +47,7 @@ class Offsets:
         )
 
     def pending(self, ends: Ends) -> int:
-        """How many records lie between these offsets and the ends."""
+        """Count the records between these offsets and the ends."""
         return sum(
             max(0, end - self.topics.get(topic, {}).get(partition, 0))
             for topic, parts in ends.items()
@@ -55,7 +55,7 @@ class Offsets:
         )
 
     def advance(self, ends: Ends, limit: int) -> Offsets:
-        """At most `limit` records further, shared out in proportion to what each partition has waiting."""
+        """Advance by at most `limit` records, split in proportion to the pending records of each partition."""
         waiting = {
             (topic, partition): end - self.topics.get(topic, {}).get(partition, 0)
             for topic, parts in ends.items()

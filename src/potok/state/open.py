@@ -1,4 +1,4 @@
-"""From a URL to the stores and the snapshots that live there."""
+"""Open the stores and snapshots at a state URL."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from potok.state.store import ShardSnapshot, Store
 
 @lru_cache(maxsize=4_096)
 def shard_path(where: Where, query: str, shard: int) -> Path:
-    """Where LMDB has the files of a shard."""
+    """Return the directory of a shard in LMDB."""
     return where.directory / "queries" / query / "state" / str(shard)
 
 
 def open_store(where: str | Path | Where, query: str, shard: int, *, create: bool = True) -> Store:
-    """The store of one shard of a query. Without `create`, it must be there (`StateMissing`).
+    """Open the store of one shard of a query. Without `create`, it must exist (`StateMissing`).
 
     >>> store = open_store("redis://localhost:6379/0", "stream-processor", 0)
     """
-    place = _place(where)
+    place = _where(where)
     if place.kind == FILE:
         return LmdbStore(shard_path(place, query, shard), create=create)
     if place.kind == REDIS:
@@ -42,9 +42,12 @@ def open_store(where: str | Path | Where, query: str, shard: int, *, create: boo
 def open_snapshots(
     where: str | Path | Where, query: str, shards: int, *, frozen: bool = False
 ) -> Iterator[list[ShardSnapshot]]:
-    """Snapshots of all shards of a query; that they belong to one committed batch is for the caller to see. With
-    `frozen`, they stay as they are also in a store that must copy the cells for that."""
-    place = _place(where)
+    """Open snapshots of all shards of a query.
+
+    The caller checks that they belong to one committed batch. With `frozen` they never change, even in a store that
+    must copy the cells for that.
+    """
+    place = _where(where)
     with ExitStack() as stack:
         if place.kind == FILE:
             paths = (shard_path(place, query, shard) for shard in range(shards))
@@ -63,22 +66,22 @@ def open_snapshots(
 
 
 def close_store(where: str | Path | Where, query: str, shard: int) -> None:
-    """Let go of the files of a shard, so that they can be removed."""
-    place = _place(where)
+    """Close the files of a shard, so that they can be removed."""
+    place = _where(where)
     if place.kind == FILE:
         close_environment(shard_path(place, query, shard))
 
 
 def remove_state(where: str | Path | Where, query: str) -> None:
-    """Remove the cells of a query, however many shards there are."""
-    place = _place(where)
+    """Remove the cells of a query, of all shards."""
+    place = _where(where)
     if place.kind == FILE:
         directory = shard_path(place, query, 0).parent
         for shard in directory.glob("*"):
             close_environment(shard)
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
-            # Gone with its cells, unless more of the query lies there.
+            # Remove the directory with the cells, unless it holds other data of the query.
             directory.parent.rmdir()
     elif place.kind == REDIS:
         from potok.state.redis.redis_store import remove_shards
@@ -90,7 +93,7 @@ def remove_state(where: str | Path | Where, query: str) -> None:
         drop_state_tables(place, query)
 
 
-def _place(where: str | Path | Where) -> Where:
+def _where(where: str | Path | Where) -> Where:
     place = where if isinstance(where, Where) else Where.of(where)
     place.need_driver()
     return place

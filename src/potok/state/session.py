@@ -1,4 +1,4 @@
-"""What one attempt does to one shard: reads before, writes at the end, all in one transaction."""
+"""The reads and writes of one attempt on one shard: reads first, then all writes in one transaction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from potok.state.store import (
     Store,
     after_prefix,
     carried_key,
+    original_key,
     stored_key,
     stored_keys,
     stored_stop,
-    told_key,
 )
 
 PAGE = 50_000
@@ -27,7 +27,7 @@ TOMBSTONES = "/deleted"
 
 
 class StateSession:
-    """Collects the writes of all steps of a stage on one shard, and commits them together."""
+    """Collects the writes of all steps of a stage on one shard and commits them together."""
 
     def __init__(self, store: Store, fence: Fence) -> None:
         self.store = store
@@ -37,31 +37,32 @@ class StateSession:
 
     @property
     def batch(self) -> int:
-        """The number of the batch: no other batch that counts has it."""
+        """The number of the batch; no other committed batch has it."""
         return self._fence.attempt.batch
 
     def read(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values before this attempt."""
+        """Return the values before this attempt."""
         return values_before(self.store.get_many(table, stored_keys(keys)), self._fence, table)
 
     def read_fixed(
         self, table: str, keys: Sequence[bytes], payload: np.dtype[Any]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """The values before this attempt as one array, and which of them exist."""
+        """Return the values before this attempt as one array, and which of them exist."""
         cells = self.store.get_many(table, stored_keys(keys))
         return decode_fixed(cells, payload, self._fence, table)
 
     def range_fixed(
         self, table: str, start: bytes, stop: bytes, payload: np.dtype[Any]
     ) -> tuple[list[bytes], npt.NDArray[Any]]:
-        """The keys with start <= key < stop that had a value before this attempt, and their values as one array."""
+        """Return the keys with start <= key < stop that had a value before this attempt, and their values as one
+        array."""
         rows = list(self._rows(table, start, stop))
         values, exists = decode_fixed([data for _, data in rows], payload, self._fence, table)
-        keys = [told_key(key, decode_cell(data, table, key)) if carried_key(key) else key for key, data in rows]
+        keys = [original_key(key, decode_cell(data, table, key)) if carried_key(key) else key for key, data in rows]
         return [key for key, there in zip(keys, exists, strict=True) if there], values[exists]
 
     def _rows(self, table: str, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Stored keys and raw cells, in pages, so that no transaction lives long."""
+        """Yield stored keys and raw cells, in pages, to keep transactions short."""
         while True:
             rows = self.store.page(table, start, stop, limit=PAGE)
             yield from rows
@@ -70,15 +71,15 @@ class StateSession:
             start = rows[-1][0] + b"\x00"
 
     def keys(self, table: str, stop: bytes) -> list[bytes]:
-        """The keys below `stop` that had a value before this attempt."""
+        """Return the keys below `stop` that had a value before this attempt."""
         return [key for key, cell in self.store.scan(table, b"", stop) if cell.before(self._fence) is not None]
 
     def rows_below(self, table: str, prefixes: Sequence[bytes]) -> list[list[tuple[bytes, bytes]]]:
-        """For each prefix the keys that begin with it and their values, as they stood before this attempt."""
+        """Return, for each prefix, the keys that start with it and their values before this attempt."""
         return self.rows_between(table, [(prefix, after_prefix(prefix)) for prefix in prefixes])
 
     def rows_between(self, table: str, ranges: Sequence[tuple[bytes, bytes | None]]) -> list[list[tuple[bytes, bytes]]]:
-        """For each range the keys with start <= key < stop and their values, as they stood before this attempt."""
+        """Return, for each range, the keys with start <= key < stop and their values before this attempt."""
         stored = [(start[:LONGEST_PREFIX], stored_stop(stop)) for start, stop in ranges]
         found: list[list[tuple[bytes, bytes]]] = []
         for (start, stop), cells in zip(ranges, self.store.scan_ranges(table, stored), strict=True):
@@ -88,7 +89,8 @@ class StateSession:
         return found
 
     def first_key(self, table: str, start: bytes = b"") -> bytes | None:
-        """The least key from `start` on that has a value, this attempt's writes included once they are committed."""
+        """Return the least key from `start` on that has a value, including this attempt's writes once they are
+        committed."""
         for key, cell in self.store.scan(table, start, page=64):
             if (cell.epoch, cell.batch) == self._fence.attempt:
                 if cell.new is not None:
@@ -98,17 +100,17 @@ class StateSession:
         return None
 
     def write(self, table: str, rows: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
-        """Rows of (key, value, value before); no value deletes."""
+        """Write rows of (key, value, value before); no value deletes."""
         attempt = self._fence.attempt
         keys, new, old = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
         stored = stored_keys(keys)
         carried = None if stored is keys else [carried_key(key) for key in keys]
         items = sorted(zip(stored, encode_cells(attempt, new, old, carried), strict=True))
         self._writes.append((table, items))
-        self._bury(table, [key for key, new, _ in rows if new is None])
+        self._add_tombstones(table, [key for key, new, _ in rows if new is None])
 
     def mark(self, table: str, keys: Sequence[bytes]) -> None:
-        """Write empty values that were not there before: the entries of an index, whose cells are all alike."""
+        """Write empty values that did not exist before: index entries, whose cells are all equal."""
         cell = encode_cell(self._fence.attempt, b"", None)
         stored = stored_keys(keys)
         if stored is keys:
@@ -138,19 +140,20 @@ class StateSession:
     ) -> None:
         cells = encode_fixed(self._fence.attempt, old, np.zeros(len(old), np.bool_), old, existed)
         self._write_cells(table, keys, cells)
-        self._bury(table, list(keys))
+        self._add_tombstones(table, list(keys))
 
     def discard(self, table: str, keys: Sequence[bytes]) -> None:
-        """Remove cells at once, which no attempt can ask for: a committed batch has said that they are not needed."""
+        """Remove cells immediately that no attempt can read: a committed batch no longer needs them."""
         self._removals.append((table, [stored_key(key) for key in keys]))
 
     def discard_below(self, table: str, stop: bytes, limit: int = 500_000) -> None:
-        """Remove cells below a key at once, under the same condition; what is over the limit goes next time."""
+        """Remove cells below a key immediately, under the same condition; the rest over the limit is removed next
+        time."""
         rows = self.store.page(table, b"", stop, limit=limit)
         self._removals.append((table, [key for key, _ in rows]))
 
-    def _bury(self, table: str, keys: list[bytes]) -> None:
-        """Remember deletes, so that a later batch sweeps the cells that stand for nothing."""
+    def _add_tombstones(self, table: str, keys: list[bytes]) -> None:
+        """Record deletes, so that a later batch removes the deleted cells."""
         if keys:
             attempt = self._fence.attempt
             stamp = attempt.epoch.to_bytes(4, "big") + attempt.batch.to_bytes(8, "big")
@@ -159,7 +162,7 @@ class StateSession:
             self._writes.append((tombstones_of(table), tombstones))
 
     def sweep(self, tables: Iterable[str], limit: int = 100_000) -> None:
-        """Remove the cells that earlier, committed batches deleted and nobody wrote since."""
+        """Remove the cells that earlier, committed batches deleted and that were not written since."""
         for table in tables:
             rows = self.store.page(tombstones_of(table), limit=limit)
             if not rows:
@@ -167,11 +170,11 @@ class StateSession:
             keys = [key[12:] for key, _ in rows]
             gone: list[bytes] = []
             done: list[bytes] = []
-            for (grave, _), key, data in zip(rows, keys, self.store.get_many(table, keys), strict=True):
-                epoch, batch = int.from_bytes(grave[:4], "big"), int.from_bytes(grave[4:12], "big")
+            for (tombstone, _), key, data in zip(rows, keys, self.store.get_many(table, keys), strict=True):
+                epoch, batch = int.from_bytes(tombstone[:4], "big"), int.from_bytes(tombstone[4:12], "big")
                 if (epoch, batch) == self._fence.attempt:
                     continue
-                done.append(grave)
+                done.append(tombstone)
                 if data is not None and self._fence.counts(epoch, batch):
                     cell = decode_cell(data, table, key)
                     if cell.new is None and (cell.epoch, cell.batch) == (epoch, batch):

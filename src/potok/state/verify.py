@@ -1,4 +1,4 @@
-"""Looking at every cell: whether it is as it was written."""
+"""Verify every cell."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from potok.backends.state_url import FILE
 from potok.errors import StateError
 from potok.state.cell import CorruptCell, decode_cell
 from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.open import shard_path
 from potok.state.session import TOMBSTONES
 from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated
 
 _OFTEN = 50_000
-"""How many cells a reader verifies between two signs of progress."""
+"""How many cells a reader verifies between two progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A cell whose checksum does not fit, by the key that the store has it under."""
+    """A cell with a wrong checksum, by its stored key."""
 
     shard: int
     table: str
@@ -50,11 +50,11 @@ class Findings:
     def sound(self) -> bool:
         return not self.damaged and not self.shards
 
-    def look(self, shard: int, table: str, rows: Iterable[Row]) -> None:
-        for _ in self.looking(shard, table, rows):
+    def check(self, shard: int, table: str, rows: Iterable[Row]) -> None:
+        for _ in self.checking(shard, table, rows):
             pass
 
-    def looking(self, shard: int, table: str, rows: Iterable[Row]) -> Iterator[None]:
+    def checking(self, shard: int, table: str, rows: Iterable[Row]) -> Iterator[None]:
         """Verify cells, yielding at intervals to show progress."""
         for key, data in rows:
             self.cells += 1
@@ -69,13 +69,13 @@ class Findings:
                 yield
 
 
-def verify(place: Place, shards: int) -> Findings:
+def verify(place: StateLocation, shards: int) -> Findings:
     """Verify all cells of all shards, including those of the running batch; each shard in its own process."""
     found = Findings()
     for shard in range(shards):
         where = str(shard_path(place.where, place.name, shard)) if place.where.kind == FILE else str(place)
         try:
-            for said in isolated(lambda shard=shard: _look(place, shards, shard)):  # type: ignore[misc]
+            for said in isolated(lambda shard=shard: _check_shard(place, shards, shard)):  # type: ignore[misc]
                 found.cells += said["cells"]
                 found.bytes += said["bytes"]
                 found.damaged += [Damage(shard, table, bytes.fromhex(key)) for table, key in said["damaged"]]
@@ -84,18 +84,18 @@ def verify(place: Place, shards: int) -> Findings:
     return found
 
 
-def _look(place: Place, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
+def _check_shard(place: StateLocation, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
     found = Findings()
     if place.where.kind == FILE:
         path = shard_path(place.where, place.name, shard)
         with LmdbSnapshot(path, whole=True) as snapshot:
-            yield from _look_at(found, shard, snapshot)
+            yield from _check_snapshot(found, shard, snapshot)
     else:
         with place.snapshots(shards) as snapshots:
-            yield from _look_at(found, shard, snapshots[shard])
+            yield from _check_snapshot(found, shard, snapshots[shard])
     yield {**asdict(found), "damaged": [(cell.table, cell.key.hex()) for cell in found.damaged]}
 
 
-def _look_at(found: Findings, shard: int, snapshot: ShardSnapshot) -> Iterator[None]:
+def _check_snapshot(found: Findings, shard: int, snapshot: ShardSnapshot) -> Iterator[None]:
     for table in snapshot.tables():
-        yield from found.looking(shard, table, snapshot.rows(table))
+        yield from found.checking(shard, table, snapshot.rows(table))

@@ -13,7 +13,7 @@ from potok.sql.properties import Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.sql.syntax.walk import parts_of
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
 from potok.statements.pull.plan import PullPlan, plan_pull
 from potok.statements.pull.tables import Readers
@@ -91,7 +91,7 @@ class Prepared:
 
     def has_begun(self, query: str) -> bool:
         """Whether a query has a ledger; one that was dropped has none any more."""
-        return self._broker.get_metadata(mark_of(query, "ledger")) is not None
+        return self._broker.get_metadata(metadata_key_of(query, "ledger")) is not None
 
 
 def _weight(query: ast.Select) -> int:

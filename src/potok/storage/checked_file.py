@@ -103,7 +103,7 @@ class CheckedFile:
                         return
                 finally:
                     txn.abort()
-            # It is damaged, or changed too often meanwhile. Block writers for the second attempt.
+            # The file is damaged, or changed too often. Block writers for the second attempt.
             with _shared_lock(self.directory):
                 self._check_newest(always=always)
 
@@ -138,7 +138,7 @@ class CheckedFile:
         if meta.last_page >= max(file.pages(), 1) * 2 + _AT_ONCE:
             raise PageDamage(f"it has {file.pages()} pages, but its meta page says {meta.last_page + 1}")
 
-    def look(self) -> None:
+    def detect_changes(self) -> None:
         """Detect changes that were not made by a commit; cheap enough for every read."""
         try:
             status = os.fstat(self._file.descriptor) if self._file is not None else None
@@ -146,9 +146,9 @@ class CheckedFile:
             # Another thread has closed the environment, which raises the error itself.
             return
         if status is None or ((status.st_ctime_ns, status.st_size) != self._seen and status.st_nlink):
-            self._look_closer()
+            self._inspect_changes()
 
-    def _look_closer(self) -> None:
+    def _inspect_changes(self) -> None:
         if not self._mutex.acquire(blocking=False):
             return
         try:

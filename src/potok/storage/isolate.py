@@ -31,7 +31,7 @@ class ReaderDied(PotokError):
 
 
 def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> Iterator[Any]:
-    """Yield what `work` yields in a child process: JSON values, without None, which only shows progress.
+    """Yield what `work` yields in a child process: JSON values; None is only a progress report.
 
     A `PotokError` of the child is raised here. `ReaderDied` means that the child was killed by a signal, or hung.
     """
@@ -45,11 +45,11 @@ def isolated(work: Callable[[], Iterator[Any]], *, quiet_s: float = QUIET_S) -> 
     os.close(writing)
     ended = False
     try:
-        for said in _lines(reading, quiet_s):
-            if "error" in said:
-                raise _rebuilt(*said["error"])
-            if said["value"] is not None:
-                yield said["value"]
+        for message in _lines(reading, quiet_s):
+            if "error" in message:
+                raise _rebuilt(*message["error"])
+            if message["value"] is not None:
+                yield message["value"]
         ended = True
     finally:
         os.close(reading)
@@ -86,17 +86,17 @@ def _answer(work: Callable[[], Iterator[Any]], writing: int) -> None:
     except PotokError as error:
         kind = type(error)
         _write(writing, {"error": [kind.__module__, kind.__qualname__, error.message, error.hint]})
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the parent must be told
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the parent must be error_line
         traceback.print_exc()
-        told = ReaderDied(f"failed: {type(error).__name__}: {error}")
-        _write(writing, {"error": [__name__, ReaderDied.__qualname__, told.message, told.hint]})
+        error_line = ReaderDied(f"failed: {type(error).__name__}: {error}")
+        _write(writing, {"error": [__name__, ReaderDied.__qualname__, error_line.message, error_line.hint]})
         code = 1
     finally:
         os._exit(code)
 
 
-def _write(writing: int, said: dict[str, Any]) -> None:
-    data = memoryview(orjson.dumps(said) + b"\n")
+def _write(writing: int, message: dict[str, Any]) -> None:
+    data = memoryview(orjson.dumps(message) + b"\n")
     while data:
         data = data[os.write(writing, data) :]
 

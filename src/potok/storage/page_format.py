@@ -31,7 +31,7 @@ DEEPEST = 32
 """LMDB's own limit to the height of a tree."""
 
 _NODE = struct.Struct("<HHHH")
-"""What stands before the key of a node: its size or page number in two words, flags, and the length of the key."""
+"""The fields before the key of a node: its size or page number in two words, flags, and the length of the key."""
 
 _META = struct.Struct("<IIQQ")
 _TREE = struct.Struct("<IHHQQQQQ")
@@ -186,7 +186,8 @@ def named_trees_of(page: Page) -> list[Tree]:
 
 
 def value_at(page: Page, key: bytes) -> tuple[int, bytes] | None:
-    """Flags and value of a key that is likely to be the last of a leaf; of a large value the number of its page."""
+    """Return flags and value of a key that is likely to be the last of a leaf; for a large value, the number of its
+    page."""
     for start in reversed(_starts_of(page)):
         low, high, flags, key_size = _NODE.unpack_from(page, start)
         at = start + _NODE.size + key_size
@@ -196,10 +197,11 @@ def value_at(page: Page, key: bytes) -> tuple[int, bytes] | None:
 
 
 def _starts_of(page: Page) -> tuple[int, ...]:
-    """The byte at which each node starts: faster than as an array where they are few, or only some are looked at."""
+    """Return the byte at which each node starts: faster than an array if there are few nodes, or only some are
+    needed."""
     count = int.from_bytes(page[12:14], "little") - HEADER.size >> 1
     if not 0 <= count <= len(page) - HEADER.size >> 1:
-        raise PageDamage("a page has a header that cannot be")
+        raise PageDamage("a page has an invalid header")
     return struct.unpack_from(f"<{count}H", page, HEADER.size)
 
 

@@ -106,8 +106,10 @@ class _Walk:
 
 
 def _freed(file: PageFile, meta: Meta, leaves: list[Page]) -> Array:
-    """The pages that a transaction freed: an entry of the tree of free pages that has the transaction's id. The leaf
-    that holds it was written by the transaction too."""
+    """Return the pages that a transaction freed: the entry of the tree of free pages with the transaction's id.
+
+    The leaf that holds it was written by the transaction too.
+    """
     key = meta.txnid.to_bytes(8, "little")
     for leaf in leaves:
         found = value_at(leaf, key)

@@ -1,4 +1,4 @@
-"""Arrays of bytes on their way to PostgreSQL."""
+"""Send arrays of bytes to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.backends.state_url import Where
 
 
 @pytest.mark.parametrize("items", [[], [b""], [b"\x00", b"long" * 1000, b""]])
-def test_arrays_of_bytes_arrive_as_they_are(postgres_url: str, items: list[bytes]) -> None:
+def test_arrays_of_bytes_are_stored_unchanged(postgres_url: str, items: list[bytes]) -> None:
     statement = "SELECT array_length(a, 1), a FROM (SELECT %b AS a) AS x"
     with connections_to(Where.of(postgres_url)).borrowed() as connection:
         found: Any = connection.execute(statement, [Blobs(items)]).fetchone()

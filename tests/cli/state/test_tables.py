@@ -100,7 +100,7 @@ def test_a_key_never_steers_the_terminal(tables) -> None:
         (("get", "order_counts", "nobody"), 'table "order_counts" has no row for "nobody"', "tables scan"),
         (("get", "hourly_totals", "anna", "--at", "0"), "in the window at 0", "tables scan"),
         (("get", "order_counts", "anna", "--at", "0"), 'table "order_counts" has no windows', "leave out --at"),
-        (("get", "order_count", "anna"), 'query "shop" keeps no table "order_count"', 'did you mean "order_counts"?'),
+        (("get", "order_count", "anna"), 'query "shop" has no table "order_count"', 'did you mean "order_counts"?'),
         (("get", "shopp", "order_counts", "anna"), 'there is no query "shopp"', "there are: shop"),
         (("scan", "sizes", "--query", "nosuch"), 'there is no query "nosuch"', "there are: shop"),
     ],

@@ -89,7 +89,7 @@ def state_gone(scene: Scene) -> Proof:
     lost = [name for name in client.scan_iter("*") if orders.query.encode() in name]
     client.delete(*lost)
     gate.let_go()
-    scene.ended(driver).must_say("is gone", "was committed", "potok run PROGRAM --shadow")
+    scene.ended(driver).must_say("is missing", "was committed", "potok run PROGRAM --shadow")
     rebuild(orders)
     orders.run().must_be_well()
     return orders.prove(f"{len(lost)} keys of Redis deleted: the query stopped; its tables were built anew")

@@ -166,5 +166,5 @@ def test_steps_after_a_table_with_versions_see_its_newest() -> None:
 def test_a_table_without_a_history_says_so() -> None:
     builder = StreamsBuilder("q")
     builder.table("t")
-    with InProcess(builder) as driver, pytest.raises(QueryError, match='table "t" keeps no versions'):
+    with InProcess(builder) as driver, pytest.raises(QueryError, match='table "t" has no versions'):
         driver.table("t").history("k")

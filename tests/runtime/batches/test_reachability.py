@@ -11,13 +11,13 @@ import pytest
 from potok import StreamsBuilder
 from potok.backends.state_url import Where
 from potok.runtime.batches.reachability import OutOfReach, check_reach, on_one_machine
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.topology.execution_plan import Plan, make_plan
 
 CLUSTER = "spark://host:7077"
 KAFKA: Any = SimpleNamespace(url="kafka://host:9092")
 EMBEDDED: Any = SimpleNamespace(url="file:data")
-REDIS = Place(Where.of("redis://host:6379/0"), "shop")
+REDIS = StateLocation(Where.of("redis://host:6379/0"), "shop")
 
 
 def plan(*, with_state: bool) -> Plan:
@@ -37,7 +37,7 @@ def test_the_embedded_log_is_out_of_reach_of_a_cluster() -> None:
 
 
 def test_state_on_one_disk_is_out_of_reach_of_a_cluster(tmp_path: Path) -> None:
-    beside = Place(Where.of(tmp_path), "shop")
+    beside = StateLocation(Where.of(tmp_path), "shop")
     with pytest.raises(OutOfReach, match="state") as caught:
         check_reach(CLUSTER, KAFKA, plan(with_state=True), beside)
     assert 'state="redis://' in caught.value.hint
@@ -47,5 +47,5 @@ def test_state_on_one_disk_is_out_of_reach_of_a_cluster(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("master", ["local", "local[*,4]", "local-cluster[2,1,1024]"])
 def test_all_of_it_is_in_reach_on_one_machine(master: str, tmp_path: Path) -> None:
-    check_reach(master, EMBEDDED, plan(with_state=True), Place(Where.of(tmp_path), "shop"))
+    check_reach(master, EMBEDDED, plan(with_state=True), StateLocation(Where.of(tmp_path), "shop"))
     assert on_one_machine(master) == (master != "local-cluster[2,1,1024]")

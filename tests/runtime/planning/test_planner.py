@@ -12,7 +12,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.runtime.planning.planner import Planner
 from potok.runtime.queries.ledger import Ledger
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.offsets import Offsets
 
 LONG = 1 << 40
@@ -31,7 +31,7 @@ def append(broker: EmbeddedBroker, count: int, partition: int = 0) -> None:
 
 
 def committed(broker: EmbeddedBroker, **fields: Any) -> None:
-    broker.set_metadata({mark_of("q", "ledger"): Entry(epoch=1, **fields).to_bytes()})
+    broker.set_metadata({metadata_key_of("q", "ledger"): Entry(epoch=1, **fields).to_bytes()})
 
 
 def planner(broker: EmbeddedBroker, *, idle_after_ms: int = LONG, most: int = LONG, target: Any = None) -> Planner:

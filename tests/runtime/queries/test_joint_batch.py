@@ -19,7 +19,7 @@ from potok.runtime.queries.group_query import MemberState
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_progress
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from runtime.queries.by_hand import ByHand, counting, send
 
 
@@ -36,7 +36,7 @@ def test_one_commit_makes_the_batches_of_all_visible(shared: ByHand, monkeypatch
     shared.add(counting("one"))
     shared.add(counting("two"))
     shared.settle()
-    assert published == [{mark_of("one", "ledger"), mark_of("two", "ledger")}]
+    assert published == [{metadata_key_of("one", "ledger"), metadata_key_of("two", "ledger")}]
 
 
 def failing(name: str, broken: list[str]) -> StreamsBuilder:
@@ -142,7 +142,7 @@ def test_a_ledger_that_somebody_else_changed_stops_its_member_and_not_the_commit
     send(shared.broker, 10)
     entry = read_entry(shared.broker, "stolen")
     assert entry is not None
-    shared.broker.set_metadata({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
+    shared.broker.set_metadata({metadata_key_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
     assert shared.members()["stolen"].state is MemberState.FAILED
     assert sum(shared.counts("one").values()) == 10
@@ -175,7 +175,7 @@ def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
     again(shared)
     entry = read_entry(shared.broker, "stolen")
     assert entry is not None
-    shared.broker.set_metadata({mark_of("stolen", "ledger"): entry.sealed().to_bytes()})
+    shared.broker.set_metadata({metadata_key_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
     found = shared.members()
     assert (found["stolen"].state, found["one"].state) == (MemberState.FAILED, MemberState.RUNNING)

@@ -17,7 +17,7 @@ from potok.runtime.queries.group_query import MemberState
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import Progress, read_progress
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from runtime.queries.by_hand import ByHand, counting, send
 
 RETRY_FOR_MS = 60_000
@@ -329,7 +329,7 @@ def test_a_member_that_was_taken_over_does_not_wait_and_leaves_what_the_other_pr
     send(waiting.broker, 10)
     entry = read_entry(waiting.broker, "waiting")
     assert entry is not None
-    waiting.broker.set_metadata({mark_of("waiting", "ledger"): entry.sealed().to_bytes()})
+    waiting.broker.set_metadata({metadata_key_of("waiting", "ledger"): entry.sealed().to_bytes()})
     staged = waiting._members["waiting"].prepared.directory / "staging" / "2-1" / "output.staged"
     staged.parent.mkdir(parents=True)
     staged.write_bytes(b"output of the batch that the other is in")

@@ -87,7 +87,7 @@ def test_a_table_that_does_not_exist_is_not_found(client: httpx.Client) -> None:
 
     assert answer.status_code == 404
     assert answer.json() == {
-        "error": 'query "shop" keeps no table "nothing"',
+        "error": 'query "shop" has no table "nothing"',
         "hint": "GET /api/topology lists the tables",
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from potok.dead_letters.dead_letters import DeadLetters
-from potok.dead_letters.selection import Wanted
+from potok.dead_letters.selection import Selection
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
@@ -89,7 +89,7 @@ def test_letters_that_are_done_with_are_not_shown_and_not_counted(broker: Broker
     broker.append(TOPIC, [letter("late", 1), letter("late", 2), letter("decode", 3)])
     assert (len(letters.latest()), letters.open()) == (3, 3)
 
-    DeadLetters(broker, "shop").replay(Wanted(reason="late"))
+    DeadLetters(broker, "shop").replay(Selection(reason="late"))
 
     assert ([found["offset"] for found in letters.latest()], letters.open()) == ([3], 1)
     DeadLetters(broker, "shop").purge()

@@ -1,4 +1,4 @@
-"""A table in two trees looks like one, however often the small one is poured into the large."""
+"""A table in two trees reads like one, however often the small tree is merged into the large."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS, start=st.binary(max_size=2), stop=st.none() | KEYS)
 @settings(max_examples=60, deadline=None)
-def test_it_holds_what_was_written_last(
+def test_the_last_write_of_each_key_is_read(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[dict[bytes, bytes], list[bytes]]],
     start: bytes,
@@ -48,7 +48,7 @@ def test_it_holds_what_was_written_last(
     close_environment(path)
 
 
-def test_what_is_full_is_poured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_small_tree_is_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffered, "FULL", 2)
     store = LmdbStore(tmp_path)
     for batch in range(1, 6):
@@ -63,7 +63,9 @@ def test_what_is_full_is_poured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("asked", [1, 40])
-def test_of_a_cell_in_both_trees_the_later_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
+def test_a_cell_in_the_small_tree_hides_the_one_in_the_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int
+) -> None:
     monkeypatch.setattr(buffered, "FULL", 20)
     store = LmdbStore(tmp_path)
     keys = [bytes([number]) for number in range(60)]

@@ -1,4 +1,4 @@
-"""What LMDB says of a full disk and of a damaged file, in our own words."""
+"""Errors of LMDB for a full disk and a damaged file."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def rows(count: int, attempt: Attempt) -> list[tuple[bytes, bytes]]:
     return [(b"%06d" % number, encode_cell(attempt, b"x" * 1_000, None)) for number in range(count)]
 
 
-def test_no_room_says_so_and_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_existing_cells_stay(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path)
     store.put_many(FIRST, [("t", rows(10, FIRST))])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (store.size_bytes(), before[1]))
     try:
-        with pytest.raises(StateFull, match="no room to write the state at") as caught:
+        with pytest.raises(StateFull, match="no space to write the state at") as caught:
             store.put_many(SECOND, [("t", rows(2_000, SECOND))])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "free some space, and start the query again" in caught.value.hint
+    assert "free some space and restart the query" in caught.value.hint
     assert (store.entries("t"), store.attempt()) == (10, FIRST)
     store.put_many(SECOND, [("t", rows(20, SECOND))])
     assert (store.entries("t"), store.attempt()) == (20, SECOND)
 
 
-def test_a_file_that_is_no_state_is_named_with_what_to_type(tmp_path: Path) -> None:
+def test_a_file_that_is_not_state_is_reported_with_a_hint(tmp_path: Path) -> None:
     LmdbStore(tmp_path).put_many(FIRST, [("t", rows(10, FIRST))])
     close_environment(tmp_path)
     file = tmp_path / "data.mdb"
@@ -49,7 +49,7 @@ def test_a_file_that_is_no_state_is_named_with_what_to_type(tmp_path: Path) -> N
     assert "potok run PROGRAM --shadow" in caught.value.hint
 
 
-def test_files_that_somebody_else_replaced_are_opened_anew(tmp_path: Path) -> None:
+def test_files_replaced_by_another_process_are_reopened(tmp_path: Path) -> None:
     path = tmp_path / "0"
     LmdbStore(path).put_many(FIRST, [("t", rows(1, FIRST))])
     shutil.rmtree(path)
@@ -59,7 +59,7 @@ def test_files_that_somebody_else_replaced_are_opened_anew(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not DESCRIPTORS.exists(), reason="this system does not list what a process has open")
-def test_what_somebody_else_removed_is_not_kept_open(tmp_path: Path) -> None:
+def test_files_removed_by_another_process_are_closed(tmp_path: Path) -> None:
     for number in range(3):
         LmdbStore(tmp_path / str(number)).put_many(FIRST, [("t", rows(1, FIRST))])
         shutil.rmtree(tmp_path / str(number))

@@ -1,4 +1,4 @@
-"""What is true of cells in LMDB alone: files that grow, and that can be closed."""
+"""Cells in LMDB: files that grow, and that can be closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.state.lmdb.lmdb_store import LmdbStore
 FIRST = Attempt(1, 1)
 
 
-def test_a_store_that_was_closed_opens_again_with_its_cells(tmp_path: Path) -> None:
+def test_a_closed_store_can_be_reopened_with_its_cells(tmp_path: Path) -> None:
     LmdbStore(tmp_path).put_many(FIRST, [("t", [(b"a", encode_cell(FIRST, b"1", None))])])
     close_environment(tmp_path)
     assert LmdbStore(tmp_path).entries("t") == 1
@@ -28,7 +28,7 @@ def test_a_full_map_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert store.entries("t") == len(rows)
 
 
-def test_the_small_tree_of_a_table_is_no_table(tmp_path: Path) -> None:
+def test_the_small_tree_is_not_listed_as_a_table(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path)
     store.put_many(FIRST, [(name, [(b"a", encode_cell(FIRST, b"1", None))]) for name in ("t", "p/lately")])
     assert store.tables() == ["p/lately", "t"]

@@ -1,4 +1,4 @@
-"""What is true of cells in PostgreSQL alone: one transaction, one table for each query, connections that get lost."""
+"""Cells in PostgreSQL: one transaction, one table per query, lost connections."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def shard(postgres_url: str) -> Shard:
     return Shard(Where.of(postgres_url))
 
 
-def test_a_write_that_fails_in_the_middle_leaves_nothing(shard: Shard) -> None:
+def test_a_failed_write_is_rolled_back(shard: Shard) -> None:
     store = shard.store()
     store.put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
     unspeakable = "PostgreSQL has no text with \x00"
-    with pytest.raises(StateError, match="refused"):
+    with pytest.raises(StateError, match="rejected"):
         store.put_many(
             Attempt(1, 2), [("t", [(b"a", cell(b"2")), (b"b", cell(b"2"))]), (unspeakable, [(b"a", cell(b"2"))])]
         )
     assert (store.attempt(), store.entries("t"), store.get_many("t", [b"a", b"b"])) == (FIRST, 1, [cell(b"1"), None])
 
 
-def test_a_connection_that_was_lost_is_replaced(shard: Shard) -> None:
+def test_a_lost_connection_is_replaced(shard: Shard) -> None:
     store = shard.store()
     store.put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
     ends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'potok'"
@@ -58,7 +58,7 @@ def test_queries_with_long_names_do_not_share_a_table(postgres_url: str) -> None
     assert found == [[cell(name.encode())] for name in names]
 
 
-def test_all_shards_are_read_as_of_one_instant(shard: Shard) -> None:
+def test_all_shards_are_read_at_one_instant(shard: Shard) -> None:
     stores = [open_store(shard.where, shard.query, number) for number in range(2)]
     stores[0].put_many(FIRST, [("t", [(b"a", cell(b"1"))])])
     with open_snapshots(shard.where, shard.query, 2) as snapshots:

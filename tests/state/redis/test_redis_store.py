@@ -1,4 +1,4 @@
-"""What is true of cells in Redis alone: large writes go in pieces, and a server that forgets is refused."""
+"""Cells in Redis: large writes are split into chunks, and a server that evicts keys is rejected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from state.shard import Shard
 KEYS = [b"%03d" % number for number in range(100)]
 
 
-class Cut(Exception):
-    """The wire."""
+class ConnectionLost(Exception):
+    """A lost connection."""
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def shard(redis_url: str) -> Shard:
 
 
 @pytest.fixture
-def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_store, "PIECE", 10)
-    monkeypatch.setattr(redis_store, "TOGETHER", 20)
+def in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_store, "CHUNK", 10)
+    monkeypatch.setattr(redis_store, "TRANSACTION", 20)
 
 
-def cut_after(transactions: int, shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the wire be cut when so many transactions have been carried out."""
+def lose_connection_after(transactions: int, shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose the connection after a number of transactions."""
     client, left = connect(shard.where), iter(range(transactions))
     real = type(client).pipeline
 
@@ -49,10 +49,10 @@ def cut_after(transactions: int, shard: Shard, monkeypatch: pytest.MonkeyPatch) 
 
         def execute(self) -> Any:
             if next(left, None) is None:
-                raise Cut
+                raise ConnectionLost
             return self._pipeline.execute()
 
-    # All tests share the client: what is set in itself, and not in its class, may stay there.
+    # All tests share the client, so patch the instance, not its class.
     monkeypatch.setattr(type(client), "pipeline", lambda _, **options: Pipelines(**options))
 
 
@@ -68,12 +68,12 @@ def write(shard: Shard, epoch: int, batch: int, value: bytes | None, ended: dict
     attempt.commit()
 
 
-@pytest.mark.usefixtures("in_pieces")
-def test_a_write_that_breaks_off_between_two_pieces_is_void(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("in_chunks")
+def test_a_write_interrupted_between_two_chunks_is_void(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     write(shard, 1, 1, b"1")
     with monkeypatch.context() as patched:
-        cut_after(2, shard, patched)
-        with pytest.raises(Cut):
+        lose_connection_after(2, shard, patched)
+        with pytest.raises(ConnectionLost):
             write(shard, 1, 2, b"2")
     assert {cell.new for _, cell in shard.store().scan("t")} == {b"1", b"2"}
     assert session(shard, 1, 2).read("t", KEYS) == [b"1"] * 100
@@ -82,15 +82,15 @@ def test_a_write_that_breaks_off_between_two_pieces_is_void(shard: Shard, monkey
     assert session(shard, 2, 3, {1: 1}).read("t", KEYS) == [b"3"] * 100
 
 
-@pytest.mark.usefixtures("in_pieces")
-def test_a_sweep_that_breaks_off_is_done_again(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("in_chunks")
+def test_an_interrupted_sweep_is_repeated(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     write(shard, 1, 1, b"1")
     write(shard, 1, 2, None)
     with monkeypatch.context() as patched:
-        cut_after(3, shard, patched)
+        lose_connection_after(3, shard, patched)
         later = session(shard, 1, 3)
         later.sweep(["t"])
-        with pytest.raises(Cut):
+        with pytest.raises(ConnectionLost):
             later.commit()
     store = shard.store()
     assert (0 < store.entries("t") < 100, store.entries(tombstones_of("t"))) == (True, 100)
@@ -100,8 +100,8 @@ def test_a_sweep_that_breaks_off_is_done_again(shard: Shard, monkeypatch: pytest
     assert (store.entries("t"), store.entries(tombstones_of("t"))) == (0, 0)
 
 
-@pytest.mark.usefixtures("in_pieces")
-def test_a_later_attempt_shuts_out_the_rest_of_an_earlier_one(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("in_chunks")
+def test_a_later_attempt_fences_the_rest_of_an_earlier_one(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     zombie = shard.store()
     real = type(connect(shard.where)).pipeline
     opened: list[object] = []
@@ -109,7 +109,7 @@ def test_a_later_attempt_shuts_out_the_rest_of_an_earlier_one(shard: Shard, monk
     def pipeline(client: Any, **options: Any) -> Any:
         opened.append(client)
         if len(opened) == 3:
-            # Between two pieces of the one, the other begins.
+            # The other attempt starts between two chunks of the first.
             shard.store().put_many(Attempt(2, 1), [("t", [(b"mine", encode_cell(Attempt(2, 1), b"2", None))])])
         return real(client, **options)
 
@@ -121,7 +121,7 @@ def test_a_later_attempt_shuts_out_the_rest_of_an_earlier_one(shard: Shard, monk
     assert shard.store().attempt() == Attempt(2, 1)
 
 
-def test_what_is_not_too_large_is_written_as_a_whole_or_not_at_all(shard: Shard) -> None:
+def test_a_small_write_is_atomic(shard: Shard) -> None:
     store = shard.store()
     cells = [(key, encode_cell(Attempt(1, 1), b"1", None)) for key in KEYS]
     assert len(list(redis_store._transactions([*redis_store._put([("t", cells), ("u", cells)])]))) == 1
@@ -129,7 +129,7 @@ def test_what_is_not_too_large_is_written_as_a_whole_or_not_at_all(shard: Shard)
     assert (store.entries("t"), store.entries("u")) == (100, 100)
 
 
-def test_a_frozen_snapshot_stays_as_it_was_and_leaves_nothing_behind(shard: Shard) -> None:
+def test_a_frozen_snapshot_never_changes_and_is_removed_afterwards(shard: Shard) -> None:
     client = connect(shard.where)
     write(shard, 1, 1, b"1")
     with frozen_snapshots(shard.where, shard.query, 1) as (snapshot,):
@@ -144,15 +144,15 @@ def test_a_frozen_snapshot_stays_as_it_was_and_leaves_nothing_behind(shard: Shar
 
 
 @pytest.fixture
-def forgetful(redis_url: str) -> Iterator[str]:
+def evicting(redis_url: str) -> Iterator[str]:
     client = connect(Where.of(redis_url))
     client.config_set("maxmemory-policy", "allkeys-lru")
-    # A URL that this process has no connection to yet.
+    # A URL that this process is not connected to yet.
     yield redis_url.removesuffix("0") + "7"
     client.config_set("maxmemory-policy", "noeviction")
 
 
-def test_a_server_that_throws_keys_away_is_refused(forgetful: str) -> None:
+def test_a_server_that_evicts_keys_is_rejected(evicting: str) -> None:
     with pytest.raises(StateMayVanish) as caught:
-        open_store(forgetful, "q", 0)
+        open_store(evicting, "q", 0)
     assert "noeviction" in caught.value.hint

@@ -272,7 +272,7 @@ def test_equal_numbers_of_different_types_are_different_statements(orders: Play)
         ("SELECT * FROM totals WHERE COUNT(*) > 1;", Refused, "cannot stand in WHERE"),
         ("SELECT * FROM orders ORDER BY tags;", TypeMistake, "has no order"),
         ("SELECT * FROM totals ORDER BY 9;", Refused, "there is no column 9"),
-        ("SELECT * FROM totals AS OF 5;", Refused, "keeps no versions"),
+        ("SELECT * FROM totals AS OF 5;", Refused, "has no versions"),
         ("SELECT * FROM totals WHERE user_id IN (NULL);", TypeMistake, "a comparison with NULL is never true"),
         ("SELECT * FROM totals t WHERE n > 1 OR t.user_id IN ('u1', NULL);", TypeMistake, "with NULL is never true"),
         ("SELECT * FROM totals WHERE user_id IN (1, 2);", TypeMistake, "cannot compare USER_ID"),

@@ -1,4 +1,4 @@
-"""Arrays of bytes on their way to PostgreSQL, in its own binary form: many at once, and no object for each."""
+"""Send arrays of bytes to PostgreSQL in its binary format, without one object per item."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Blobs:
         self.items = items
 
     def encoded(self) -> bytes:
-        """One dimension, no nulls; then for each item its length and its bytes."""
+        """One dimension without nulls, then the length and the bytes of each item."""
         head = pack(">iiiii", 1, 0, _BYTEA, len(self.items), 1) if self.items else pack(">iii", 0, 0, _BYTEA)
         sizes = np.fromiter(map(len, self.items), ">i4", len(self.items)).tobytes()
         lengths: Iterable[bytes] = (sizes[i : i + 4] for i in range(0, len(sizes), 4))

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: those of this process that are idle, and errors that say what to do."""
+"""Connections to PostgreSQL: a pool per process, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from potok.retry import BRIEFLY_MS, Retry
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
 
-# Cells are found by the primary key and in no other way, whatever the statistics say of a table that has just grown.
-# And a driver that was cut off in the middle of a write must not keep its successor from the shard for long.
+# Cells are only looked up by primary key, whatever the statistics say about a table that has just grown. A driver that
+# was disconnected in the middle of a write must not block its successor for long.
 _SESSION = """
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;
 SET idle_in_transaction_session_timeout = '60s'
 """
 
 CONNECT_S, AWAY_S = 5, 2
-"""How long the server has to answer a new connection: less if it did not answer the last."""
+"""Connection timeouts: the usual one, and the one for a server that did not respond last time."""
 
 _open: dict[tuple[int, str], Connections] = {}
 _guard = threading.Lock()
@@ -39,15 +39,15 @@ class Connections:
     def __init__(self, where: Where) -> None:
         self.where = where
         self.known: set[str] = set()
-        """The tables that this process has seen or made."""
+        """Tables that this process has seen or created."""
         self._idle: list[Connection] = []
         self._away = False
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Do `work`, and again if the connection was lost: it must be such that twice is as good as once.
+        """Run `work`, and again if the connection was lost, so `work` must be idempotent.
 
-        A server that was away when it was called last is tried once: whoever calls tries again, and may have others
-        waiting meanwhile who do not need this server.
+        A server that was unavailable at the last call is tried once: the caller retries, and must not delay work that
+        does not need this server.
         """
         retry = Retry(BRIEFLY_MS)
         while True:
@@ -62,7 +62,7 @@ class Connections:
                     self._away = True
                     raise StoreUnreachable(str(self.where), str(error).strip()) from safe_cause(error)
             except psycopg.Error as error:
-                message = f"the PostgreSQL at {self.where} refused: {str(error).strip()}"
+                message = f"PostgreSQL at {self.where} rejected the request: {str(error).strip()}"
                 raise StateError(message, hint="see the log of that server") from safe_cause(error)
 
     @contextmanager
@@ -91,14 +91,14 @@ class Connections:
         return connection
 
     def _forget(self) -> None:
-        """Where one connection is lost, the others are too, as a rule."""
+        """Drop all idle connections: if one is lost, the others usually are too."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
 
 def connections_to(where: Where) -> Connections:
-    """The connections of this process to a server; a fork gets some of its own."""
+    """Return the connections of this process to a server; a forked process gets its own."""
     with _guard:
         key = (os.getpid(), where.url)
         if key not in _open:

@@ -1,4 +1,4 @@
-"""Making the tables that Potok has in a PostgreSQL database; all are in the schema `potok`."""
+"""Create Potok's tables in a PostgreSQL database, all in the schema `potok`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def table_exists(connection: Connection, name: str) -> bool:
 
 
 def make_tables(connections: Connections, wanted: Mapping[str, SQL | Composed]) -> None:
-    """Make what is missing, by the statements that make it."""
+    """Create the tables that are missing, each with its statement."""
     missing = {name: made for name, made in wanted.items() if name not in connections.known}
 
     def work(connection: Connection) -> None:
         for name, made in missing.items():
             if not table_exists(connection, name):
                 with connection.transaction():
-                    # Two that make one thing at the same time would get in each other's way.
+                    # Serialize creation: concurrent CREATE statements fail.
                     connection.execute("SELECT pg_advisory_xact_lock(hashtext('potok'))")
                     if not _true(connection, "SELECT to_regnamespace(%s) IS NOT NULL", "potok"):
                         connection.execute("CREATE SCHEMA potok")

@@ -1,4 +1,4 @@
-"""Connections to Redis: one client for each process and server, and errors that say what to do."""
+"""Connections to Redis: one client per process and server, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ from potok.retry import FIRST_S, MOST_S
 TRIES = 4
 CONNECT_S = 2.0
 PATIENCE_S = 60.0
-"""How long a command may take: a large write of one shard, while others write theirs."""
+"""Time limit of a command: a large write of one shard while other shards are written too."""
 
 _open: dict[tuple[int, str], Any] = {}
 _away: set[str] = set()
-"""Servers that did not answer when they were called last."""
+"""Servers that did not respond at the last call."""
 _guard = threading.Lock()
 
 
 class StateMayVanish(StateError):
-    """A server that throws keys away when its memory is full."""
+    """A server that evicts keys when its memory is full."""
 
     def __init__(self, place: str, policy: str) -> None:
         super().__init__(
-            f"the Redis at {place} deletes keys when its memory is full (maxmemory-policy {policy})",
-            hint="state must stay: set maxmemory-policy noeviction there",
+            f"Redis at {place} evicts keys when its memory is full (maxmemory-policy {policy})",
+            hint="set maxmemory-policy noeviction on the server, or state is lost",
         )
 
 
 class Tries(Retry):
-    """Retry a command a few times, with the pauses of `potok.retry`. A server that was away when it was called last is
-    tried once: whoever calls tries again, and may have others waiting meanwhile who do not need this server."""
+    """Retry a command a few times, with the pauses of `potok.retry`.
+
+    A server that was unavailable at the last call is tried once: the caller retries, and must not delay work that
+    does not need this server.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(EqualJitterBackoff(MOST_S, FIRST_S), TRIES)
@@ -59,7 +62,7 @@ class Tries(Retry):
 
 
 def connect(where: Where) -> Any:
-    """The client of this process for a server; a fork gets one of its own."""
+    """Return the client of this process for a server; a forked process gets its own."""
     with _guard:
         key = (os.getpid(), where.url)
         if key not in _open:
@@ -75,7 +78,7 @@ def _client(where: Where) -> Any:
             socket_timeout=PATIENCE_S,
             socket_keepalive=True,
             health_check_interval=30,
-            # All that is sent here may be sent twice, so what went wrong on the way is tried again.
+            # All commands sent here are idempotent, so connection errors are retried.
             retry=Tries(where.url),
             retry_on_error=[redis.ConnectionError, redis.TimeoutError, BusyLoadingError],
         )
@@ -91,7 +94,7 @@ def _client(where: Where) -> Any:
 
 @contextmanager
 def reached(where: Where) -> Iterator[None]:
-    """What goes wrong inside becomes an error of ours."""
+    """Convert errors of the client into errors of Potok."""
     try:
         yield
         _away.discard(where.url)
@@ -99,5 +102,5 @@ def reached(where: Where) -> Iterator[None]:
         _away.add(where.url)
         raise StoreUnreachable(str(where), str(error)) from safe_cause(error)
     except (RedisError, ValueError) as error:
-        message = f"the Redis at {where} refused: {error}"
+        message = f"Redis at {where} rejected the request: {error}"
         raise StateError(message, hint="see the log of that server") from safe_cause(error)

@@ -16,7 +16,7 @@ from potok.errors import QueryError
 if TYPE_CHECKING:
     from potok.dead_letters.dead_letters import DeadLetters
     from potok.dead_letters.read import DeadLetter
-    from potok.dead_letters.selection import AnyPlace, Wanted
+    from potok.dead_letters.selection import AnyPosition, Selection
     from potok.log.broker import Broker as Log
 
 app = command_app(no_args_is_help=True, help="Show, replay and purge the records that a query set aside.")
@@ -183,14 +183,14 @@ def _wanted(
     topic: str | None,
     since: str | None,
     until: str | None,
-) -> Wanted:
-    from potok.dead_letters.selection import Wanted
+) -> Selection:
+    from potok.dead_letters.selection import Selection
     from potok.operators.core.dead_letters import Reason
 
     if reason is not None and reason not in list(Reason):
         raise NoSuchReason(f'"{reason}" is no reason for a dead letter', hint=f"there are: {', '.join(Reason)}")
     since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
-    return Wanted(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
+    return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
 
 
 def _queries(log: Log, given: str | None) -> list[str]:
@@ -217,9 +217,9 @@ def _check(box: DeadLetters, letters: list[str] | None) -> None:
 
 
 def _found(box: DeadLetters, letter: str) -> DeadLetter:
-    from potok.dead_letters.selection import Wanted
+    from potok.dead_letters.selection import Selection
 
-    found = list(box.letters(Wanted(places=frozenset({_place(letter)})), replayed=True))
+    found = list(box.letters(Selection(places=frozenset({_place(letter)})), replayed=True))
     if not found:
         hint = "potok dead-letters list shows them"
         raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
@@ -229,7 +229,7 @@ def _found(box: DeadLetters, letter: str) -> DeadLetter:
     return found[0]
 
 
-def _place(letter: str) -> AnyPlace:
+def _place(letter: str) -> AnyPosition:
     partition, colon, offset = letter.rpartition(":")
     if not offset.isdigit() or (colon and not partition.isdigit()):
         raise typer.BadParameter(f'"{letter}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")

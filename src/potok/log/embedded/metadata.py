@@ -86,7 +86,7 @@ class Metadata:
             environment, checked = self._enter()
             try:
                 with naming_machine(f"reading the metadata of the log at {self._path}"):
-                    checked.look()
+                    checked.detect_changes()
                 with environment.begin() as txn:
                     return work(txn)
             except lmdb.MapResizedError:

@@ -48,7 +48,7 @@ from potok.log.maintenance import DAY_MS, DELETE
 from potok.log.partitioner import split
 from potok.log.ranges import within
 from potok.metadata.metadata_store import MetadataStore
-from potok.metadata.open import open_books
+from potok.metadata.open import open_metadata
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
 
@@ -114,7 +114,7 @@ class KafkaBroker(Broker):
     @property
     def home(self) -> MetadataStore:
         """What keeps the marks. Made when the first one is set: whoever only looks leaves nothing behind."""
-        return open_books(self.home_url) if self.home_url else EmbeddedBroker.shared(self.directory)
+        return open_metadata(self.home_url) if self.home_url else EmbeddedBroker.shared(self.directory)
 
     @property
     def home_url(self) -> str | None:

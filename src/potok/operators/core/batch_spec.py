@@ -11,8 +11,8 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.operators.core.dead_letters import InputPartition
 from potok.state.fence import Attempt, Fence
-from potok.state.location import Place
-from potok.state.store import Store, check_kept
+from potok.state.location import StateLocation
+from potok.state.store import Store, check_not_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class BatchSpec:
     processing_time_ms: int
     partitions: dict[str, int]
     query: str
-    state: Place
+    state: StateLocation
     careful: frozenset[str] = frozenset()
     one_machine: bool = True
     """Whether the driver sees the files that tasks write."""
@@ -81,5 +81,5 @@ class BatchSpec:
 
     def state_of(self, shard: int) -> Store:
         store = self.state.store(shard)
-        check_kept(store, self.cells)
+        check_not_behind(store, self.cells)
         return store

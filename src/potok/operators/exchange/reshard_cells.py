@@ -27,7 +27,7 @@ from potok.state.cell import decode_cell
 from potok.state.codec import dump_state, load_state
 from potok.state.fence import Attempt, Fence
 from potok.state.session import StateSession
-from potok.state.store import Row, Store, told_key
+from potok.state.store import Row, Store, original_key
 
 PAGE = 20_000
 
@@ -64,7 +64,7 @@ class Source:
             rows = self.store.page(table, start, limit=PAGE)
             cells = [(row, decode_cell(row[1], table, row[0])) for row in rows]
             values = [(row, cell, cell.before(self.fence)) for row, cell in cells]
-            yield [LiveCell(told_key(row[0], cell), value, row) for row, cell, value in values if value is not None]
+            yield [LiveCell(original_key(row[0], cell), value, row) for row, cell, value in values if value is not None]
             if len(rows) < PAGE:
                 return
             start = rows[-1][0] + b"\x00"

@@ -29,8 +29,8 @@ from potok.runtime.planning.watermark import watermarks, windowed_steps
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import QueryMetrics, Totals
-from potok.state.entry import Entry, mark_of
-from potok.state.location import Place
+from potok.state.entry import Entry, metadata_key_of
+from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import Aggregate, Deliver, Node, Session
@@ -61,7 +61,7 @@ class BatchRunner:
     ledger: Ledger
     directory: Path
     metrics: QueryMetrics
-    state: Place
+    state: StateLocation
     pace: Pace | None = None
     small_batch: int = field(default_factory=lambda: SMALL_BATCH)
     plan_bytes: bytes = b""
@@ -148,7 +148,7 @@ class BatchRunner:
         metadata_keys: dict[str, bytes | None] = {}
         if self.pace is not None:
             self.pace.shrink(spec.records, error.record_bytes)
-            metadata_keys[mark_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
+            metadata_keys[metadata_key_of(self.plan.topology.name, "pace")] = self.pace.to_bytes()
         self.ledger.begin_epoch(metadata_keys, intended=None)
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
@@ -243,10 +243,10 @@ class BatchRunner:
         for topic, count in report.jumps.items():
             log.warning(JUMPED, topic, count)
         name = self.plan.topology.name
-        metadata_keys: dict[str, bytes | None] = {mark_of(name, "progress"): metrics.to_bytes()}
+        metadata_keys: dict[str, bytes | None] = {metadata_key_of(name, "progress"): metrics.to_bytes()}
         if self.pace is not None:
             self.pace.learn(spec.records, batch_ms, report.bytes_in)
-            metadata_keys[mark_of(name, "pace")] = self.pace.to_bytes()
+            metadata_keys[metadata_key_of(name, "pace")] = self.pace.to_bytes()
         return after, metadata_keys
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from potok.backends.state_url import FILE
 from potok.errors import SetupError
 from potok.log.broker import Broker
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.topology.execution_plan import Plan
 
 
@@ -26,7 +26,7 @@ def on_one_machine(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def check_reach(master: str, broker: Broker, plan: Plan, state: Place) -> None:
+def check_reach(master: str, broker: Broker, plan: Plan, state: StateLocation) -> None:
     """Refuse what would run, and give every executor tables of its own."""
     if master.startswith("local"):
         return

@@ -18,9 +18,9 @@ from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
 from potok.snapshots.state_location import beside, state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.backup import Manifest, check_file, read_shard, write_shard
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.fence import Attempt
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.verify import Findings
 
 _KEPT = ("shape", "description", "tables")
@@ -62,7 +62,7 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
         shutil.rmtree(partial, ignore_errors=True)
         private_directory(partial)
         files = tuple(write_shard(partial, shard, found) for shard, found in enumerate(snapshot.shard_snapshots))
-        metadata_keys = {what: broker.get_metadata(mark_of(query, what)) for what in _KEPT}
+        metadata_keys = {what: broker.get_metadata(metadata_key_of(query, what)) for what in _KEPT}
         told = {what: data for what, data in metadata_keys.items() if data is not None}
         # The last look found the batch of the snapshot: read_snapshot has compared them.
         place = str(state_of(broker, query).where)
@@ -96,16 +96,16 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
             check_file(directory, file)
         old = state_of(broker, query).with_password()
         where = Where.of(state).with_password() if state else beside(broker) if is_new else old.where
-        new = Place(where, query if is_new else next_name(query, old.name))
+        new = StateLocation(where, query if is_new else next_name(query, old.name))
         remove_gone(broker, query)
         _write(manifest, directory, new)
-        metadata_keys = {mark_of(query, what): data for what, data in manifest.metadata_keys.items()}
+        metadata_keys = {metadata_key_of(query, what): data for what, data in manifest.metadata_keys.items()}
         entry = manifest.entry.sealed(after=ledger.entry, batch=ledger.entry.batch + 1)
         exchange(broker, query, ledger, entry, None if is_new else old, new, metadata_keys)
     return manifest
 
 
-def _write(manifest: Manifest, directory: Path, place: Place) -> None:
+def _write(manifest: Manifest, directory: Path, place: StateLocation) -> None:
     place.remove()
     attempt = Attempt(manifest.entry.epoch, manifest.entry.batch)
     for shard, file in enumerate(manifest.files):
@@ -121,5 +121,5 @@ def verify_backup(directory: Path) -> Findings:
     for shard, file in enumerate(Manifest.read(directory).files):
         check_file(directory, file)
         for table, rows in read_shard(directory, file):
-            found.look(shard, table, rows)
+            found.check(shard, table, rows)
     return found

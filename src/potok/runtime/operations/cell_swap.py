@@ -10,9 +10,9 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
-from potok.snapshots.state_location import cells_mark, written_place
-from potok.state.entry import Entry, mark_of
-from potok.state.location import Place
+from potok.snapshots.state_location import cells_key, encoded_location
+from potok.state.entry import Entry, metadata_key_of
+from potok.state.location import StateLocation
 
 
 def next_name(query: str, name: str) -> str:
@@ -26,8 +26,8 @@ def exchange(
     query: str,
     ledger: Ledger,
     entry: Entry,
-    old: Place | None,
-    new: Place,
+    old: StateLocation | None,
+    new: StateLocation,
     metadata_keys: Mapping[str, bytes],
 ) -> None:
     """Let a query go on with cells in another place; those it had are removed.
@@ -37,8 +37,8 @@ def exchange(
     gone = None if old is None else f"{old.where}\n{old.name}".encode()
     changes: dict[str, bytes | None] = {
         **metadata_keys,
-        mark_of(query, "state"): written_place(broker, new.where),
-        cells_mark(query): new.name.encode(),
+        metadata_key_of(query, "state"): encoded_location(broker, new.where),
+        cells_key(query): new.name.encode(),
         _gone(query): gone,
     }
     directory = query_directory(broker, query)
@@ -57,9 +57,9 @@ def remove_gone(broker: Broker, query: str) -> None:
     data = broker.get_metadata(_gone(query))
     if data is not None:
         url, name = data.decode().split("\n")
-        Place(Where.of(url), name).remove()
+        StateLocation(Where.of(url), name).remove()
         broker.set_metadata({_gone(query): None})
 
 
 def _gone(query: str) -> str:
-    return mark_of(query, "gone")
+    return metadata_key_of(query, "gone")

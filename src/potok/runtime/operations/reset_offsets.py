@@ -17,8 +17,8 @@ from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
 from potok.snapshots.layout import load_layouts
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
-from potok.state.entry import mark_of
-from potok.state.location import Place
+from potok.state.entry import metadata_key_of
+from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
 
 
@@ -102,15 +102,15 @@ def forget(broker: Broker, query: str) -> None:
         state = state_of(broker, query).with_password()
         state.remove()
         # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
-        Place(state.where, query).remove()
+        StateLocation(state.where, query).remove()
         protect(broker, query, {})
-        broker.set_metadata(dict.fromkeys(broker.list_metadata(mark_of(query, ""))))
+        broker.set_metadata(dict.fromkeys(broker.list_metadata(metadata_key_of(query, ""))))
     for left in (directory, query_directory(broker, query)):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def tables_of(broker: Broker, query: str) -> list[str]:
-    data = broker.get_metadata(mark_of(query, "tables"))
+    data = broker.get_metadata(metadata_key_of(query, "tables"))
     return [] if data is None else sorted(load_layouts(data))
 
 

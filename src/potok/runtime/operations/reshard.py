@@ -20,7 +20,7 @@ from potok.runtime.queries.prepare import changes_of
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.fence import Attempt
-from potok.state.location import Place
+from potok.state.location import StateLocation
 from potok.state.session import TOMBSTONES
 from potok.topology.compare import StateDoesNotFit
 from potok.topology.graph import Topology
@@ -57,7 +57,7 @@ def reshard(topology: Topology, broker: Broker, shards: int) -> int:
 
 def _rewrite(topology: Topology, broker: Broker, ledger: Ledger, shards: int) -> None:
     entry, old = ledger.entry, state_of(broker, topology.name).with_password()
-    new = Place(old.where, next_name(topology.name, old.name))
+    new = StateLocation(old.where, next_name(topology.name, old.name))
     remove_gone(broker, topology.name)
     # What an earlier try may have left there.
     new.remove()

@@ -21,10 +21,10 @@ from potok.runtime.queries.prepare import prepare
 from potok.runtime.queries.query import Query
 from potok.settings import Settings
 from potok.snapshots.ledger_view import read_entry
-from potok.snapshots.state_location import cells_mark, cells_of, chosen_state
+from potok.snapshots.state_location import cells_key, cells_of, chosen_state
 from potok.snapshots.tables import NoSuchQuery, known_queries
-from potok.state.entry import Entry, mark_of
-from potok.state.location import Place
+from potok.state.entry import Entry, metadata_key_of
+from potok.state.location import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.graph import Topology
 
@@ -105,18 +105,18 @@ def _start(
 def _begin(broker: Broker, name: str, settings: Settings) -> None:
     """A new shadow gets cells of its own: the live query may have those of an earlier one, or have left them behind."""
     shadow = SHADOW + name
-    if broker.get_metadata(mark_of(shadow, "ledger")) is not None:
+    if broker.get_metadata(metadata_key_of(shadow, "ledger")) is not None:
         _check_follows(broker, shadow, name)
     else:
         where = chosen_state(broker, shadow, settings.state).where
         live, _, number = cells_of(broker, name).rpartition(".")
         following = count(int(number) + 1 if live == shadow else 1)
         cells = (f"{shadow}.{number}" for number in following)
-        free = next(found for found in cells if not _has_cells(Place(where, found)))
-        broker.set_metadata({cells_mark(shadow): free.encode(), _follows(shadow): name.encode()})
+        free = next(found for found in cells if not _has_cells(StateLocation(where, found)))
+        broker.set_metadata({cells_key(shadow): free.encode(), _follows(shadow): name.encode()})
 
 
-def _has_cells(place: Place) -> bool:
+def _has_cells(place: StateLocation) -> bool:
     try:
         place.store(0, create=False).close()
     except StateMissing:
@@ -141,12 +141,17 @@ def swap(broker: Broker, name: str) -> str:
                 hint="potok promote PROGRAM runs it up to there; nothing else may run the query meanwhile",
             )
         old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
-        metadata_keys = {mark_of(name, what): broker.get_metadata(mark_of(shadow, what)) for what in _MOVED}
+        metadata_keys = {
+            metadata_key_of(name, what): broker.get_metadata(metadata_key_of(shadow, what)) for what in _MOVED
+        }
         # Starts and batches are numbered on from the higher of both: what is out under a number stays out.
-        metadata_keys[mark_of(name, "ledger")] = built.sealed(after=live).to_bytes()
-        metadata_keys[cells_mark(name)] = new_cells.encode()
-        expect = {mark_of(query, "ledger"): broker.get_metadata(mark_of(query, "ledger")) for query in (name, shadow)}
-        gone = dict.fromkeys(broker.list_metadata(mark_of(shadow, "")))
+        metadata_keys[metadata_key_of(name, "ledger")] = built.sealed(after=live).to_bytes()
+        metadata_keys[cells_key(name)] = new_cells.encode()
+        expect = {
+            metadata_key_of(query, "ledger"): broker.get_metadata(metadata_key_of(query, "ledger"))
+            for query in (name, shadow)
+        }
+        gone = dict.fromkeys(broker.list_metadata(metadata_key_of(shadow, "")))
         # The live query stands at the same offsets, and protects them.
         protect(broker, shadow, {})
         failpoint("swap.before")
@@ -185,7 +190,7 @@ def _at_one_place(broker: Broker, live: Entry, built: Entry) -> bool:
 
 def _follows(shadow: str) -> str:
     """The mark that tells a shadow from a query that merely has such a name."""
-    return mark_of(shadow, "follows")
+    return metadata_key_of(shadow, "follows")
 
 
 def _check_follows(broker: Broker, shadow: str, name: str) -> None:

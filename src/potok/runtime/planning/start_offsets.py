@@ -10,7 +10,7 @@ from typing import Literal
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.errors import FellBehind
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.topology.graph import Topology
 from potok.topology.nodes import TableSource
 
@@ -110,4 +110,4 @@ def _held(offset: int, firsts: tuple[int, int], on_lost: OnLost, place: tuple[st
 def protect(broker: Broker, query: str, places: Places) -> None:
     """Keep retention and compaction from what a query has not read, or may read again."""
     flat = {(topic, part): offset for topic, parts in places.items() for part, offset in parts.items()}
-    broker.set_protected(mark_of(query, ""), flat)
+    broker.set_protected(metadata_key_of(query, ""), flat)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from potok.log.broker import Broker
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.state.offsets import Ends, Offsets
 from potok.topology.graph import Topology
 from potok.topology.table_loading import waiting_topics
@@ -17,7 +17,7 @@ Gates = Mapping[str, Ends]
 
 
 def gate_mark(query: str) -> str:
-    return mark_of(query, "gates")
+    return metadata_key_of(query, "gates")
 
 
 def gates_of(topology: Topology, broker: Broker) -> bytes | None:

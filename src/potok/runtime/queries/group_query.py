@@ -28,7 +28,7 @@ from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.prepare import Prepared
 from potok.settings import Settings
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.state.offsets import Ends
 from potok.topology.graph import Topology
 
@@ -122,7 +122,7 @@ class GroupQuery:
             max_bytes=settings.max_batch_bytes,
         )
         pace = Pace(settings.target_batch_ms, settings.max_batch_records, first, settings.max_batch_bytes)
-        pace.resume(broker.get_metadata(mark_of(topology.name, "pace")))
+        pace.resume(broker.get_metadata(metadata_key_of(topology.name, "pace")))
         parts = plan, ledger, prepared.directory, prepared.metrics, prepared.state
         return cls(topology, prepared, BatchRunner(executor, broker, *parts, pace), planner)
 
@@ -178,7 +178,7 @@ class GroupQuery:
         if metrics.state == "starting":
             metrics.begin()
             metrics.offsets = self.runner.ledger.entry.offsets.topics
-            self.broker.set_metadata({mark_of(self.name, "progress"): metrics.to_bytes()})
+            self.broker.set_metadata({metadata_key_of(self.name, "progress"): metrics.to_bytes()})
 
     def look_after(self) -> None:
         """Now and then: whether the query is still this process's, and dead letters that were not reported."""
@@ -252,7 +252,7 @@ class GroupQuery:
         if self.reporter is not None:
             self.reporter.tell_more(now=True)
         try:
-            write({mark_of(self.name, "progress"): self.runner.metrics.to_bytes()})
+            write({metadata_key_of(self.name, "progress"): self.runner.metrics.to_bytes()})
         finally:
             self.runner.close()
             self.prepared.release()
@@ -261,7 +261,7 @@ class GroupQuery:
         """Change between running and paused, and say so to whoever looks."""
         self.state, self.waiting = state, None
         self.runner.metrics.state, self.runner.metrics.error = state.lower(), ""
-        self.broker.set_metadata({mark_of(self.name, "progress"): self.runner.metrics.to_bytes()})
+        self.broker.set_metadata({metadata_key_of(self.name, "progress"): self.runner.metrics.to_bytes()})
 
 
 def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
@@ -278,4 +278,4 @@ def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool 
     # Over Kafka the progress may be on the very server that does not answer.
     if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
         with contextlib.suppress(PotokError):
-            prepared.broker.set_metadata({mark_of(name, "progress"): metrics.to_bytes()})
+            prepared.broker.set_metadata({metadata_key_of(name, "progress"): metrics.to_bytes()})

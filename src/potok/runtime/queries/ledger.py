@@ -11,7 +11,7 @@ from potok.log.broker import Broker, PublishedBatch, Staged
 from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.runtime.queries.lock import QueryTakenOver, this_process
-from potok.state.entry import Entry, mark_of
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.offsets import Offsets
 
 
@@ -20,7 +20,7 @@ class Ledger:
 
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker, self.query = broker, query
-        self._mark = mark_of(query, "ledger")
+        self._mark = metadata_key_of(query, "ledger")
         self._data = broker.get_metadata(self._mark)
         self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
 
@@ -33,7 +33,7 @@ class Ledger:
         last = self.entry
         ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
-        self._set(entry, {**metadata_keys, mark_of(self.query, "holder"): this_process().encode()})
+        self._set(entry, {**metadata_keys, metadata_key_of(self.query, "holder"): this_process().encode()})
 
     def intend(self, end: Offsets, *, durable: bool) -> None:
         """Take note of where the next batch ends, before it begins.
@@ -56,7 +56,7 @@ class Ledger:
         """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
         data = self._broker.get_metadata(self._mark)
         if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
-            holder = self._broker.get_metadata(mark_of(self.query, "holder")) or b""
+            holder = self._broker.get_metadata(metadata_key_of(self.query, "holder")) or b""
             raise QueryTakenOver(self.query, holder.decode())
 
     def move_clock(self, stream_time_ms: int) -> None:

@@ -24,9 +24,9 @@ from potok.runtime.queries.lock import QueryLock
 from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.settings import Settings
 from potok.snapshots.layout import layouts_of
-from potok.snapshots.state_location import chosen_state, written_place
-from potok.state.entry import mark_of
-from potok.state.location import Place
+from potok.snapshots.state_location import chosen_state, encoded_location
+from potok.state.entry import metadata_key_of
+from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
 from potok.state.store import StateMissing
 from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
@@ -57,7 +57,7 @@ class Prepared:
     lock: QueryLock
     metrics: QueryMetrics
     changes: list[Change]
-    state: Place
+    state: StateLocation
 
     def release(self) -> None:
         self.lock.release()
@@ -69,7 +69,7 @@ def topology_of(program: Buildable | Topology) -> Topology:
 
 def changes_of(topology: Topology, broker: Broker) -> list[Change]:
     """What differs from the version that ran last; nothing for a query that never ran."""
-    stored = broker.get_metadata(mark_of(topology.name, "shape"))
+    stored = broker.get_metadata(metadata_key_of(topology.name, "shape"))
     return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
 
 
@@ -91,7 +91,7 @@ def prepare(
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
         check_topics(broker, topology.name, topology.source_topics, ledger.entry)
         metrics = QueryMetrics(
-            topology.name, totals=Totals.of_progress(broker.get_metadata(mark_of(topology.name, "progress")))
+            topology.name, totals=Totals.of_progress(broker.get_metadata(metadata_key_of(topology.name, "progress")))
         )
         known = ledger.entry.offsets.topics
         on_lost = OnLost(settings.on_lost)
@@ -119,7 +119,7 @@ def make_topics(topology: Topology, broker: Broker) -> None:
     broker.create_topic(topology.dead_letter_topic, 1, exist_ok=True)
 
 
-def _drop_orphans(plan: Plan, state: Place) -> None:
+def _drop_orphans(plan: Plan, state: StateLocation) -> None:
     """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
     kept = {node.name for node in plan.topology.keepers}
     stores = {node.name: dict(node.stores) for node in plan.topology.of_type(Process)}
@@ -155,18 +155,23 @@ def check_picklable(topology: Topology) -> None:
 
 
 def _begin(
-    plan: Plan, broker: Broker, ledger: Ledger, metrics: QueryMetrics, places: dict[str, dict[int, int]], state: Place
+    plan: Plan,
+    broker: Broker,
+    ledger: Ledger,
+    metrics: QueryMetrics,
+    places: dict[str, dict[int, int]],
+    state: StateLocation,
 ) -> None:
     topology = plan.topology
     check_picklable(topology)
     topic_ids = broker.topic_ids(topology.source_topics)
     offsets = ledger.entry.offsets
     metadata_keys: dict[str, bytes | None] = {
-        mark_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
-        mark_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
-        mark_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
-        mark_of(topology.name, "progress"): metrics.to_bytes(),
-        mark_of(topology.name, "state"): written_place(broker, state.where),
+        metadata_key_of(topology.name, "shape"): json.dumps(shape_of(topology, plan.inferred)).encode(),
+        metadata_key_of(topology.name, "description"): json.dumps(description_of(topology, plan.inferred)).encode(),
+        metadata_key_of(topology.name, "tables"): layouts_of(topology, plan.inferred),
+        metadata_key_of(topology.name, "progress"): metrics.to_bytes(),
+        metadata_key_of(topology.name, "state"): encoded_location(broker, state.where),
         gate_mark(topology.name): gates_of(topology, broker),
     }
     changes: dict[str, Any] = {

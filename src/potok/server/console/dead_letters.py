@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from potok.dead_letters.dead_letters import DeadLetters
-from potok.dead_letters.read import DeadLetter, Fate, read_letters
+from potok.dead_letters.read import DeadLetter, Fate, read_dead_letter_ranges
 from potok.log.broker import Broker
 
 PER_REASON = 12
@@ -54,7 +54,7 @@ class RecentLetters:
         for partition, end in self._broker.end_offsets(topic).items():
             start = max(self._read_to.get(partition, 0), starts.get(partition, 0), end - TAIL)
             if start < end:
-                for letter in read_letters(self._broker, topic, partition, [(start, end)]):
+                for letter in read_dead_letter_ranges(self._broker, topic, partition, [(start, end)]):
                     self._by_reason.setdefault(letter.reason, deque(maxlen=PER_REASON)).append(letter)
                 self._read_to[partition] = end
 

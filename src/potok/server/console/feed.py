@@ -11,7 +11,7 @@ class UnknownTable(QueryError):
     """A query has no table of that name."""
 
     def __init__(self, query: str, table: str) -> None:
-        super().__init__(f'query "{query}" keeps no table "{table}"', hint="GET /api/topology lists the tables")
+        super().__init__(f'query "{query}" has no table "{table}"', hint="GET /api/topology lists the tables")
 
 
 class Feed(Protocol):

@@ -1,1 +1,1 @@
-"""Cells in LMDB: files beside the log, which many processes read while one writes."""
+"""Cells in LMDB: files next to the log, read by many processes while one writes."""

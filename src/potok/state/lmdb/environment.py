@@ -44,12 +44,12 @@ DAMAGED = (
 
 
 class StateFull(StateError):
-    """No room for the state of a query."""
+    """No space for the state of a query."""
 
     def __init__(self, path: Path, cause: str) -> None:
         super().__init__(
-            f"no room to write the state at {path}: {cause}",
-            hint="nothing of the batch is visible; free some space, and start the query again",
+            f"no space to write the state at {path}: {cause}",
+            hint="nothing of the batch is visible; free some space and restart the query",
         )
 
 
@@ -61,7 +61,7 @@ class StateDamaged(StateError):
 
 
 class Environment:
-    """An LMDB environment that grows when it is full and follows when another process made it grow."""
+    """An LMDB environment that grows when it is full, and remaps when another process has grown it."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
@@ -77,10 +77,10 @@ class Environment:
         self.writable = create
         self._file = _file_at(path)
         if create:
-            # Readers that were killed would keep their pages from being used again.
+            # Readers that were killed would block the reuse of their pages.
             self._env.reader_check()
         self._tables: dict[str, Any] = {}
-        # To open a table is a write too, and waits for another thread's without letting that one go on.
+        # Opening a table is a write too, and would deadlock with a write of another thread.
         self._writing = threading.RLock()
 
     def _opened(self, *, create: bool) -> Any:
@@ -110,7 +110,7 @@ class Environment:
         )
 
     def table(self, name: str) -> Any | None:
-        """The handle of a named table, or None where it does not exist and cannot be made."""
+        """Return the handle of a named table, or None if it does not exist and cannot be created."""
         handle = self._tables.get(name)
         if handle is None:
             try:
@@ -130,14 +130,14 @@ class Environment:
         """Run `work` in a short read transaction."""
         try:
             with naming_machine(f"reading the state at {self.path}"):
-                self._checked.look()
+                self._checked.detect_changes()
             with self._begin(write=False) as txn:
                 return work(txn)
         except (lmdb.Error, PageDamage) as error:
             raise self.translated(error) from error
 
     def write(self, work: Callable[[Any], T]) -> T:
-        """Run `work` in one write transaction; it runs again in a larger map if this one is full."""
+        """Run `work` in one write transaction, and again in a larger map if this one is full."""
         while True:
             try:
                 with self._writing, self._checked.writing(), self._begin(write=True) as txn:
@@ -148,8 +148,8 @@ class Environment:
                 raise self.translated(error) from error
 
     def snapshot(self) -> tuple[Any, dict[str, Any]]:
-        """A read transaction that the caller ends, and the tables in it: a transaction knows only those opened
-        before."""
+        """Return a read transaction that the caller ends, and its tables: a transaction sees only those opened before
+        it."""
         for name in self.table_names():
             self.table(name)
         return self._begin(write=False), dict(self._tables)
@@ -163,12 +163,14 @@ class Environment:
 
     def translated(self, error: lmdb.Error | PageDamage) -> StateError:
         code = getattr(error, "code", 0)
-        # LMDB tells of a write cut short by a full disk as an I/O error.
+        # LMDB reports a write truncated by a full disk as an I/O error.
         if code in _NO_ROOM or (code == errno.EIO and shutil.disk_usage(self.path).free < _LITTLE_ROOM):
             return StateFull(self.path, str(error))
         if isinstance(error, DAMAGED):
             return StateDamaged(self.path, str(error))
-        return StateError(f"the state at {self.path} cannot be used: {error}", hint="check its disk, and who owns it")
+        return StateError(
+            f"the state at {self.path} cannot be used: {error}", hint="check the disk and the owner of the files"
+        )
 
     def check_whole(self) -> None:
         """Verify the checksum of every page."""
@@ -178,8 +180,7 @@ class Environment:
             raise self.translated(error) from error
 
     def is_there(self) -> bool:
-        """Whether the path still holds the files that were opened: another process may have removed them, and a
-        third made new ones."""
+        """Return whether the path still holds the opened files: other processes may have removed or replaced them."""
         return self._file == _file_at(self.path)
 
     def size_bytes(self) -> int:
@@ -191,7 +192,7 @@ class Environment:
 
 
 def open_environment(path: Path, *, create: bool = True) -> Environment:
-    """The environment at a path: the one that this process has open, or a new one."""
+    """Return the environment at a path: the one that this process has open, or a new one."""
     real = os.path.abspath(path)
     with _guard:
         key = (os.getpid(), real)
@@ -213,19 +214,18 @@ def _forget_inherited() -> None:
 
 
 def _forget_removed() -> None:
-    """Close what other processes have removed, with the queries that it belonged to: it takes descriptors, and room on
-    the disk, as long as it is open here."""
+    """Close environments that other processes have removed: they hold descriptors and disk space while open."""
     for key in [key for key, found in _open.items() if not found.is_there()]:
         _open.pop(key).close()
 
 
 def is_there(path: Path) -> bool:
-    """Whether a shard was ever written: its data file or its checksums exist."""
+    """Return whether a shard was ever written: its data file or its checksums exist."""
     return any(os.path.exists(f"{path}/{name}") for name in (DATA_FILE, JOURNAL_FILE))
 
 
 def close_environment(path: Path) -> None:
-    """Close what this process has open at a path, so that the files can be removed."""
+    """Close the environment at a path, so that its files can be removed."""
     with _guard:
         found = _open.pop((os.getpid(), os.path.abspath(path)), None)
         if found is not None:

@@ -1,4 +1,4 @@
-"""A shard in LMDB as of one instant, while others go on writing it."""
+"""A shard in LMDB at one instant, unaffected by concurrent writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LmdbSnapshot(ShardSnapshot):
 
     @contextmanager
     def _still_there(self) -> Iterator[None]:
-        """LMDB's environment may be closed by another thread, for whoever wants to write to it."""
+        """Convert errors: another thread may close the environment to write to it."""
         try:
             yield
         except DAMAGED as error:

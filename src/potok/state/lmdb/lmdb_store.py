@@ -97,6 +97,6 @@ class LmdbStore(Store):
 
 
 def logical_tables(names: Sequence[str]) -> list[str]:
-    """The tables that somebody wrote to, by the names of their trees."""
+    """Return the tables that were written, from the names of their trees."""
     small = {trees_of(name)[1] for name in names}
     return sorted(name for name in names if name != META and name not in small)

@@ -1,1 +1,1 @@
-"""Cells and books in PostgreSQL."""
+"""Cells in PostgreSQL."""

@@ -1,4 +1,4 @@
-"""The shards of a query in PostgreSQL as of one instant: one transaction that sees the database as it was."""
+"""The shards of a query in PostgreSQL at one instant: one REPEATABLE READ transaction."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class PostgresSnapshot(ShardSnapshot):
         return self._connection.execute(statement, [self._query, self._shard]).fetchall()
 
 
-class NothingYet(ShardSnapshot):
-    """A shard of a query that has written nothing."""
+class EmptySnapshot(ShardSnapshot):
+    """A shard of a query that was never written."""
 
     frozen = True
 
@@ -77,16 +77,16 @@ class NothingYet(ShardSnapshot):
 @contextmanager
 def postgres_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
     connections = connections_to(where)
-    # A connection that was lost while it was idle is noticed here, and another one is taken.
+    # Replace a connection that was lost while idle.
     connections.run(lambda connection: connection.execute("SELECT 1"))
     try:
         with connections.borrowed() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # The first statement decides what is seen from here on, not BEGIN.
+            # The first statement, not BEGIN, decides what the transaction sees.
             if table_exists(connection, cells_text(query)):
                 yield [PostgresSnapshot(connection, query, shard) for shard in range(shards)]
             else:
-                yield [NothingYet() for _ in range(shards)]
+                yield [EmptySnapshot() for _ in range(shards)]
             connection.execute("COMMIT")
     except psycopg.OperationalError as error:
         raise StoreUnreachable(str(where), str(error).strip()) from error

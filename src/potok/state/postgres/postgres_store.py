@@ -1,7 +1,7 @@
 """The cells of one shard of a query in PostgreSQL.
 
-A write is one transaction. It first raises the fence of the shard, whose row it holds until the end, so that attempts
-at one shard come one after the other, and a lower one finds that it is too late.
+A write is one transaction. It first updates the fence row of the shard and holds its lock until the end, so that
+attempts on one shard are serialized and a lower one is rejected.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 BEYOND = b"\xff" * 512
 """Greater than any stored key."""
 
-PIECE = 100_000
-"""Cells in one statement."""
+CHUNK = 100_000
+"""Cells per statement."""
 
 _RAISE = """
 INSERT INTO potok.fences AS f VALUES (%s, %s, %s, %s)
@@ -31,7 +31,7 @@ WHERE (f.epoch, f.batch) <= (EXCLUDED.epoch, EXCLUDED.batch)
 RETURNING 1
 """
 
-# A row that was not there before has no earlier version, so its xmax is 0.
+# A row that did not exist has no earlier version, so its xmax is 0.
 _PUT = """
 WITH came AS (
     INSERT INTO {cells} AS c SELECT %s, %s, key, cell FROM unnest(%b::bytea[], %b::bytea[]) AS item (key, cell)
@@ -39,7 +39,7 @@ WITH came AS (
 ) SELECT count(*) FROM came WHERE fresh
 """
 
-# LIMIT makes it look up one key after the other; PostgreSQL might read the whole table otherwise.
+# LIMIT makes PostgreSQL look up the keys one by one; it might read the whole table otherwise.
 _REMOVE = """
 WITH gone AS (
     DELETE FROM {cells} WHERE ctid = ANY(ARRAY(
@@ -89,7 +89,7 @@ class PostgresStore(Store):
         return list(map(dict(rows).get, keys))
 
     def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
-        # Of two writes to one key the last counts, and one statement may not touch a row twice.
+        # Of two writes to one key the last counts, and one statement cannot change a row twice.
         together: dict[str, dict[bytes, bytes]] = {}
         for table, items in writes:
             together.setdefault(table, {}).update(items)
@@ -112,10 +112,10 @@ class PostgresStore(Store):
             raise StaleAttempt(attempt, highest, self.place)
 
     def _change(self, connection: Connection, statement: str, table: str, columns: Sequence[list[bytes]]) -> None:
-        """Change cells in pieces, and the count of those that the table has by as many as came or went."""
+        """Change cells in chunks, and update the cell count of the table."""
         more = 0
-        for first in range(0, len(columns[0]), PIECE):
-            arrays = [Blobs(column[first : first + PIECE]) for column in columns]
+        for first in range(0, len(columns[0]), CHUNK):
+            arrays = [Blobs(column[first : first + CHUNK]) for column in columns]
             found = connection.execute(self._sql(statement), [self._shard, table, *arrays]).fetchone()
             assert found is not None
             more += int(str(found[0]))
@@ -171,7 +171,7 @@ class PostgresStore(Store):
         self._connections.run(work)
 
     def size_bytes(self) -> int:
-        """The shard's share of the table of the query, which all shards have in common."""
+        """Estimate the shard's part of the table, which all shards of the query share."""
         statement = """
             SELECT pg_total_relation_size(%s::regclass) / greatest(count(*), 1) FROM potok.fences WHERE query = %s
         """
@@ -179,7 +179,7 @@ class PostgresStore(Store):
         return int(rows[0][0])
 
     def close(self) -> None:
-        """The connections are those of the process, which closes them when it ends."""
+        """Do nothing: the connections belong to the process, which closes them at exit."""
 
     def _sql(self, statement: str) -> Composed:
         return SQL(statement).format(cells=cells_of(self._query))

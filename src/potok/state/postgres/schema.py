@@ -1,4 +1,4 @@
-"""The tables of state in a PostgreSQL database: fences and counts of all queries, and one of cells for each."""
+"""The tables of state in a PostgreSQL database: fences and counts of all queries, and one table of cells per query."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ CREATE TABLE IF NOT EXISTS potok.counts (
 )
 """
 
-# Cells are written over and over: room in each page lets PostgreSQL write a cell beside its old version, without
-# touching the index.
+# Cells are updated often: free space in each page enables heap-only updates, which do not touch the index.
 _CELLS = """
 CREATE TABLE IF NOT EXISTS {} (
     shard int, tbl text COLLATE "C", key bytea, cell bytea NOT NULL, PRIMARY KEY (shard, tbl, key)
@@ -31,11 +30,11 @@ CREATE TABLE IF NOT EXISTS {} (
 """
 
 _LONGEST_NAME = 50
-"""PostgreSQL cuts names after 63 bytes."""
+"""PostgreSQL truncates names after 63 bytes."""
 
 
 def cells_of(query: str) -> Identifier:
-    """The table with the cells of a query."""
+    """Return the table with the cells of a query."""
     name = (
         query if len(query) <= _LONGEST_NAME else f"{query[:30]}-{blake2b(query.encode(), digest_size=8).hexdigest()}"
     )
@@ -43,7 +42,7 @@ def cells_of(query: str) -> Identifier:
 
 
 def cells_text(query: str) -> str:
-    """The same as text, quoted as a statement has it."""
+    """Return the same as text, quoted for a statement."""
     return cells_of(query).as_string(None)
 
 
@@ -53,7 +52,7 @@ def make_state_tables(connections: Connections, query: str) -> None:
 
 
 def drop_state_tables(where: Where, query: str) -> None:
-    """Remove all that there is of a query, of however many shards."""
+    """Remove all state of a query, of all shards."""
     connections = connections_to(where)
     make_state_tables(connections, query)
 

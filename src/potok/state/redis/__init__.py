@@ -1,1 +1,1 @@
-"""Cells and books in Redis."""
+"""Cells in Redis."""

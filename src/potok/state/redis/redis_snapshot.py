@@ -1,9 +1,9 @@
-"""A shard in Redis as it is read while others write it.
+"""A shard in Redis, read during writes.
 
-Redis has no snapshots. But a cell remembers one batch back, so whoever read everything between two looks at the ledger
-that found the same committed batch has seen that batch and nothing else: what the running batch wrote meanwhile counts
-with its old value. If a batch committed in between, it starts over
-(`snapshots/snapshot.py`), so a read must be shorter than a batch.
+Redis has no snapshots. But a cell holds the value of one batch back, so a reader that finds the same committed batch
+in the ledger before and after its reads has seen exactly that batch: writes of the running batch count with their old
+value. If a batch was committed in between, the read starts over (`snapshots/snapshot.py`), so a read must be shorter
+than a batch.
 """
 
 from __future__ import annotations
@@ -51,15 +51,17 @@ class RedisSnapshot(ShardSnapshot):
 
 
 class FrozenSnapshot(RedisSnapshot):
-    """A copy, which nobody writes to."""
+    """A copy that is never written."""
 
     frozen = True
 
 
 @contextmanager
 def frozen_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
-    """Copies of all shards, made by the server itself, which is much faster than to read them; they take as much memory
-    as the shards, and go away by themselves if nobody removes them."""
+    """Copy all shards on the server, which is much faster than reading them.
+
+    The copies take as much memory as the shards, and expire if they are not removed.
+    """
     client, token = connect(where), secrets.token_hex(8)
     copies = [ShardKeys(query, shard, f"copy-{token}") for shard in range(shards)]
     try:

@@ -1,14 +1,14 @@
 """The cells of one shard of a query in Redis: a hash of cells for each table, and a sorted set of its keys for scans.
 
-A write is fenced on the server: a script compares the attempt with the highest seen and writes in the same go. All
-scripts of one `put_many` run in one transaction, up to a size; what is larger goes in pieces, each of them fenced.
+Writes are fenced on the server: a script compares the attempt with the highest one and writes atomically. All scripts
+of one `put_many` run in one transaction, up to a size; larger writes are split into chunks, each of them fenced.
 
-That pieces are enough follows from the fenced cell. Each cell carries its attempt and the value before it, and an
-attempt counts only once the ledger says so, after all of its writes. So if the process dies between two pieces, the
-cells it wrote are void, and count with their old values: for the next attempt, and for every reader. A later attempt
-raises the fence with its first piece, so that nothing of an earlier one comes in between. What is removed is what a
-committed batch gave up, which means the same to everybody whether it is there or not; it goes before anything is
-written, and the graves of a sweep after the cells, so that a sweep which broke off is done again.
+Chunks are sufficient because of the fenced cell. Each cell contains its attempt and the value before it, and an
+attempt counts only once the ledger says so, after all of its writes. If the process dies between two chunks, the
+cells it wrote are void and count with their old values, for the next attempt and for every reader. A later attempt
+raises the fence with its first chunk, so that chunks of an earlier one are rejected. Removed cells are those that a
+committed batch gave up, whose presence makes no difference; they are removed before anything is written, and their
+tombstones after them, so that an interrupted sweep is repeated.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from potok.state.fence import Attempt, StaleAttempt
 from potok.state.redis.scripts import PAGE, PUT
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 
-PIECE = 10_000
-"""Keys or cells in one call of a script, and in one answer."""
+CHUNK = 10_000
+"""Keys or cells per script call, and per reply."""
 
-TOGETHER = 200_000
-"""Cells in one transaction: the server does nothing else meanwhile."""
+TRANSACTION = 200_000
+"""Cells per transaction, which blocks the server."""
 
 Command = tuple[str, str, list[bytes]]
-"""What is done to a table: "put" with keys and cells in turn, or "remove" with keys."""
+"""A change of a table: "put" with alternating keys and cells, or "remove" with keys."""
 
 
 class ShardKeys:
-    """The names of a shard's keys in Redis. What stands in braces decides the node of a cluster: one for the shard."""
+    """The names of a shard's keys in Redis. The part in braces decides the node of a cluster: one per shard."""
 
     def __init__(self, query: str, shard: int, copy: str = "") -> None:
         self._root = f"potok:{{{query}/{shard}}}" + (f":{copy}" if copy else "")
@@ -64,8 +64,8 @@ class RedisStore(Store):
             return []
         with reached(self._where):
             pipeline = self._client.pipeline(transaction=False)
-            for first in range(0, len(keys), PIECE):
-                pipeline.hmget(self._keys.cells(table), keys[first : first + PIECE])
+            for first in range(0, len(keys), CHUNK):
+                pipeline.hmget(self._keys.cells(table), keys[first : first + CHUNK])
             return list(chain.from_iterable(pipeline.execute()))
 
     def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
@@ -86,7 +86,7 @@ class RedisStore(Store):
     def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
         rows: list[Row] = []
         while len(rows) < limit:
-            wanted = min(PIECE, limit - len(rows))
+            wanted = min(CHUNK, limit - len(rows))
             (part,) = read_ranges(self._client, self._where, self._keys, table, [(start, stop)], wanted)
             rows += part
             if len(part) < wanted:
@@ -133,11 +133,11 @@ class RedisStore(Store):
             return sum(size or 0 for size in pipeline.execute())
 
     def close(self) -> None:
-        """The connections are those of the process, which closes them when it ends."""
+        """Do nothing: the connections belong to the process, which closes them at exit."""
 
 
 def remove_shards(where: Where, query: str) -> None:
-    """Remove all keys of a query, of however many shards."""
+    """Remove all keys of a query, of all shards."""
     client = connect(where)
     with reached(where):
         found = client.scan_iter(f"potok:{{{glob_escape(query)}/*", count=1_000)
@@ -154,7 +154,7 @@ def batched(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def read_ranges(
     client: Any, where: Where, keys: ShardKeys, table: str, ranges: Sequence[Range], limit: int
 ) -> list[list[Row]]:
-    """Up to `limit` cells of each range; all, if it is negative."""
+    """Return up to `limit` cells of each range; all, if it is negative."""
     if not ranges:
         return []
     bounds = [bound for span in ranges for bound in _bounds(span)]
@@ -177,23 +177,23 @@ def _attempt(stamp: bytes) -> Attempt:
 
 
 def _removed(removals: Removals) -> Iterator[Command]:
-    """Cells before the graves that tell of them, see above."""
+    """Remove cells before their tombstones, see above."""
     for table, keys in sorted(removals, key=lambda item: item[0].endswith("/deleted")):
-        for first in range(0, len(keys), PIECE):
-            yield "remove", table, keys[first : first + PIECE]
+        for first in range(0, len(keys), CHUNK):
+            yield "remove", table, keys[first : first + CHUNK]
 
 
 def _put(writes: Writes) -> Iterator[Command]:
     for table, items in writes:
-        for first in range(0, len(items), PIECE):
-            yield "put", table, list(chain.from_iterable(items[first : first + PIECE]))
+        for first in range(0, len(items), CHUNK):
+            yield "put", table, list(chain.from_iterable(items[first : first + CHUNK]))
 
 
 def _transactions(commands: list[Command]) -> Iterator[list[Command]]:
-    """Commands that are carried out together; one empty list where there are none."""
+    """Group commands into transactions; one empty list if there are none."""
     size, together = 0, list[Command]()
     for command in commands:
-        if together and size + len(command[2]) > 2 * TOGETHER:
+        if together and size + len(command[2]) > 2 * TRANSACTION:
             yield together
             size, together = 0, []
         together.append(command)

@@ -1,12 +1,12 @@
-"""What Redis does in one go for us, as Lua that runs there.
+"""Lua scripts that run atomically in Redis.
 
-Lua takes at most some thousand values as the arguments of one call, so long lists go in slices.
+Lua accepts a few thousand arguments per call, so long lists are passed in slices.
 """
 
 from __future__ import annotations
 
 PUT = """
--- KEYS: attempt, names of tables, cells, index. ARGV: attempt, table, "put" or "remove" or "fence", items.
+-- KEYS: attempt, table names, cells, index. ARGV: attempt, table, "put" or "remove" or "fence", items.
 -- Attempts are texts of one length, digits only, so that they compare as texts.
 local seen = redis.call('GET', KEYS[1])
 if seen and seen > ARGV[1] then return seen end

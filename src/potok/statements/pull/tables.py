@@ -18,7 +18,7 @@ from potok.snapshots.tables import NoSuchTable
 from potok.sql.analysis.scope import slot_of
 from potok.sql.budget import held, in_time
 from potok.sql.catalog import Kept, Source
-from potok.state.entry import mark_of
+from potok.state.entry import metadata_key_of
 from potok.state.store import stored_stop
 from potok.statements.frames import Frame, table_frame
 from potok.statements.pull.allowed_values import Allowed
@@ -37,7 +37,7 @@ class Readers:
 
     def reader(self, source: Source) -> RowReader | None:
         """None for a table whose query has not begun: it has no rows yet."""
-        data = self._broker.get_metadata(mark_of(source.table_of, "tables"))
+        data = self._broker.get_metadata(metadata_key_of(source.table_of, "tables"))
         return None if data is None else self.reader_of(source, data)
 
     def reader_of(self, source: Source, data: bytes) -> RowReader:

@@ -8,7 +8,7 @@ from potok.log.broker import Broker
 from potok.snapshots.row_reader import RowReader
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.tables import Tables
-from potok.snapshots.versions import check_kept
+from potok.snapshots.versions import check_retained
 from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.errors import Refused
 from potok.sql.expressions.compute import compute
@@ -42,6 +42,6 @@ def version_frame(
     layout, source = reader.layout, relation.source
     if not layout.history_ms:
         hint = "leave AS OF out; versions are kept by tables that were made with a history"
-        raise Refused(f"table {quoted(source.name)} keeps no versions", hint=hint, place=relation.relation.at)
-    check_kept(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
+        raise Refused(f"table {quoted(source.name)} has no versions", hint=hint, place=relation.relation.at)
+    check_retained(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
     return table_frame(reader.as_of(snapshot, instant_ms, access.keys), source, relation.alias, wanted)

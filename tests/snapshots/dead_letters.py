@@ -1,4 +1,4 @@
-"""Dead letters as a query writes them, put into a log by hand."""
+"""Dead letters in the format of a query, appended to a log by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ QUERY = "shop"
 TOPIC = "shop-dead-letters"
 
 
-def letter(
+def dead_letter(
     offset: int,
     *,
     topic: str = "orders",
@@ -20,7 +20,7 @@ def letter(
     record: LogRecord | None = None,
     **notes: str,
 ) -> LogRecord:
-    """The letter of a record, by default of that which `fill` puts there."""
+    """Return the dead letter of a record, by default of one that `fill` appends."""
     found = record or order(offset)
     named = {
         "topic": topic,
@@ -40,10 +40,10 @@ def order(offset: int) -> LogRecord:
     return LogRecord(b"k%d" % offset, b"order %d" % offset, 5_000 + offset, (("trace", b"%d" % offset),))
 
 
-def fill(broker: Broker, *letters: LogRecord, orders: int = 6, partitions: int = 1) -> None:
+def fill(broker: Broker, *dead_letters: LogRecord, orders: int = 6, partitions: int = 1) -> None:
     broker.create_topic("orders", partitions)
     for partition in range(partitions):
         broker.append("orders", [order(offset) for offset in range(orders)], partition)
     broker.create_topic(TOPIC)
-    if letters:
-        broker.append(TOPIC, list(letters))
+    if dead_letters:
+        broker.append(TOPIC, list(dead_letters))

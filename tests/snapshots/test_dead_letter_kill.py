@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a replay."""
+"""kill -9 during a replay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from log.records import read_all
 from potok.dead_letters.dead_letters import DeadLetters
 from potok.log.failpoint import VARIABLE
 from potok.log.open import open_broker
-from snapshots.letters import QUERY, TOPIC, fill, letter
+from snapshots.dead_letters import QUERY, TOPIC, dead_letter, fill
 
 pytestmark = pytest.mark.kill
 
@@ -38,10 +38,10 @@ def replay_killed_at(url: str, failpoint: str) -> None:
 
 
 @pytest.mark.parametrize(("step", "done"), [("before", 0), ("written", 0), ("synced", 0), ("committed", 2)])
-def test_in_the_embedded_log_records_and_marks_come_together(tmp_path: Path, step: str, done: int) -> None:
+def test_on_the_embedded_log_records_and_metadata_are_committed_together(tmp_path: Path, step: str, done: int) -> None:
     url = f"file:{tmp_path / 'data'}"
     broker = open_broker(url)
-    fill(broker, letter(1), letter(4))
+    fill(broker, dead_letter(1), dead_letter(4))
     broker.close()
     replay_killed_at(url, f"log.publish.{step}:1")
     broker = open_broker(url)
@@ -52,10 +52,10 @@ def test_in_the_embedded_log_records_and_marks_come_together(tmp_path: Path, ste
     broker.close()
 
 
-def test_on_kafka_nothing_is_lost_and_records_may_come_twice(kafka, tmp_path: Path) -> None:
+def test_on_kafka_no_record_is_lost_but_some_may_be_duplicated(kafka, tmp_path: Path) -> None:
     url = f"{kafka.url}?home={tmp_path / 'data'}"
     broker = open_broker(url)
-    fill(broker, letter(1))
+    fill(broker, dead_letter(1))
     replay_killed_at(url, "log.publish.sent:1")
     box = DeadLetters(broker, QUERY)
     assert (len(read_all(broker, "orders")), box.count()) == (7, 1)

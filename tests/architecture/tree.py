@@ -41,11 +41,12 @@ def imports(root: Path, under: str = "src") -> Iterator[Import]:
             if isinstance(node, ast.Import):
                 yield from (Import(path, node.lineno, name.name) for name in node.names)
             elif isinstance(node, ast.ImportFrom):
-                module = _absolute(path, node)
+                module = absolute(path, node)
                 yield from (Import(path, node.lineno, f"{module}.{name.name}") for name in node.names)
 
 
-def _absolute(path: Path, node: ast.ImportFrom) -> str:
+def absolute(path: Path, node: ast.ImportFrom) -> str:
+    """Return the module that an import names, with the leading dots resolved."""
     if node.level == 0:
         return node.module or ""
     package = path.parts[1 : len(path.parts) - node.level]

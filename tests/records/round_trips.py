@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 from potok.records.rows import rows_of
 from potok.records.schemas.schema import Schema
 

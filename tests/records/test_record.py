@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from potok import Record
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 
 class Address(Record):
@@ -35,7 +35,7 @@ def test_asdict_reaches_nested_records() -> None:
 
 def test_a_record_of_a_record_has_the_fields_of_both() -> None:
     assert Paid("o-1", Address("Riga"), 5.0, by="card").asdict()["by"] == "card"
-    schema = Schema.of(Paid)
+    schema = declared_schema(Paid)
     assert schema is not None
     assert schema.names == ("order_id", "address", "amount", "by")
 

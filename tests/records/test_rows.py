@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from potok.records.rows import column_of, rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.records.value import Value
 from records.arrays import columns
@@ -72,7 +73,7 @@ class State(str, enum.Enum):  # noqa: UP042 - whose str() is not its text
     ],
 )
 def test_an_object_that_means_the_same_is_taken(declared: str, given: object, kept: object) -> None:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     assert schema is not None
     fitted = column_of([None, given], schema)
     assert fitted.errors == {}
@@ -103,7 +104,7 @@ def test_an_object_that_means_the_same_is_taken(declared: str, given: object, ke
     ],
 )
 def test_an_object_that_does_not_fit_is_an_error_of_its_row_alone(declared: str, given: object, reason: str) -> None:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     assert schema is not None
     fitted = column_of([None, given, None], schema)
     assert fitted.column.to_pylist() == [None, None, None]
@@ -112,7 +113,7 @@ def test_an_object_that_does_not_fit_is_an_error_of_its_row_alone(declared: str,
 
 
 def test_the_rows_around_a_bad_one_are_kept() -> None:
-    schema = Schema.of("tags array<string>, a struct<b: bigint>")
+    schema = declared_schema("tags array<string>, a struct<b: bigint>")
     assert schema is not None
     good = {"tags": ["x"], "a": {"b": 1}}
     fitted = column_of([good, {"tags": ["x", 5]}, good, {"a": {"b": "z"}}, good], schema)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Failures, Opening, PartTarget, PartWriter, Rows, SinkSpec, SinkWriter, Types
 
 
 def typed(declared: str | None) -> pa.DataType | None:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     return None if schema is None else schema.arrow
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operators.core.in_process import InProcess
-from potok.testing.sql_driver import SqlDriver
+from potok.testing import SqlDriver
 
 
 class InProcessSql(SqlDriver):

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from potok.testing.sql_driver import SqlDriver
+from potok.testing import SqlDriver
 
 CASES = Path(__file__).parent / "cases"
 _KAFKA = {"int": ">i", "bigint": ">q", "double": ">d"}

@@ -10,7 +10,8 @@ from potok.duration import Duration, to_ms
 from potok.errors import Location, PotokError, TopologyError
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes import Serde, Timestamps
 from potok.topology.nodes.sources import TimeNotion
@@ -18,7 +19,7 @@ from potok.topology.nodes.sources import TimeNotion
 
 def schema_of(declared: object, at: Location | None) -> Schema | None:
     try:
-        return Schema.of(declared)
+        return declared_schema(declared)
     except PotokError as error:
         error.at = error.at or at
         raise

@@ -10,8 +10,8 @@ from potok.faust.channel import Channel
 from potok.faust.event import Event, current_event
 from potok.faust.faust_paths import FaustPath as FaustPath  # with all the modules that are of this kind
 from potok.faust.records.codecs import Codec
-from potok.faust.records.fields import FieldDescriptor
-from potok.faust.records.record import Record, ValidationError
+from potok.faust.records.fields import FieldDescriptor, ValidationError
+from potok.faust.records.record import Record
 from potok.faust.records.schema import Schema
 from potok.faust.replies import uuid
 from potok.faust.services import interrupted as interrupted  # first: it is for who does not wait for all the others

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from inspect import isawaitable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from potok.duration import to_seconds
 from potok.errors import Location, TopologyError
+from potok.faust.begin import AgentFunction, begin
 from potok.faust.build.discover import has_ampersand, mentions
 from potok.faust.channel import Channel
-from potok.faust.replies import ask, reply
-from potok.faust.sending import Sent
+from potok.faust.replies import ask
+from potok.faust.sending import Destination, Sent
 from potok.faust.stream import Stream
 from potok.faust.testing import AgentTest
 from potok.faust.topic import Topic
@@ -23,8 +23,6 @@ from potok.operators.agents.drive import Inlet
 if TYPE_CHECKING:
     from potok.faust.app import App
     from potok.faust.tables.tables import Table
-
-AgentFunction = Callable[[Any], Any]
 
 
 class NoAgent(TopologyError):
@@ -38,7 +36,7 @@ class NoAgent(TopologyError):
         )
 
 
-class Agent:
+class Agent(Destination):
     """A function that takes the records of a topic, one after the other.
 
     `key` spreads it over the shards by a field or a function of the value; `sends` and `tables` name what the build
@@ -171,33 +169,3 @@ async def _each(items: Any) -> AsyncIterator[Any]:
     else:
         for item in items:
             yield item
-
-
-class Begin:
-    """Begins an agent over an inlet; it travels to where agents run."""
-
-    def __init__(self, app: str, function: AgentFunction, sinks: Sequence[Any]) -> None:
-        self._app, self._function, self._sinks = app, function, tuple(sinks)
-
-    def __call__(self, inlet: Inlet) -> Coroutine[Any, Any, Any]:
-        return begin(self._app, self._function, self._sinks, Stream(inlet))
-
-
-def begin(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
-    """The coroutine of an agent; what it yields goes to its sinks."""
-    made = function(stream)
-    if isinstance(made, AsyncIterator):
-        return _deliver(app, made, sinks)
-    return made  # type: ignore[no-any-return]
-
-
-async def _deliver(app: str, results: AsyncIterator[Any], sinks: Sequence[Any]) -> None:
-    async for result in results:
-        reply(app, result)
-        for sink in sinks:
-            if isinstance(sink, Topic | Channel | Agent):
-                await sink.send(value=result)
-            else:
-                told = sink(result)
-                if isawaitable(told):
-                    await told

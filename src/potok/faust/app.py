@@ -12,7 +12,8 @@ from potok.dsl.stream import Stream
 from potok.dsl.table import Table as DslTable
 from potok.dsl.unused_builder import ends_with, used
 from potok.errors import Location
-from potok.faust.agent import Agent, AgentFunction
+from potok.faust.agent import Agent
+from potok.faust.begin import AgentFunction
 from potok.faust.build.build import Build
 from potok.faust.build.definitions import DefinedTwice, WithDefinitions, typed_already
 from potok.faust.channel import Channel

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
-from potok.faust.sending import Callback, Sent, and_tell
+from potok.faust.sending import Callback, Destination, Sent, and_tell
 from potok.faust.unsupported import refuse
 from potok.operators.agents import context
 from potok.operators.agents.values import copied
@@ -26,7 +26,7 @@ class OnlyAgentsPut(QueryError):
         )
 
 
-class Channel:
+class Channel(Destination):
     """Takes values from agents to an agent, in memory. What is put is dealt with before the next record is taken, and
     stands or falls with that record.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from potok.errors import QueryError
+from potok.faust.message import Message
+from potok.faust.topic import by_name
 from potok.operators.agents import context
 from potok.topology.processor import Position
 
@@ -19,30 +21,6 @@ class NoEvent(QueryError):
 
     def __init__(self) -> None:
         super().__init__("there is no record at hand here", hint="ask for current_event() inside an agent")
-
-
-class TP(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Where a record was read, and when it happened; the time is in seconds since 1970."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: float
-    key: Any
-    value: Any
-    headers: dict[str, bytes]
-
-    @property
-    def tp(self) -> TP:
-        return TP(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +80,6 @@ class Event:
 def _sending(channel: Any) -> Any:
     if not isinstance(channel, str):
         return channel.send
-    from potok.faust.topic import by_name  # a topic is read as events, and an event is sent to topics
-
     return by_name(channel).send
 
 

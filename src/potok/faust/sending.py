@@ -10,7 +10,7 @@ from functools import cache
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from potok.faust.event import TP
+from potok.faust.message import TP
 
 if TYPE_CHECKING:
     from potok.faust.app import App
@@ -41,6 +41,13 @@ class Sent:
     def __await__(self) -> Generator[Any, Any, Sent]:
         return self
         yield  # makes it a generator, the fastest thing to await that gives something
+
+
+class Destination:
+    """What records are sent to: a topic, a channel or an agent."""
+
+    def send(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
 
 
 Callback = Callable[[Sent], Any]

@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 
 from potok.clock import now_ms
+from potok.faust.begin import Begin
 from potok.faust.event import Event, current_event
 from potok.faust.records.record import Record
 from potok.log.broker import LOG_SCHEMA
@@ -101,8 +102,6 @@ class AgentTest:
         return getattr(self.agent, name)
 
     async def __aenter__(self) -> AgentTest:
-        from potok.faust.agent import Begin  # agents make tests, and tests run agents
-
         agent, running = self.agent, context.current()
         agent.app.note_use()
         self._before = running

@@ -12,7 +12,7 @@ from potok.errors import Location, SchemaError, TopologyError
 from potok.faust.records.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.faust.records.record import Record
 from potok.faust.records.values import JSON, Encode, Revive, key_bytes, schema_of
-from potok.faust.sending import Sent, and_tell, send_outside
+from potok.faust.sending import Destination, Sent, and_tell, send_outside
 from potok.faust.unsupported import Refused, refuse
 from potok.operators.agents import context
 from potok.records.formats.default import default_format
@@ -35,7 +35,7 @@ class PartitionChosen(TopologyError):
         )
 
 
-class Topic:
+class Topic(Destination):
     """One topic, or several that one agent takes together. Sends go to the first.
 
     >>> orders = app.topic("orders", value_type=Order)

@@ -3,8 +3,8 @@
 from potok.faust.agent import Agent as AgentT
 from potok.faust.app import App as AppT
 from potok.faust.channel import Channel as ChannelT
-from potok.faust.event import TP, Message
 from potok.faust.event import Event as EventT
+from potok.faust.message import TP, Message
 from potok.faust.records.codecs import Codec as CodecT
 from potok.faust.records.fields import FieldDescriptor as FieldDescriptorT
 from potok.faust.records.record import Record as ModelT

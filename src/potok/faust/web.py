@@ -16,7 +16,9 @@ from potok.faust.pages import errors as exceptions
 from potok.faust.pages.blueprints import Blueprint
 from potok.faust.pages.errors import MethodNotAllowed, NotFound, WebError
 from potok.faust.pages.request import Request
-from potok.faust.records.record import Record, ValidationError, plain
+from potok.faust.records.fields import ValidationError
+from potok.faust.records.model import plain
+from potok.faust.records.record import Record
 from potok.faust.services.loop import called
 from potok.faust.tables.external import SeenWindows
 

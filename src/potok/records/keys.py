@@ -24,6 +24,7 @@ from potok.records.formats.format import Column, Encoded
 from potok.records.formats.json.objects import dump_each
 from potok.records.json_key import dump_key, dump_typed_key, load_key
 from potok.records.rows import rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 _HINT = "use text, numbers, or lists and dicts of these"
@@ -115,7 +116,7 @@ def decode_keys(encoded: Iterable[bytes | None], arrow: pa.DataType | None = Non
 
 
 def _schema(arrow: pa.DataType) -> Schema:
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     return schema
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.formats.format import Column, Encoded, format_named
-from potok.records.schemas.schema import Schema
+from potok.records.formats.format import Column, Encoded
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.sinks.sink_spec import NO_VALUE, Failures, Rows
 
 
@@ -39,5 +40,5 @@ def null_values(column: Column) -> Failures:
 
 
 def _json(column: Column) -> Encoded:
-    schema = None if isinstance(column, list) else Schema.of(column.type)
+    schema = None if isinstance(column, list) else declared_schema(column.type)
     return format_named("json").encode(column, schema)

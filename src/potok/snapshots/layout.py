@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.checksum import crc32
 from potok.operators.cells.cell_codec import CellCodec, FixedCells, ObjectCells
 from potok.operators.windows.windows import WindowKeys
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.windows import LiveWindows, OpenReader, window_kind
 from potok.state.entry import decoding
 from potok.topology.aggregations import AggregatePlan, Slot
@@ -55,7 +55,7 @@ class TableLayout:
     def key_type(self) -> pa.DataType | None:
         if self.key == DYNAMIC:
             return None
-        schema = Schema.of(self.key)
+        schema = declared_schema(self.key)
         assert schema is not None
         return schema.arrow
 
@@ -170,6 +170,6 @@ def window_times(window: Window | None) -> tuple[int, int]:
 def _text(type_: pa.DataType | None) -> str:
     if type_ is None:
         return DYNAMIC
-    schema = Schema.of(type_)
+    schema = declared_schema(type_)
     assert schema is not None
     return schema.ddl()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.errors import Place, Refused, UnknownName, closest
 from potok.sql.types import quoted
@@ -102,7 +103,7 @@ class Source:
 
     @property
     def value_schema(self) -> Schema:
-        found = Schema.of(self.value_type)
+        found = declared_schema(self.value_type)
         assert found is not None
         return found
 

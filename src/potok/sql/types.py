@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from potok.records.schemas.schema import TIMESTAMP as _INSTANT
+from potok.records.schemas.column_types import TIMESTAMP as _INSTANT
 from potok.sql.syntax.words import quoted as quoted
 
 BOOLEAN: Final = pa.bool_()

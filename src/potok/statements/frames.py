@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from potok.records.conversion.convert import Reading
 from potok.records.conversion.fit import fit
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.row_reader import FoundRows
 from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Field, slot_of
 from potok.sql.budget import reserve, reserve_objects, size_of
@@ -80,7 +80,7 @@ def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
 
 def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Python values as a column; what does not fit its type was never of it, and is NULL."""
-    schema = Schema.of(type_)
+    schema = declared_schema(type_)
     assert schema is not None
     return fit(values, schema, Reading.PYTHON).column
 

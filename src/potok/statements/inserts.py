@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from potok.clock import now_ms
 from potok.log.broker import HEADERS, Broker
-from potok.records.formats.format import format_named
-from potok.records.schemas.schema import Schema
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.sql.analysis.scope import ROWTIME
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Place, Refused, UnknownName, closest
@@ -90,7 +90,7 @@ def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, 
             errors[number] = f"it is no JSON: {error}"
             texts.append(b"{}")
     type_ = pa.struct([(column.name, column.type) for column in columns])
-    decoded = format_named("sql_json").decode(pa.array(texts, pa.binary()), Schema.of(type_))
+    decoded = format_named("sql_json").decode(pa.array(texts, pa.binary()), declared_schema(type_))
     errors = {**decoded.errors, **errors}
     good = [number for number in range(len(rows)) if number not in errors]
     struct: Any = decoded.column

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.records.formats.format import binary_column, format_named
+from potok.records.formats.format import binary_column
+from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source
 from potok.sql.planner.sources import key_serde
 from potok.statements.python_values import python_values

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.formats.format import binary_column, format_named
+from potok.records.formats.format import binary_column
+from potok.records.formats.registry import format_named
 from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.catalog import Source
 from potok.sql.planner.sources import HeaderColumn, Instants, key_serde

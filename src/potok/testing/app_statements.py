@@ -15,7 +15,7 @@ from potok.topology.graph import Topology
 
 if TYPE_CHECKING:
     from potok.faust.app import App
-    from potok.testing.driver import TestDriver
+    from potok.testing.query_driver import QueryDriver
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Query:
 class AppStatements:
     """What `app.sql` has defined, over the log of a test."""
 
-    def __init__(self, app: App, broker: Broker, settings: Settings, drive: Callable[[Query], TestDriver]) -> None:
+    def __init__(self, app: App, broker: Broker, settings: Settings, drive: Callable[[Query], QueryDriver]) -> None:
         from potok.faust.sql import AppDatabase
 
         self._broker = broker
         self._database = AppDatabase(app, broker, settings)
         wanted = self._database.books().queries.values()
-        self.drivers: list[TestDriver] = []
+        self.drivers: list[QueryDriver] = []
         try:
             for query in wanted:
                 self.drivers.append(drive(Query(query.topology, app.begin)))

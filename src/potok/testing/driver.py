@@ -1,40 +1,29 @@
-"""Drives a topology through its batches, one call at a time."""
+"""Drives a program or a SQL script through its batches, one call at a time."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import orjson
-
-from potok.duration import Duration, to_ms
-from potok.errors import TopologyError
+from potok.duration import Duration
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import TopicNotFound
-from potok.records.log_record import NO_TIMESTAMP, LogRecord
-from potok.runtime.batches.batch import BatchRunner
-from potok.runtime.batches.executor import Executor
-from potok.runtime.batches.group_batch import run_batch
-from potok.runtime.batches.in_process_executor import InProcessExecutor
-from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
-from potok.runtime.planning.planner import Planner
-from potok.runtime.planning.start_offsets import Begin, places_of
-from potok.runtime.planning.watermark import windowed_steps
-from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
 from potok.snapshots.table_view import TableView
-from potok.snapshots.tables import NoSuchTable, Tables
-from potok.spark.spark_executor import start_spark
-from potok.sql.errors import closest
-from potok.testing.app_statements import AppStatements, Query, app_of
-from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
+from potok.snapshots.tables import Tables
+from potok.sql.catalog import Source
+from potok.sql.types import quoted
+from potok.statements.database import Database
+from potok.statements.results import Executed
+from potok.statements.session import SqlSession
+from potok.testing.outputs import DeadLetter, read_dead_letters
+from potok.testing.query_driver import QueryDriver
+from potok.testing.sql_rows import SqlRow, read_rows
 from potok.topology.graph import Topology
 
 
-class TestDriver:
+class TestDriver(QueryDriver):
     """Feeds records to a topology and reads what comes out.
 
     >>> with TestDriver(builder) as driver:
@@ -62,15 +51,35 @@ class TestDriver:
     def __new__(cls, *_: Any, sql: str | None = None, **__: Any) -> TestDriver:
         if sql is None:
             return object.__new__(cls)
-        from potok.testing.sql_driver import SqlDriver
-
         return object.__new__(cls if issubclass(cls, SqlDriver) else SqlDriver)
+
+
+class SqlDriver(TestDriver):
+    """Carries out a script, feeds its topics, and reads what its queries wrote.
+
+    >>> with TestDriver(sql="CREATE STREAM orders (...) WITH (...); CREATE TABLE counts AS SELECT ...;") as driver:
+    ...     driver.send("orders", {"amount": 120.0}, "o1", timestamp=1000)
+    ...     driver.run()
+    ...     driver.rows("counts")[0].columns
+    ...     driver.query("SELECT * FROM counts WHERE user_id = 'u1'")
+
+    Args:
+        sql: The script. INSERT INTO ... VALUES in it is carried out, SELECT is checked.
+        partitions: How many partitions topics get; their WITH clause decides for all others.
+        shards: How many ways the state of each query is cut.
+        directory: Where everything lives; a temporary directory if left out.
+        spread: Run every batch as several tasks with a shuffle between them, however small it is.
+        state: Where the state is kept, as the setting of that name; beside the log if left out.
+        spark: Run the tasks of a batch on Spark, as programs do. In this process, they are the same tasks.
+    """
+
+    drive: type[QueryDriver] = QueryDriver
+    """What runs the batches of one query."""
 
     def __init__(
         self,
-        program: Buildable | Topology | None = None,
+        sql: str = "",
         *,
-        sql: str | None = None,
         partitions: Mapping[str, int] | None = None,
         shards: int = 2,
         directory: Path | None = None,
@@ -78,205 +87,99 @@ class TestDriver:
         state: str = "",
         spark: bool = False,
     ) -> None:
-        if program is None or sql is not None:
-            raise TopologyError("a driver has a program or a script", hint="TestDriver(builder), TestDriver(sql=...)")
-        self._topology = topology_of(program)
-        self._options: dict[str, Any] = {
-            "partitions": partitions,
-            "shards": shards,
-            "spread": spread,
-            "state": state,
-            "spark": spark,
-        }
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
         self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
-        self._spread = spread
-        self._executor: Executor = start_spark(self._settings) if spark else InProcessExecutor()
-        self._ahead_ms = 0
+        self._options: dict[str, Any] = {"shards": shards, "spread": spread, "state": state, "spark": spark}
         self.broker = EmbeddedBroker.shared(self._directory)
-        for topic in set(partitions or {}).intersection(self._topology.source_topics):
-            self.broker.create_topic(topic, (partitions or {})[topic], exist_ok=True)
-        make_topics(self._topology, self.broker)
-        self._from: Begin = getattr(program, "begin", "earliest")
-        self._statements: AppStatements | None = None
-        self._begin()
-        self._statements = self._beside(program)
-
-    def _begin(self) -> None:
-        begin = places_of(self.broker, self._topology, self._from)
-        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
-        found = self._prepared
-        parts = found.plan, found.ledger, found.directory, found.metrics, found.state
-        self._runner = BatchRunner(self._executor, self.broker, *parts)
-        if self._spread:
-            self._runner.small_batch = -1
-        self._reporter = DeadLetterReporter(self._topology, see="driver.dead_letters()")
-
-    def _beside(self, program: Buildable | Topology) -> AppStatements | None:
-        app = app_of(program)
-        if app is None:
-            return None
+        for topic, count in (partitions or {}).items():
+            self.broker.create_topic(topic, count, exist_ok=True)
+        self.database = Database(self.broker, self._settings, runs=False)
+        self.session = SqlSession(self.database)
+        self._drivers: dict[str, QueryDriver] = {}
+        self._topologies: dict[str, Topology] = {}
         try:
-            return AppStatements(app, self.broker, self._settings, self._drive)
+            self.execute(sql)
         except BaseException:
             self.close()
             raise
 
-    def _drive(self, query: Query) -> TestDriver:
-        return type(self)(query, directory=self._directory, **self._options)
+    def execute(self, sql: str) -> list[Executed]:
+        """Carry out more statements; their queries take part from the next `run` on."""
+        try:
+            return self.session.execute(sql)
+        finally:
+            self._settle()
 
-    @property
-    def _others(self) -> list[TestDriver]:
-        """Those of the statements."""
-        return [] if self._statements is None else self._statements.drivers
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a pull query, or of a statement that shows something."""
+        return self.session.rows(sql)
 
-    def send(
-        self,
-        topic: str,
-        value: Any,
-        key: Any = None,
-        *,
-        timestamp: int | None = None,
-        partition: int | None = None,
-        headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
-    ) -> None:
-        """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
-        record = LogRecord(
-            key.encode() if isinstance(key, str) else _bytes(key),
-            _bytes(value),
-            NO_TIMESTAMP if timestamp is None else timestamp,
-            tuple(headers.items() if isinstance(headers, Mapping) else headers or ()),
-        )
-        self._check_topic(topic)
-        self.broker.append(topic, [record], partition)
-
-    def _check_topic(self, topic: str) -> None:
-        if not self.broker.has_topic(topic):
-            error, known = TopicNotFound(topic), sorted(self.broker.topics())
-            error.hint = closest(topic, known) or f"the topics are: {', '.join(known)}"
-            raise error
+    def rows(self, name: str) -> list[SqlRow]:
+        """The records that were written to the topic of a stream or table, as its columns."""
+        return read_rows(self.broker, self._source(name))
 
     def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
-        """Process all that was sent, in batches of at most `batch_records`, what comes of it and is read again, and
-        what closes after it.
-
-        Args:
-            batch_records: The greatest number of records in a batch; all of them if left out.
-            more_to_come: This is not the end of the input: a partition that has had no record yet holds the clock.
-
-        Returns:
-            How many batches there were.
-        """
+        """Run all queries, in the order of their statements, until none of them has anything left to do."""
         batches = 0
-        while moved := self._round(batch_records, more_to_come) + sum(
-            driver.run(batch_records, more_to_come=more_to_come) for driver in self._others
-        ):
+        while moved := sum(driver.run(batch_records, more_to_come=more_to_come) for driver in self._running()):
             batches += moved
-            if not self._comes_back and not self._others:
-                break
-        return batches
-
-    @property
-    def _comes_back(self) -> bool:
-        """Whether the topology reads what it writes, as agents do that send to each other."""
-        return not set(self._topology.sink_topics).isdisjoint(self._topology.source_topics)
-
-    def _round(self, batch_records: int | None, more_to_come: bool) -> int:
-        """Process all that is there; returns the batches."""
-        topics = self._topology.source_topics
-        target = None if more_to_come else self.broker.end_offsets_of(topics)
-        steps = windowed_steps(self._topology)
-        plan, bounds = self._prepared.plan, (1 << 40, 1 << 40, target, self._ahead_ms)
-        ledger = self._prepared.ledger
-        planner = Planner(self.broker, ledger, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
-        batches = 0
-        while (end := planner.next(batch_records)) != ledger.entry.offsets:
-            report = run_batch(self._runner, end)
-            if report is not None:
-                self._reporter.tell(report.reason_counts)  # pytest shows it with a test that fails
-            batches += 1
         return batches
 
     def advance_to(self, timestamp_ms: int) -> int:
-        """Move stream time on to an instant, as records of that time would; returns the batches."""
-        self._prepared.ledger.move_clock(timestamp_ms)
-        return sum(driver.advance_to(timestamp_ms) for driver in self._others) + self.run()
+        """Move the stream time of all queries on to an instant; returns the batches."""
+        return sum(driver.advance_to(timestamp_ms) for driver in self._running()) + self.run()
 
     def wait(self, duration: Duration) -> int:
-        """Move processing time on, without waiting, as timers by the wall clock see it; returns the batches."""
-        self._ahead_ms += to_ms(duration)
-        return sum(driver.wait(duration) for driver in self._others) + self.run()
+        """Move the processing time of all queries on, without waiting; returns the batches."""
+        return sum(driver.wait(duration) for driver in self._running()) + self.run()
 
     def restart(self) -> None:
-        """Stop without closing the books, as a crash between two batches would, and start again."""
-        self._runner.close()
-        self._prepared.release()
-        self._begin()
-        for driver in self._others:
+        """Stop all queries as a crash between two batches would, and start again from the statements alone."""
+        self.database.close()
+        self.database = Database(self.broker, self._settings, runs=False)
+        self.session = SqlSession(self.database)
+        for driver in self._drivers.values():
             driver.restart()
-
-    def replace(self, program: Buildable | Topology) -> None:
-        """Go on with a changed topology."""
-        if self._statements is not None:
-            self._statements.leave()
-            self._statements = None
-        self._runner.close()
-        self._prepared.release()
-        self._topology = topology_of(program)
-        self._begin()
-        self._statements = self._beside(program)
+        self._settle()
 
     def table(self, name: str) -> TableView:
-        try:
-            return self.tables[name]
-        except NoSuchTable:
-            found = None if self._statements is None else self._statements.table(name)
-            if found is None:
-                raise
-            return found
-
-    def query(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a pull query, over the topics and tables of an app with statements, or of a script."""
-        if self._statements is None:
-            raise TopologyError("there are no statements", hint='app.sql("CREATE TABLE ... AS SELECT ...") makes one')
-        return self._statements.rows(sql)
-
-    @property
-    def tables(self) -> Tables:
-        return Tables(self.broker, self._topology.name)
-
-    def read(self, topic: str) -> list[OutputRecord]:
-        """All records of a topic, partition after partition."""
-        self._check_topic(topic)
-        return read_outputs(self.broker, topic)
+        source = self._source(name)
+        return Tables(self.broker, source.table_of)[source.name]
 
     def dead_letters(self) -> list[DeadLetter]:
-        own = read_dead_letters(self.broker, self._topology.dead_letter_topic)
-        return own + [letter for driver in self._others for letter in driver.dead_letters()]
+        """What the queries set aside, query after query."""
+        topics = [topology.dead_letter_topic for topology in self._topologies.values()]
+        return [letter for topic in topics for letter in read_dead_letters(self.broker, topic)]
 
     def leave(self) -> None:
-        """End the query and leave its log open, for others that use it."""
-        if self._statements is not None:
-            self._statements.leave()
-        self._runner.close()
-        self._prepared.release()
-        self._prepared.state.close(self._prepared.plan.shards)
+        for driver in self._drivers.values():
+            driver.leave()
+        self._drivers.clear()
+        self.session.close()
+        self.database.close()
 
-    def close(self) -> None:
-        self.leave()
-        self.broker.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+    def _source(self, name: str) -> Source:
+        """By its name as it is, or as a statement would fold it."""
+        known = self.database.catalog
+        return known.sources.get(name) or known.source(name.upper())
 
-    def __enter__(self) -> TestDriver:
-        return self
+    def _running(self) -> list[QueryDriver]:
+        queries = self.database.books().queries
+        return [driver for name, driver in self._drivers.items() if not queries[name].paused]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def _settle(self) -> None:
+        """Drive the queries that the statements want, and no others."""
+        wanted = {name: query for name, query in self.database.books().queries.items() if not query.broken}
+        for name in [name for name in self._drivers if name not in wanted]:
+            self._drivers.pop(name).leave()
+            del self._topologies[name]
+        for name, query in wanted.items():
+            if name not in self._drivers:
+                self._drivers[name] = self.drive(query.topology, directory=self._directory, **self._options)
+            elif self._topologies[name] is not query.topology:
+                self._drivers[name].replace(query.topology)
+            self._topologies[name] = query.topology
 
-
-def _bytes(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)
+    def __repr__(self) -> str:
+        return f"<SqlDriver of {', '.join(map(quoted, self._drivers)) or 'no queries'}>"

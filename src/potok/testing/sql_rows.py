@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.errors import SchemaError
 from potok.log.broker import Broker
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 from potok.records.log_record import Headers, LogRecord
 from potok.sql.catalog import Source
 from potok.sql.planner.sources import key_serde

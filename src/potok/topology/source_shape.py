@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from potok.duration import show_ms
-from potok.records.formats.format import canonical_name
+from potok.records.formats.registry import canonical_name
 from potok.records.schemas.ddl_text import print_type
 from potok.records.schemas.schema import Field, Schema
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, TimeNotion, Timestamps

@@ -9,7 +9,7 @@ from typing import Any
 
 from potok import StreamsBuilder
 from potok.log.open import open_broker
-from potok.records.formats import format as formats
+from potok.records.formats import registry as formats
 from potok.records.log_record import LogRecord
 from potok.testing.outputs import read_dead_letters, read_outputs
 from tests.faults.row import Proof, row

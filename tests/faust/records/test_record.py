@@ -13,7 +13,7 @@ import pytest
 
 import potok.faust as faust
 from operators.core.in_process import InProcess
-from potok.faust.records.record import NAMESPACE
+from potok.faust.records.model import NAMESPACE
 from potok.faust.records.values import Freeze, Revive, Thaw, schema_of, value_encoder
 from potok.operators.agents.context import Unfit
 

@@ -13,7 +13,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.expressions.function import Function
 from potok.operators.core.operator import Operator, Task
 from potok.operators.stateless import stateless
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 
 def function(call: Any) -> Function:
@@ -74,7 +74,7 @@ def test_a_map_that_returns_no_pair_is_an_error(result: Any) -> None:
 
 def test_results_must_fit_the_declared_types() -> None:
     task = task_of()
-    schema = Schema.of("n bigint")
+    schema = declared_schema("n bigint")
     operator = stateless.MapValues("m", task, function(lambda v: {"n": v}), None, schema)
     assert run(operator, ["a", "b"], [1, "x"]) == [("a", {"n": 1})]
     assert len(letters(task)) == 1
@@ -89,7 +89,7 @@ def test_a_key_is_replaced_and_the_bytes_of_the_value_stay() -> None:
 
 
 def flat(task: Task, call: Any, *, values_only: bool = True, value: Any = None) -> stateless.FlatMap:
-    return stateless.FlatMap("f", task, function(call), None, Schema.of(value), values_only=values_only)
+    return stateless.FlatMap("f", task, function(call), None, declared_schema(value), values_only=values_only)
 
 
 @pytest.mark.parametrize(

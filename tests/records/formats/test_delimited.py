@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from potok.errors import SchemaError
 from potok.records.formats.delimited import DelimitedFormat
 from potok.records.formats.format import Decoded
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.arrays import SCALARS, objects
 
 DELIMITED = DelimitedFormat()
-ORDERS = Schema.of(
+ORDERS = declared_schema(
     "order_id string, amount double, n bigint, paid boolean, day date, at timestamp, price decimal(10,2)"
 )
 
@@ -37,13 +38,13 @@ def test_fields_are_read_by_position() -> None:
 
 
 def test_quotes_protect_commas_quotes_and_emptiness() -> None:
-    decoded = decode(Schema.of("a string, b string"), b'"x,y","say ""hi"""', b'"",', b'"a"b,c', b'a"b,c', b'"a,b')
+    decoded = decode(declared_schema("a string, b string"), b'"x,y","say ""hi"""', b'"",', b'"a"b,c', b'a"b,c', b'"a,b')
     assert decoded.column.to_pylist() == [{"a": "x,y", "b": 'say "hi"'}, {"a": "", "b": None}, None, None, None]
     assert decoded.errors[2] == "a quote stands where none can be, at character 4"
 
 
 def test_a_bad_line_says_what_is_wrong_with_it() -> None:
-    schema = Schema.of("a string not null, n bigint")
+    schema = declared_schema("a string not null, n bigint")
     decoded = decode(schema, b"x", b"x,y", b",1", b"\xff,1", b"x,1")
     assert decoded.errors == {
         0: "expected 2 fields, got 1",
@@ -55,23 +56,23 @@ def test_a_bad_line_says_what_is_wrong_with_it() -> None:
 
 
 def test_only_the_asked_columns_are_checked() -> None:
-    decoded = decode(Schema.of("a string, n bigint, b double"), b"x,bad,1.5", columns=["b", "a"])
+    decoded = decode(declared_schema("a string, n bigint, b double"), b"x,bad,1.5", columns=["b", "a"])
     assert decoded.column.to_pylist() == [{"a": "x", "b": 1.5}]
 
 
 def test_a_scalar_is_one_field() -> None:
-    assert decode(Schema.of(int), b"5", b"x").column.to_pylist() == [5, None]
+    assert decode(declared_schema(int), b"5", b"x").column.to_pylist() == [5, None]
 
 
 def test_delimited_needs_a_schema_without_nesting() -> None:
     with pytest.raises(SchemaError, match="need a declared type"):
         decode(None, b"a")
     with pytest.raises(SchemaError, match="cannot hold"):
-        decode(Schema.of("a array<string>"), b"a")
+        decode(declared_schema("a array<string>"), b"a")
 
 
 FINITE = {name: made for name, made in SCALARS.items() if name not in ("double", "float")}
-FIELDS = Schema.of(", ".join(f"f{index} {name}" for index, name in enumerate(FINITE)))
+FIELDS = declared_schema(", ".join(f"f{index} {name}" for index, name in enumerate(FINITE)))
 assert FIELDS is not None
 
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.errors import PotokError
-from potok.records.formats.format import _FORMATS, Format, unguarded
+from potok.records.formats.format import Format
+from potok.records.formats.registry import _FORMATS, unguarded
 from potok.records.rows import column_of, rows_of
 from potok.records.schemas.ddl import parse_ddl
 from potok.records.schemas.schema import Schema

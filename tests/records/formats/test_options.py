@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.formats.format import format_named
-from potok.records.schemas.schema import Schema
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,9 @@ def test_a_format_keeps_its_options_in_its_name(name: str) -> None:
 
 
 def test_options_can_follow_each_other_and_a_delimiter_can_be_a_semicolon() -> None:
-    encoded = format_named("sql_delimited;delimiter=;;wrap=true").encode([{"A": 1, "B": 2}], Schema.of("A int, B int"))
+    encoded = format_named("sql_delimited;delimiter=;;wrap=true").encode(
+        [{"A": 1, "B": 2}], declared_schema("A int, B int")
+    )
     assert encoded.values.to_pylist() == [b"1;2"]
 
 

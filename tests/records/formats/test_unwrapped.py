@@ -4,12 +4,12 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.formats.format import format_named
-from potok.records.schemas.schema import Schema
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 
 
 def test_the_only_field_lies_bare() -> None:
-    form, schema = format_named("sql_json;wrap=false"), Schema.of("X array<int>")
+    form, schema = format_named("sql_json;wrap=false"), declared_schema("X array<int>")
     assert form.encode([{"X": [1]}, {"X": None}, None], schema).values.to_pylist() == [b"[1]", None, None]
     decoded = form.decode(pa.array([b"[1]", b"null", None, b"x", b"[2]"], pa.binary()), schema)
     assert list(decoded.errors) == [3]
@@ -18,7 +18,7 @@ def test_the_only_field_lies_bare() -> None:
 
 
 def test_a_field_that_nobody_asks_for_is_not_read() -> None:
-    decoded = format_named("avro;wrap=false").decode(pa.array([b"bad", None]), Schema.of("X int"), [])
+    decoded = format_named("avro;wrap=false").decode(pa.array([b"bad", None]), declared_schema("X int"), [])
     assert decoded.errors == {}
     assert not isinstance(decoded.column, list)
     assert decoded.column.to_pylist() == [{}, None]
@@ -26,10 +26,10 @@ def test_a_field_that_nobody_asks_for_is_not_read() -> None:
 
 def test_several_fields_need_names() -> None:
     with pytest.raises(SchemaError, match="holds one field without a name"):
-        format_named("sql_json;wrap=false").decode(pa.array([], pa.binary()), Schema.of("A int, B int"))
+        format_named("sql_json;wrap=false").decode(pa.array([], pa.binary()), declared_schema("A int, B int"))
 
 
 def test_a_field_that_does_not_fit_is_an_error_of_its_row() -> None:
-    encoded = format_named("protobuf;wrap=false").encode([{"X": "a"}, {"X": 1}], Schema.of("X int"))
+    encoded = format_named("protobuf;wrap=false").encode([{"X": "a"}, {"X": 1}], declared_schema("X int"))
     assert encoded.values.to_pylist() == [None, b"\x08\x01"]
     assert list(encoded.errors) == [0]

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 from potok.records.formats.windowed import inner_option
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 KEY = pa.struct([("key", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
 ROWS = [{"key": "ann", "start": 10_000, "end": 20_000}, None, {"key": "", "start": -5, "end": 5}]
@@ -31,7 +31,7 @@ def test_a_session_is_written_as_key_end_and_start() -> None:
 def test_a_session_comes_back_whole_and_a_window_without_its_end() -> None:
     sessions = format_named("session").encode(ROWS, None).values
     assert format_named("session").decode(sessions, None).column == ROWS
-    assert format_named("session").decode(sessions, Schema.of(KEY)).column.to_pylist() == ROWS
+    assert format_named("session").decode(sessions, declared_schema(KEY)).column.to_pylist() == ROWS
     windows = format_named("windowed").encode(ROWS, None).values
     assert format_named("windowed").decode(windows, None).column == [row and {**row, "end": None} for row in ROWS]
 
@@ -49,7 +49,7 @@ def test_what_is_no_windowed_key_is_an_error_of_its_row() -> None:
 
 
 def test_the_key_inside_may_have_a_format_of_its_own() -> None:
-    schema = Schema.of("key struct<A: int, B: date>, start bigint, end bigint")
+    schema = declared_schema("key struct<A: int, B: date>, start bigint, end bigint")
     assert schema is not None
     keys = [{"key": {"A": 1, "B": dt.date(1970, 1, 3)}, "start": 5, "end": None}, None]
     for name, head in (("sql_json", b'{"A":1,"B":2}'), ("sql_delimited", b"1,2"), ("avro", b"\x02\x02\x02\x04")):
@@ -65,7 +65,7 @@ def test_the_key_inside_may_have_a_format_of_its_own() -> None:
 
 
 def test_a_key_that_its_format_cannot_read_is_an_error_of_its_row() -> None:
-    schema = Schema.of("key int, start bigint, end bigint")
+    schema = declared_schema("key int, start bigint, end bigint")
     values = pa.array([struct.pack(">iq", 1, 5), struct.pack(">hq", 1, 5)], pa.binary())
     decoded = format_named("windowed;inner=kafka").decode(values, schema)
     assert decoded.errors == {1: "expected 4 bytes of int32, got 2"}
@@ -79,6 +79,6 @@ def test_the_format_inside_may_have_any_delimiter(delimiter: str) -> None:
     inner, sign = pa.struct([("a", pa.string()), ("b", pa.string())]), "\t" if delimiter == "TAB" else delimiter
     type_ = pa.struct([("key", inner), ("start", pa.int64()), ("end", pa.int64())])
     key = {"key": {"a": "x", "b": "y"}, "start": 20, "end": 30}
-    encoded = form.encode(pa.array([key], type_), Schema.of(type_))
+    encoded = form.encode(pa.array([key], type_), declared_schema(type_))
     assert encoded.values[0].as_py()[:3] == f"x{sign}y".encode()
-    assert form.decode(encoded.values, Schema.of(type_)).column.to_pylist() == [key]
+    assert form.decode(encoded.values, declared_schema(type_)).column.to_pylist() == [key]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 UserId = NewType("UserId", str)
 
@@ -63,7 +63,7 @@ class Bare:
 
 
 def ddl(declared: object) -> str:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     assert schema is not None
     return schema.ddl()
 
@@ -116,27 +116,27 @@ def test_a_plain_type_is_the_type_of_the_whole_value(declared: object, text: str
 @pytest.mark.parametrize("declared", [list, dict, Any, list[Any], object])
 def test_a_type_that_says_nothing_is_refused_with_a_hint(declared: object) -> None:
     with pytest.raises(SchemaError) as raised:
-        Schema.of(declared)
+        declared_schema(declared)
     assert raised.value.hint.startswith("say what it holds, for example list[str] or dict[str, int]; ")
 
 
 def test_the_field_that_is_wrong_is_named() -> None:
     with pytest.raises(SchemaError, match='field "items" of Bare cannot be of type list'):
-        Schema.of(Bare)
+        declared_schema(Bare)
 
 
 def test_a_type_that_contains_itself_is_refused() -> None:
     with pytest.raises(SchemaError, match="Node contains itself"):
-        Schema.of(Node)
+        declared_schema(Node)
 
 
 def test_unions_and_unknown_types_are_refused() -> None:
     with pytest.raises(SchemaError, match=r"int \| str"):
-        Schema.of(int | str)
+        declared_schema(int | str)
     with pytest.raises(SchemaError, match="complex"):
-        Schema.of(complex)
+        declared_schema(complex)
     with pytest.raises(SchemaError, match="keys of type double"):
-        Schema.of(dict[float, str])
+        declared_schema(dict[float, str])
 
 
 def test_annotations_that_cannot_be_resolved_are_an_error_with_a_hint() -> None:
@@ -145,7 +145,7 @@ def test_annotations_that_cannot_be_resolved_are_an_error_with_a_hint() -> None:
         x: Nowhere  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(SchemaError, match="annotations of Local cannot be resolved"):
-        Schema.of(Local)
+        declared_schema(Local)
 
 
 def test_a_default_of_the_wrong_type_is_found_when_the_schema_is_made() -> None:
@@ -154,7 +154,7 @@ def test_a_default_of_the_wrong_type_is_found_when_the_schema_is_made() -> None:
         n: int = "x"  # type: ignore[assignment]
 
     with pytest.raises(SchemaError, match='default of field "n" is not of its type: expected bigint, got string "x"'):
-        Schema.of(Wrong)
+        declared_schema(Wrong)
 
 
 def test_a_class_that_was_pickled_by_value_and_read_back_keeps_its_fields() -> None:
@@ -164,6 +164,6 @@ def test_a_class_that_was_pickled_by_value_and_read_back_keeps_its_fields() -> N
         tags: list[str] = field(default_factory=list)
         retries: int = 3
 
-    before = Schema.of(Order)
+    before = declared_schema(Order)
     assert cloudpickle.loads(cloudpickle.dumps(Order)) is Order  # and its fields are set anew
-    assert Schema.of(Order) == before
+    assert declared_schema(Order) == before

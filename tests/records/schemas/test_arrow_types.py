@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import SchemaError
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 
 def ddl(declared: object) -> str:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     assert schema is not None
     return schema.ddl()
 
@@ -35,12 +35,12 @@ def test_an_arrow_type_becomes_the_nearest_one_that_potok_computes_with(arrow: o
 
 def test_the_arrow_type_of_a_schema_is_its_own_schema() -> None:
     for text in ("a string, b array<struct<c: decimal(10,2)>>, m map<string, timestamp>", "bigint"):
-        schema = Schema.of(text)
+        schema = declared_schema(text)
         assert schema is not None
-        assert Schema.of(schema.arrow) == schema
+        assert declared_schema(schema.arrow) == schema
 
 
 def test_a_type_without_values_is_refused() -> None:
     for arrow in (pa.uint64(), pa.duration("s"), pa.time64("us"), pa.decimal256(50, 2)):
         with pytest.raises(SchemaError, match="cannot be of type"):
-            Schema.of(arrow)
+            declared_schema(arrow)

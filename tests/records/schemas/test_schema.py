@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import SchemaError
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.records.value import Value
 
@@ -20,18 +21,18 @@ class Order:
 
 
 def of(declared: object) -> Schema:
-    schema = Schema.of(declared)
+    schema = declared_schema(declared)
     assert schema is not None
     return schema
 
 
 def test_no_declaration_means_dynamic_values() -> None:
-    assert Schema.of(None) is None
+    assert declared_schema(None) is None
 
 
 def test_a_schema_is_itself() -> None:
     schema = of(Order)
-    assert Schema.of(schema) is schema
+    assert declared_schema(schema) is schema
 
 
 def test_schemas_are_equal_by_content_and_survive_pickling() -> None:

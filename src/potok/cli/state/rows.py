@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
+from potok.records.schemas.declared_schema import declared_schema
 
 if TYPE_CHECKING:
     from potok.snapshots.layout import TableLayout
@@ -66,8 +67,7 @@ def rows_of_key(tables: Tables, table: str, word: str, at_ms: int | None) -> lis
 
 def parse_key(layout: TableLayout, word: str) -> list[Any]:
     """What a word of the command line may mean as a key: where keys have no type, 5 is a number or else a text."""
-    from potok.records.formats.format import format_named
-    from potok.records.schemas.schema import Schema
+    from potok.records.formats.registry import format_named
 
     arrow = layout.key_type
     if arrow is None:
@@ -79,7 +79,7 @@ def parse_key(layout: TableLayout, word: str) -> list[Any]:
 
     if pa.types.is_binary(arrow):
         return [bytes.fromhex(word[2:]) if word.startswith("0x") else word.encode()]
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     format_name = "text" if schema.kind == "scalar" else "json"
     decoded = format_named(format_name).decode(pa.array([word.encode()]), schema)

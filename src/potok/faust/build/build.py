@@ -11,7 +11,8 @@ import pyarrow as pa
 from potok.dsl.serdes import field_function
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.faust.agent import Agent, Begin
+from potok.faust.agent import Agent
+from potok.faust.begin import Begin
 from potok.faust.build.plans import Plan, keep_together, once, plan_of
 from potok.faust.channel import Channel
 from potok.faust.records.fields import FieldDescriptor
@@ -19,6 +20,7 @@ from potok.faust.replies import replies_topic, reply_failure
 from potok.faust.tables.agent_tables import beside_tables, put_in_place, source_name, waiting_for
 from potok.faust.tables.tables import Table
 from potok.faust.topic import Topic
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.topology.agents import AgentGroup, AgentPart, TablePart, TopicPart
 from potok.topology.graph import Topology
@@ -218,7 +220,7 @@ def _part(table: Table, key_type: pa.DataType | None) -> TablePart:
 def _key_function(plan: Plan) -> tuple[Function, Schema | None]:
     key = plan.key
     if isinstance(key, FieldDescriptor):
-        return field_function(key.field, plan.agent.at), Schema.of(key.type)
+        return field_function(key.field, plan.agent.at), declared_schema(key.type)
     if isinstance(key, str):
         return field_function(key, plan.agent.at), None
     return Function.of(key, (1,), "write key=lambda order: ..., or key=Order.user_id"), None

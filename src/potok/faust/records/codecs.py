@@ -11,7 +11,7 @@ from potok.errors import PotokError, SchemaError
 from potok.faust.records.values import JSON, Encode, Revive, value_encoder
 from potok.operators.agents.context import Unfit
 from potok.operators.core.call import describe_error
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 
 _PICKLE = "bytes of a topic would run as a program; use json, avro or protobuf, or a codec of your own"
 

@@ -12,14 +12,14 @@ from operator import itemgetter
 from typing import Any
 
 from potok.errors import PotokError
-from potok.faust.records.record import NAMESPACE, Record
+from potok.faust.records.model import NAMESPACE, Model
 from potok.faust.records.record_plan import columns_of
 from potok.operators.agents.values import IMMUTABLE, copied
 
 Copy = Callable[[Any], Any]
 
 
-def read_all(model: type[Record], column: list[Any], count: int) -> list[list[Any]] | None:
+def read_all(model: type[Model], column: list[Any], count: int) -> list[list[Any]] | None:
     """The records of `model`, and as often as `count` says, each time other objects. None if some value does not fit,
     has no value for a field, or tells its class."""
     readers = columns_of(model)
@@ -72,7 +72,7 @@ def _copy_of(kinds: set[type], values: list[Any]) -> Copy:
     return copied
 
 
-def _made(model: type[Record], column: list[Any], read: dict[str, tuple[list[Any], Copy | None]]) -> list[Any]:
+def _made(model: type[Model], column: list[Any], read: dict[str, tuple[list[Any], Copy | None]]) -> list[Any]:
     """The data itself, copied, with what was `read` otherwise in its place."""
     parts = list(map(dict.copy, column))
     for name, (values, copy) in read.items():

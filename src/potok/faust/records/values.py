@@ -12,15 +12,16 @@ import orjson
 import pyarrow as pa
 
 from potok.errors import PotokError, SchemaError
+from potok.faust.records.model import NAMESPACE, Model, model_named
 from potok.faust.records.read_all import read_all
-from potok.faust.records.record import NAMESPACE, Record, model_named
 from potok.faust.records.record_plan import defaults_of, nested_fields, reads_itself
 from potok.operators.agents.context import Unfit
 from potok.operators.agents.values import IMMUTABLE, copied
 from potok.operators.core.call import describe_error
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 from potok.records.rows import rows_of
 from potok.records.schemas.annotations import leaves_open
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 JSON = "json"
@@ -34,21 +35,21 @@ PLAIN = "dict"
 def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
     """Return the columns of a type, or None if its values are dynamic: for `dict`, and for a type with a field that is
     an untyped list, one of several types, or an instant, unless instants may be columns."""
-    if isinstance(value_type, type) and issubclass(value_type, Record) and reads_itself(value_type, instants=instants):
+    if isinstance(value_type, type) and issubclass(value_type, Model) and reads_itself(value_type, instants=instants):
         return None
     if leaves_open(value_type):
         return None
     try:
-        return None if value_type is None else Schema.of(value_type)
+        return None if value_type is None else declared_schema(value_type)
     except SchemaError:
-        if isinstance(value_type, type) and issubclass(value_type, Record):
+        if isinstance(value_type, type) and issubclass(value_type, Model):
             return None
         raise
 
 
-def model_in(value_type: Any) -> type[Record] | None:
+def model_in(value_type: Any) -> type[Model] | None:
     """A declared type, if it is a record class; it is made ready to travel."""
-    if not (isinstance(value_type, type) and issubclass(value_type, Record)):
+    if not (isinstance(value_type, type) and issubclass(value_type, Model)):
         return None
     value_type.prepare()
     return value_type
@@ -96,7 +97,7 @@ class Revive:
         except Exception as error:  # noqa: BLE001 - a record class may do anything with what it is given
             return Unfit(describe_error(error))
 
-    def _structs(self, column: pa.StructArray, model: type[Record]) -> list[Any]:
+    def _structs(self, column: pa.StructArray, model: type[Model]) -> list[Any]:
         names = [field.name for field in column.type]
         nested = any(pa.types.is_nested(field.type) for field in column.type)
         if nested:
@@ -108,7 +109,7 @@ class Revive:
         return made
 
 
-def _made(model: type[Record], fields: dict[str, Any]) -> Record:
+def _made(model: type[Model], fields: dict[str, Any]) -> Model:
     record = model.__new__(model)
     record.__dict__ = fields
     return record
@@ -135,7 +136,7 @@ class Freeze:
         return _frozen(value)
 
 
-def _fields(record: Record) -> dict[str, Any]:
+def _fields(record: Model) -> dict[str, Any]:
     nested = nested_fields(type(record))
     if not nested:
         return {name: _frozen(item) for name, item in vars(record).items()}
@@ -148,7 +149,7 @@ def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
         return value
     if isinstance(value, Enum) and type(value) in told:
         return value.value
-    if isinstance(value, Record):
+    if isinstance(value, Model):
         fields = _fields(value)
         return fields if type(value) in told else {**fields, NAMESPACE: {"ns": value.__namespace__}}
     if type(value) is dict:
@@ -174,13 +175,13 @@ class Thaw:
         return thawed(data)
 
 
-def _thawed_record(model: type[Record], data: dict[str, Any]) -> Record:
+def _thawed_record(model: type[Model], data: dict[str, Any]) -> Model:
     nested = nested_fields(model)
     fields = {name: nested[name][1](item) if name in nested else thawed(item) for name, item in data.items()}
     return _made(model, _whole(model, fields))
 
 
-def _whole(model: type[Record], fields: dict[str, Any]) -> dict[str, Any]:
+def _whole(model: type[Model], fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a record that was kept before its class had all that it has, with the defaults of these."""
     if tuple(fields) != model.__record_fields__:  # type: ignore[attr-defined]
         for name, default in defaults_of(model).items():
@@ -252,14 +253,14 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
 def _json(value: Any) -> bytes | None:
     if value is None:
         return None
-    if isinstance(value, Record):
+    if isinstance(value, Model):
         value = value.written() if value.__shaped__ else vars(value)
     # A copy: what orjson returns was cut down from a kilobyte, and to keep many such takes ten times as long.
     return bytes(memoryview(orjson.dumps(value, _other, _OPTIONS)))
 
 
 def _other(value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, Model):
         return value.written()
     if isinstance(value, Decimal):
         return str(value)

@@ -12,7 +12,8 @@ import orjson
 
 from potok.errors import QueryError
 from potok.faust.channel import OnlyAgentsPut
-from potok.faust.records.record import Record, model_named
+from potok.faust.records.model import Model, model_named
+from potok.faust.records.record import Record
 from potok.faust.sending import Sent
 from potok.faust.topic import Topic
 
@@ -82,7 +83,7 @@ def _data(text: str | None) -> Any:
         return text
 
 
-def _model(name: str) -> type[Record]:
+def _model(name: str) -> type[Model]:
     found = model_named(name)
     if found is None:
         raise NoSuchThing("record class", name, sorted(model.__namespace__ for model in Record.__subclasses__()))

@@ -8,15 +8,17 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-from potok.errors import Location, StateError, TopologyError
+from potok.errors import Location, TopologyError
 from potok.faust.records.record import Record
 from potok.faust.records.values import Freeze, Thaw
+from potok.faust.tables.errors import NOT_GIVEN, NotHere, OnlyAgentsWrite
 from potok.faust.tables.external import NoRows, view_of
+from potok.faust.tables.windowed import WindowedTable
 from potok.faust.unsupported import refuse
 from potok.operators.agents import context
 from potok.operators.agents.tables import OpenTable
 from potok.operators.agents.values import ABSENT, IMMUTABLE
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.key_ranges import span_of_prefix, span_of_range
 from potok.snapshots.table_view import TableView
 from potok.topology.agents import TablePart
@@ -27,30 +29,7 @@ if TYPE_CHECKING:
     from potok.dsl.stream import Stream
     from potok.dsl.table import Table as DslTable
     from potok.faust.app import App
-    from potok.faust.tables.windowed import WindowedTable
     from potok.faust.tables.windows import Window
-
-NOT_GIVEN: Any = object()
-
-
-class NotHere(StateError):
-    """A table that is not at hand in the task where it was asked for."""
-
-    def __init__(self, table: str, why: str) -> None:
-        super().__init__(
-            f'table "{table}" is not at hand here: {why}',
-            hint=f"name it where the agent is defined: @app.agent(..., tables=[{table}])",
-        )
-
-
-class OnlyAgentsWrite(StateError):
-    """A table that was changed from outside."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f'table "{table}" can be changed by agents alone',
-            hint="send a record to a topic whose agent makes the change",
-        )
 
 
 class Table:
@@ -96,7 +75,7 @@ class Table:
 
     def part(self, key_type: pa.DataType | None) -> TablePart:
         """What travels to where the agents run; `key_type` is that of their records, if they are spread."""
-        declared = None if self.key_type is None else Schema.of(self.key_type)
+        declared = None if self.key_type is None else declared_schema(self.key_type)
         given = key_type if declared is None else declared.arrow
         return TablePart(self.name, given, self.default, Thaw(self.value_type), Freeze(self.value_type))
 
@@ -303,8 +282,6 @@ class Table:
         return self._in_windows(size, step, expires)
 
     def _in_windows(self, size: Any, step: Any, expires: Any) -> WindowedTable:
-        from potok.faust.tables.windowed import WindowedTable
-
         if self.windowed is not None:
             raise TopologyError(f'table "{self.name}" has windows already', hint="give it windows once", at=self.at)
         self.windowed = WindowedTable(self, size, step, expires)

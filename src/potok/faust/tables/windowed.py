@@ -12,8 +12,8 @@ from potok.duration import to_ms
 from potok.errors import TopologyError
 from potok.faust.records.fields import FieldDescriptor
 from potok.faust.records.values import Thaw
+from potok.faust.tables.errors import NOT_GIVEN, NotHere, OnlyAgentsWrite
 from potok.faust.tables.external import SeenWindows
-from potok.faust.tables.tables import NOT_GIVEN, NotHere, OnlyAgentsWrite, Table
 from potok.faust.tables.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, holdable
 from potok.faust.unsupported import refuse
 from potok.operators.agents import context
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from potok.dsl.stream import Stream
+    from potok.faust.tables.tables import Table
 
 
 class WindowedTable:

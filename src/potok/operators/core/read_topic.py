@@ -17,7 +17,7 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.windows.expiry import NEVER
-from potok.records.formats.format import format_named
+from potok.records.formats.registry import format_named
 from potok.topology.inference.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
 from potok.topology.nodes.sources import TimeNotion

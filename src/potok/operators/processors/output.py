@@ -16,6 +16,7 @@ from potok.operators.core.record_order import WIDTH, of_turns
 from potok.operators.processors.context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.operators.processors.process_key import Outcome, Work
 from potok.records.rows import column_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.state.codec import load_state
 from potok.topology.nodes import Process
@@ -29,7 +30,7 @@ class Output:
 
     def __init__(self, node: Process, key_type: pa.DataType | None, keys: Column, chunk: Chunk | None) -> None:
         self._keys, self._chunk = keys, chunk
-        self._key_schema = node.key_schema or (None if key_type is None else Schema.of(key_type))
+        self._key_schema = node.key_schema or (None if key_type is None else declared_schema(key_type))
         self._declared, self._fixed_key = node.key_schema is not None, node.fixed_key
         self._schemas = {MAIN: node.schema} | {number: schema for number, (_, schema) in enumerate(node.channels)}
         self._shown: list[Any] | None = None

@@ -21,8 +21,9 @@ from potok.operators.core.record_order import by_position, sorted_rows
 from potok.operators.core.task_report import Report
 from potok.operators.tables.changes import present
 from potok.records.formats.default import default_format
-from potok.records.formats.format import Encoded, format_named
-from potok.records.schemas.schema import Schema
+from potok.records.formats.format import Encoded
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.sinks.guarantee import Guarantee
 
 
@@ -160,7 +161,7 @@ def encode(column: Column, format_name: str) -> Encoded:
     """A column as bytes; without a format as JSON, traced or not, and bytes as they are."""
     if isinstance(column, list):
         return format_named(format_name or "json").encode(column, None)
-    schema = Schema.of(column.type)
+    schema = declared_schema(column.type)
     chosen = format_name or ("raw" if pa.types.is_binary(column.type) else "json")
     return format_named(chosen).encode(column, schema)
 

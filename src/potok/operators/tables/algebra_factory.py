@@ -12,7 +12,7 @@ from potok.operators.stateless.factory import traced
 from potok.operators.tables.group_accumulators import group_accumulator_of
 from potok.operators.tables.group_rows import FoldGroups
 from potok.operators.tables.table_groups import GroupChanges
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, TableAggregate, TableGroup, TableJoin
 from potok.topology.nodes.joins import JoinKind
 
@@ -58,7 +58,7 @@ def foreign_key(node: ForeignKey, shop: OperatorFactory) -> Operator:
     key_type = shop.step(match.right).key
     expr = None if key_type is None else traced(node, shop)
     nulls_stay = node.how is JoinKind.LEFT
-    made = ForeignKeys(node.name, shop.task, node.function, expr, Schema.of(key_type), nulls_stay=nulls_stay)
+    made = ForeignKeys(node.name, shop.task, node.function, expr, declared_schema(key_type), nulls_stay=nulls_stay)
     made.step = node.step
     return made
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.formats.format import Column, Decoded, Encoded, Format, format_named
+from potok.records.formats.format import Column, Decoded, Encoded, Format
+from potok.records.formats.registry import format_named
 from potok.records.formats.unwrapped import UnwrappedFormat
 from potok.records.schemas.schema import Schema
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 from potok.errors import SchemaError
 from potok.records.conversion.convert import spelled
 from potok.records.formats.default import default_format
-from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
+from potok.records.formats.format import Column, Decoded, Encoded, binary_column
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 _BYTES = 8
@@ -86,7 +88,7 @@ class WindowedFormat:
         if isinstance(column, list):
             return format_named(self._inner_format).encode(keys, None)
         type_ = column.type.field(0).type
-        return format_named(self._inner_format).encode(pa.array(keys, type_), Schema.of(type_))
+        return format_named(self._inner_format).encode(pa.array(keys, type_), declared_schema(type_))
 
     @property
     def _inner_format(self) -> str:
@@ -140,7 +142,7 @@ def _inner(schema: Schema | None) -> Schema:
     if not _is_windowed(schema.arrow):
         hint = 'declare key="key string, start bigint, end bigint"'
         raise SchemaError(f'a windowed key is not "{schema}"', hint=hint)
-    found = Schema.of(schema.arrow.field(0).type)
+    found = declared_schema(schema.arrow.field(0).type)
     assert found is not None
     return found
 

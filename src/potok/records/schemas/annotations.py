@@ -15,8 +15,9 @@ import pyarrow as pa
 from potok.errors import SchemaError
 from potok.records.conversion.convert import Reading
 from potok.records.schemas.arrow_types import schema_of_arrow
+from potok.records.schemas.column_types import DECIMAL, TIME, TIMESTAMP
 from potok.records.schemas.defaults import checked_default
-from potok.records.schemas.schema import DECIMAL, NO_DEFAULT, TIME, TIMESTAMP, Field, Schema
+from potok.records.schemas.schema import NO_DEFAULT, Field, Schema
 
 _SCALARS: dict[object, pa.DataType] = {
     str: pa.string(),

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.schemas.schema import LOCAL_TIMESTAMP, TIME, TIMESTAMP, Field, Schema
+from potok.records.schemas.column_types import LOCAL_TIMESTAMP, TIME, TIMESTAMP
+from potok.records.schemas.schema import Field, Schema
 
 # One type for each thing that a value can be, so that everything downstream has few cases: other widths of text
 # and lists, and other units of time, become the one that Potok computes with.

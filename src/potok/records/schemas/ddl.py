@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from potok.errors import SchemaError
 from potok.records.conversion.convert import Reading
-from potok.records.schemas.ddl_text import TYPES
+from potok.records.schemas.column_types import DECIMAL, TYPES
 from potok.records.schemas.defaults import checked_default
-from potok.records.schemas.schema import DECIMAL, NO_DEFAULT, Field, Schema
+from potok.records.schemas.schema import NO_DEFAULT, Field, Schema
 
 _SYNONYMS = {
     "varchar": "string",

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from potok.records.formats.json.objects import dumps
-from potok.records.schemas.schema import LOCAL_TIMESTAMP, TIME, TIMESTAMP, Field, Schema
+from potok.records.schemas.column_types import TYPES
 
-TYPES = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "smallint": pa.int16(),
-    "tinyint": pa.int8(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "time": TIME,
-    "timestamp": TIMESTAMP,
-    "timestamp_ntz": LOCAL_TIMESTAMP,
-}
+if TYPE_CHECKING:
+    from potok.records.schemas.schema import Field, Schema
+
 _NAMES = {arrow: name for name, arrow in TYPES.items()}
 
 

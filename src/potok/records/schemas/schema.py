@@ -12,12 +12,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from potok.errors import SchemaError
+from potok.records.schemas.ddl_text import print_ddl
 from potok.records.value import Value
-
-TIMESTAMP = pa.timestamp("us", "UTC")
-LOCAL_TIMESTAMP = pa.timestamp("us")
-DECIMAL = pa.decimal128(38, 18)
-TIME = pa.time32("ms")
 
 
 class _NoDefault:
@@ -77,32 +73,6 @@ class Schema:
     item_nullable: bool = True
 
     @staticmethod
-    def of(declared: object) -> Schema | None:
-        """The schema of a declared type; None, which means dynamic values, for None.
-
-        >>> Schema.of("order_id string not null, amount double").names
-        ('order_id', 'amount')
-
-        Args:
-            declared: A dataclass, a `Record`, a TypedDict, a DDL string (columns or one type), a Python type such
-                as `int` or `list[str]`, an Arrow type or schema, or a `Schema`.
-        """
-        if declared is None or isinstance(declared, Schema):
-            return declared
-        # The readers import this module; each is needed for one kind of declaration only.
-        if isinstance(declared, str):
-            from potok.records.schemas.ddl import parse_ddl
-
-            return parse_ddl(declared)
-        if isinstance(declared, pa.DataType | pa.Schema | pa.Field):
-            from potok.records.schemas.arrow_types import schema_of_arrow
-
-            return schema_of_arrow(declared)
-        from potok.records.schemas.annotations import schema_of_annotation
-
-        return schema_of_annotation(declared)
-
-    @staticmethod
     def scalar(arrow: pa.DataType) -> Schema:
         return Schema("scalar", arrow)
 
@@ -143,9 +113,7 @@ class Schema:
         return self if len(wanted) == len(self.fields) else Schema.struct(f for f in self.fields if f.name in wanted)
 
     def ddl(self) -> str:
-        """The schema as text that `Schema.of` reads back to an equal one (defaults too, if they are plain values)."""
-        from potok.records.schemas.ddl_text import print_ddl
-
+        """Return the schema as DDL. `declared_schema` reads an equal one from it, if its defaults are plain values."""
         return print_ddl(self)
 
     def python_type(self) -> Any:

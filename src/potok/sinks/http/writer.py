@@ -7,15 +7,17 @@ import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.http.client import Answer, Client, Unanswered
-from potok.sinks.http.http import HttpTarget
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
+
+if TYPE_CHECKING:
+    from potok.sinks.http.http import HttpTarget
 
 NOT_NOW = frozenset({408, 409, 425, 429})
 """Answers that another try may change. 409 is what a server says that still works on the same request."""

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import TopologyError
-from potok.records.formats.format import Column, Encoded, format_named
+from potok.records.formats.format import Column, Encoded
 from potok.records.formats.json.encode import encode_typed
+from potok.records.formats.registry import format_named
 from potok.sinks.sink_spec import Failures, Types
+
+THERE = "potok_there"
+"""Of the prepared values: whether there is one."""
 
 _NAMES: tuple[tuple[Any, str], ...] = (
     (pa.types.is_string, "text"),

@@ -12,14 +12,11 @@ from potok.records.formats.format import Column
 from potok.sinks.errors import SinkDriverMissing
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import null_values
-from potok.sinks.postgres.columns import TableColumn, column_texts, null_keys, table_columns
+from potok.sinks.postgres.columns import THERE, TableColumn, column_texts, null_keys, table_columns
 from potok.sinks.sink_spec import Failures, Opening, Prepared, Rows, SinkSpec, SinkWriter, Types
 from potok.sinks.urls import address_of, clear_url
 
 SCHEMES = ("postgresql", "postgres")
-
-THERE = "potok_there"
-"""Of the prepared values: whether there is one."""
 
 NO_ROW = "a null value does not tell which row to delete: leave key= out, and give records that key with select_key"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import psycopg
@@ -16,11 +16,14 @@ from potok.redact import safe_cause
 from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
+from potok.sinks.postgres.columns import THERE
 from potok.sinks.postgres.fence import Fence, Fences
-from potok.sinks.postgres.postgres import THERE, PostgresTarget
 from potok.sinks.postgres.statements import Statements
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.urls import clear_url, remember_url
+
+if TYPE_CHECKING:
+    from potok.sinks.postgres.postgres import PostgresTarget
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -12,7 +12,7 @@ from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from potok.sql.analysis.grouping import Aggregated, Grouping, grouped_rows
 from potok.sql.analysis.scope import WINDOW_BOUNDS
 from potok.sql.catalog import WindowShape
@@ -254,7 +254,7 @@ def _folded(graph: Graph, rows: Placed, grouping: Grouping, window: Window | Non
 
 def _ended(graph: Graph, node: Node, grouping: Grouping, name: str) -> Node:
     ending = Ending(tuple((item.name, item.how.fold) for item in grouping.aggregates))
-    schema = Schema.of(pa.struct([(item.name, item.how.result) for item in grouping.aggregates]))
+    schema = declared_schema(pa.struct([(item.name, item.how.result) for item in grouping.aggregates]))
     return graph.add(TableMapValues(f"{name}.finish", None, node, Function(ending, 1, name="results"), schema))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from potok.duration import days
 from potok.expressions.expr import Column
 from potok.expressions.function import Function
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.analysis.joins import How, JoinAnalysis
 from potok.sql.planner.column_positions import Placed
@@ -96,7 +97,7 @@ def _name(graph: Graph, first: Placed, second: Placed) -> str:
 
 def _schema(function: Function) -> Schema:
     assert function.expr is not None
-    schema = Schema.of(function.expr.type)
+    schema = declared_schema(function.expr.type)
     assert schema is not None
     return schema
 

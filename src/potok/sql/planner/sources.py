@@ -14,6 +14,7 @@ from potok.expressions.expr import Column
 from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.records.formats.windowed import inner_option
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS, rows_with, slot_of, source_fields
 from potok.sql.catalog import Source, SourceColumn
@@ -104,10 +105,10 @@ def key_serde(source: Source) -> Serde:
     if type_ is None:
         return _NO_KEY
     if source.window is None:
-        return Serde(source.key_format, Schema.of(type_))
+        return Serde(source.key_format, declared_schema(type_))
     type_ = pa.struct([("key", type_), ("start", pa.int64()), ("end", pa.int64())])
     kind = "session" if source.window.kind == "SESSION" else f"windowed;size_ms={source.window.size_ms}"
-    return Serde(f"{kind};inner={inner_option(source.key_format)}", Schema.of(type_))
+    return Serde(f"{kind};inner={inner_option(source.key_format)}", declared_schema(type_))
 
 
 def _places(source: Source) -> dict[str, Column]:

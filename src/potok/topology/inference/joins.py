@@ -11,6 +11,7 @@ from potok.errors import Location, TopologyError
 from potok.expressions.expr import ALL, Expr, TupleExpr, fields
 from potok.expressions.function import Function
 from potok.expressions.tracing.trace import Argument, Traced, trace
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in
 from potok.topology.nodes.joins import (
@@ -60,7 +61,7 @@ def _shown(type_: pa.DataType | None) -> str:
 def _key_hint(left: Step, right: Step) -> str:
     declared = next((step.key for step in (left, right) if step.key is not None), None)
     if left.key is None or right.key is None:
-        schema = Schema.of(declared)
+        schema = declared_schema(declared)
         text = schema.ddl() if schema else declared
         return f'declare the type of the other key: join(..., on=..., key="{text}"), or select_key(..., key="{text}")'
     return "give one side a key of the same type: select_key(lambda k, v: str(k), key=str)"

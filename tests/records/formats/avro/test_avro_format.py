@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from potok.errors import SchemaError
 from potok.records.formats.avro.schema import avro_schema
-from potok.records.formats.format import Decoded, format_named
+from potok.records.formats.format import Decoded
+from potok.records.formats.registry import format_named
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.arrays import columns
 from records.round_trips import assert_round_trip
 
-ORDER = Schema.of(
+ORDER = declared_schema(
     "ID bigint, NAME string, PRICE decimal(10,2), DAY date, AT time, MADE timestamp, PAID boolean, "
     "RAW binary, X double, TAGS array<string>, M map<string, int>, ADDRESS struct<CITY: string>"
 )
@@ -40,7 +42,7 @@ ROW = {
 
 
 def decode(declared: object, *values: bytes | None) -> Decoded:
-    return format_named("avro").decode(pa.array(values, pa.binary()), Schema.of(declared))
+    return format_named("avro").decode(pa.array(values, pa.binary()), declared_schema(declared))
 
 
 def rows(decoded: Decoded) -> list[Any]:
@@ -81,7 +83,7 @@ def test_bytes_written_by_hand() -> None:
         {"A": -3, "B": "hi", "C": None, "D": 0.5, "E": dt.date(1970, 1, 2), "F": Decimal("125.0")}
     ]
     row = {"A": -3, "B": "hi", "C": None, "D": 0.5, "E": dt.date(1970, 1, 2), "F": Decimal("125.0")}
-    assert format_named("avro").encode([row], Schema.of(declared)).values.to_pylist() == [values]
+    assert format_named("avro").encode([row], declared_schema(declared)).values.to_pylist() == [values]
 
 
 def test_a_list_may_come_in_blocks_with_their_size() -> None:
@@ -124,7 +126,7 @@ def test_numbers_out_of_range_are_errors_of_their_field() -> None:
 
 
 def test_names_that_avro_does_not_allow_have_underscores() -> None:
-    schema = Schema.of("`a.b` int, `a b` int, `1` int, `ü` struct<`x-y`: int>")
+    schema = declared_schema("`a.b` int, `a b` int, `1` int, `ü` struct<`x-y`: int>")
     assert schema is not None
     assert [field["name"] for field in avro_schema(schema)["fields"]] == ["a_b", "a_b_1", "_1", "_"]
     row = {"a.b": 1, "a b": 2, "1": 3, "ü": {"x-y": 4}}
@@ -132,8 +134,8 @@ def test_names_that_avro_does_not_allow_have_underscores() -> None:
 
 
 def test_columns_that_nobody_asks_for_are_not_checked() -> None:
-    data = format_named("avro").encode([{"A": 1, "B": 70000}], Schema.of("A int, B int")).values
-    decoded = format_named("avro").decode(data, Schema.of("A int, B smallint"), ["A"])
+    data = format_named("avro").encode([{"A": 1, "B": 70000}], declared_schema("A int, B int")).values
+    decoded = format_named("avro").decode(data, declared_schema("A int, B smallint"), ["A"])
     assert (rows(decoded), decoded.errors) == ([{"A": 1}], {})
 
 

@@ -12,6 +12,7 @@ from potok.records.conversion.fit import Fitted
 from potok.records.formats.json import decode as json_decode
 from potok.records.formats.json.block import readable_in_blocks
 from potok.records.formats.json.decode import decode_rows, decode_typed
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.texts import values
 
@@ -30,7 +31,7 @@ SCHEMAS = [
 
 
 def schema(text: str) -> Schema:
-    made = Schema.of(text)
+    made = declared_schema(text)
     assert made is not None
     return made
 

@@ -11,7 +11,7 @@ import pytest
 from potok import Record
 from potok.errors import SchemaError
 from potok.records.formats.json.json_format import JsonFormat
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 
 JSON = JsonFormat()
 
@@ -40,7 +40,7 @@ def test_without_a_schema_bad_json_is_an_error_of_its_row() -> None:
 
 
 def test_only_the_asked_columns_are_read_and_checked() -> None:
-    schema = Schema.of(Order)
+    schema = declared_schema(Order)
     values = pa.array([b'{"order_id":5,"amount":1.5}', b'{"order_id":"o"}'], pa.binary())
     decoded = JSON.decode(values, schema, ["amount"])
     assert decoded.column.to_pylist() == [{"amount": 1.5}, None]
@@ -89,11 +89,11 @@ def test_an_object_that_json_has_no_word_for_is_an_error_of_its_row() -> None:
 
 
 def test_python_objects_are_checked_against_the_schema_before_they_are_written() -> None:
-    encoded = JSON.encode([Order("o", 1.0), {"order_id": "p", "amount": "x"}, None], Schema.of(Order))
+    encoded = JSON.encode([Order("o", 1.0), {"order_id": "p", "amount": "x"}, None], declared_schema(Order))
     assert encoded.values.to_pylist() == [b'{"order_id":"o","amount":1.0}', None, None]
     assert encoded.errors == {1: 'field "amount": expected double, got string "x"'}
 
 
 def test_chunked_and_text_columns_are_taken_too() -> None:
     values = pa.chunked_array([pa.array(['{"a":1}']), pa.array(['{"a":2}'])])
-    assert JSON.decode(values, Schema.of("a bigint")).column.to_pylist() == [{"a": 1}, {"a": 2}]
+    assert JSON.decode(values, declared_schema("a bigint")).column.to_pylist() == [{"a": 1}, {"a": 2}]

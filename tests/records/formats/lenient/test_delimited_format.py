@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.errors import SchemaError
-from potok.records.formats.format import Decoded, format_named
+from potok.records.formats.format import Decoded
+from potok.records.formats.registry import format_named
 from potok.records.rows import column_of
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from records.arrays import SCALARS
 from records.round_trips import assert_round_trip
 
-DECLARED = Schema.of(", ".join(f"C{index} {name}" for index, name in enumerate(SCALARS)))
+DECLARED = declared_schema(", ".join(f"C{index} {name}" for index, name in enumerate(SCALARS)))
 
 
 def decode(declared: str, *texts: str | None, delimiter: str = ",") -> Decoded:
     values = pa.array([None if text is None else text.encode() for text in texts], pa.binary())
-    return format_named(f"sql_delimited;delimiter={delimiter}").decode(values, Schema.of(declared))
+    return format_named(f"sql_delimited;delimiter={delimiter}").decode(values, declared_schema(declared))
 
 
 def rows(decoded: Decoded) -> list[Any]:
@@ -101,7 +102,7 @@ def test_a_bad_line_is_an_error_of_its_row_alone(text: str, reason: str) -> None
 
 
 def test_text_is_quoted_where_a_reader_would_stumble() -> None:
-    schema = Schema.of("A string, B string")
+    schema = declared_schema("A string, B string")
     pairs = [("a", "b"), ("a,b", 'c"d'), (None, None), (" a", "b "), ("é", "é"), ("#", "-"), ("a\n", "")]
     encoded = format_named("sql_delimited").encode([{"A": a, "B": b} for a, b in pairs], schema)
     assert [value.decode() for value in encoded.values.to_pylist()] == [
@@ -112,13 +113,13 @@ def test_text_is_quoted_where_a_reader_would_stumble() -> None:
 def test_the_first_field_is_quoted_if_it_is_empty_or_begins_with_a_comma_or_outside_of_ascii() -> None:
     texts = [None, "", "-1", "_x", "(a)", "~", "é", "a-b", "7", "Z"]
     encoded = format_named("sql_delimited").encode(
-        [{"A": text, "B": text} for text in texts], Schema.of("A string, B string")
+        [{"A": text, "B": text} for text in texts], declared_schema("A string, B string")
     )
     assert [value.decode() for value in encoded.values.to_pylist()] == [
         *(",", '"",', "-1,-1", "_x,_x", "(a),(a)", "~,~", '"é",é', "a-b,a-b", "7,7", "Z,Z")
     ]
     encoded = format_named("sql_delimited").encode(
-        [{"A": -5, "B": Decimal("-0.50")}], Schema.of("A int, B decimal(4,2)")
+        [{"A": -5, "B": Decimal("-0.50")}], declared_schema("A int, B decimal(4,2)")
     )
     assert encoded.values.to_pylist() == [b"-5,-0.50"]
 
@@ -148,7 +149,7 @@ def test_the_first_field_is_quoted_if_it_is_empty_or_begins_with_a_comma_or_outs
     ],
 )
 def test_doubles_are_written_as_java_does(number: float, text: str) -> None:
-    schema = Schema.of("A int, B double")
+    schema = declared_schema("A int, B double")
     encoded = format_named("sql_delimited").encode([{"A": 1, "B": number}], schema)
     assert encoded.values.to_pylist() == [f"1,{text}".encode()]
     assert rows(decode("A int, B double", f"1,{text}")) == [{"A": 1, "B": number}]
@@ -157,7 +158,7 @@ def test_doubles_are_written_as_java_does(number: float, text: str) -> None:
 def test_a_bare_column_and_a_part_of_the_columns() -> None:
     assert rows(decode("bigint", "5", None, "x"))[:2] == [5, None]
     values = pa.array([b"1|x|3"], pa.binary())
-    decoded = format_named("sql_delimited;delimiter=|").decode(values, Schema.of("A int, B int, C int"), ["C"])
+    decoded = format_named("sql_delimited;delimiter=|").decode(values, declared_schema("A int, B int, C int"), ["C"])
     assert decoded.errors == {}
     assert rows(decoded) == [{"C": 3}]
 

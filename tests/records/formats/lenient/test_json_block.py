@@ -12,6 +12,7 @@ from potok.records.conversion.fit import Fitted
 from potok.records.formats.lenient import json_decode
 from potok.records.formats.lenient.json_block import FOLDING, readable_in_blocks
 from potok.records.formats.lenient.json_decode import decode_rows, decode_typed
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.texts import NUMBERS, STRINGS, TRAPS, values
 
@@ -28,7 +29,7 @@ NAME = re.compile(rb'"([A-Za-z])":')
 
 
 def schema(text: str) -> Schema:
-    made = Schema.of(text)
+    made = declared_schema(text)
     assert made is not None
     return made
 

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from potok.records.formats.format import Decoded, format_named
+from potok.records.formats.format import Decoded
+from potok.records.formats.registry import format_named
 from potok.records.rows import rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.arrays import columns
 from records.round_trips import assert_round_trip
@@ -17,7 +19,7 @@ from records.round_trips import assert_round_trip
 
 def decode(declared: str, *texts: str | None) -> Decoded:
     values = pa.array([None if text is None else text.encode() for text in texts], pa.binary())
-    return format_named("sql_json").decode(values, Schema.of(declared))
+    return format_named("sql_json").decode(values, declared_schema(declared))
 
 
 def one(declared: str, text: str) -> Any:
@@ -143,14 +145,14 @@ def test_a_name_that_was_quoted_for_its_small_letters_matches_only_itself() -> N
 
 def test_only_the_columns_that_are_asked_for_are_read_and_checked() -> None:
     values = pa.array([b'{"a":1,"B":"x"}'], pa.binary())
-    decoded = format_named("sql_json").decode(values, Schema.of("A int, B int"), ["A"])
+    decoded = format_named("sql_json").decode(values, declared_schema("A int, B int"), ["A"])
     assert decoded.errors == {}
     assert not isinstance(decoded.column, list)
     assert decoded.column.to_pylist() == [{"A": 1}]
 
 
 def test_values_are_written_compact_with_nulls_and_numbers() -> None:
-    schema = Schema.of(
+    schema = declared_schema(
         "ID int, D decimal(6,2), T timestamp, DAY date, AT time, B binary, X double, M map<string, int>, N string"
     )
     assert schema is not None
@@ -173,9 +175,9 @@ def test_a_bare_value_needs_no_object() -> None:
     assert decode("string", '"a"', "1.50", "null", None).column.to_pylist() == ["a", "1.50", None, None]  # type: ignore[union-attr]
     assert decode("array<timestamp>", "[1000]").errors == {}
     assert decode("int", '"x"').errors == {0: 'the value: expected int, got string "x"'}
-    assert format_named("sql_json").encode(pa.array([dt.date(1970, 1, 2)]), Schema.of("date")).values.to_pylist() == [
-        b"1"
-    ]
+    assert format_named("sql_json").encode(
+        pa.array([dt.date(1970, 1, 2)]), declared_schema("date")
+    ).values.to_pylist() == [b"1"]
 
 
 def test_without_a_type_it_is_plain_json() -> None:
@@ -186,7 +188,7 @@ def test_without_a_type_it_is_plain_json() -> None:
 def test_names_are_written_as_they_are_spelled_and_others_in_small_letters() -> None:
     type_ = pa.struct([("ID", pa.int64()), ("ITEMS", pa.list_(pa.struct([("PRODUCTID", pa.string())])))])
     column = pa.array([{"ID": 0, "ITEMS": []}, None, {"ID": 2, "ITEMS": [{"PRODUCTID": "p"}]}], type_)
-    written = format_named("sql_json;names=id,productId").encode(column.slice(1), Schema.of(type_))
+    written = format_named("sql_json;names=id,productId").encode(column.slice(1), declared_schema(type_))
     assert written.values.to_pylist() == [None, b'{"id":2,"items":[{"productId":"p"}]}']
 
 

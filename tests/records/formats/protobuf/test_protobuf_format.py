@@ -13,23 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.errors import SchemaError
-from potok.records.formats.format import Decoded, format_named
+from potok.records.formats.format import Decoded
+from potok.records.formats.registry import format_named
 from potok.records.rows import column_of
-from potok.records.schemas.schema import Schema
+from potok.records.schemas.declared_schema import declared_schema
 from records.arrays import SCALARS, objects
 from records.round_trips import assert_round_trip
 
-DECLARED = Schema.of(
+DECLARED = declared_schema(
     ", ".join(f"C{index} {name}" for index, name in enumerate(SCALARS))
     + ", S struct<X: bigint, Y: struct<Z: timestamp>>, E struct<>"
 )
-ITEMS = Schema.of(
+ITEMS = declared_schema(
     "L array<struct<X: time>>, N array<double>, M map<string, date>, O map<bigint, struct<X: decimal(10,2)>>"
 )
 
 
 def decode(declared: object, *values: bytes | None) -> Decoded:
-    return format_named("protobuf").decode(pa.array(values, pa.binary()), Schema.of(declared))
+    return format_named("protobuf").decode(pa.array(values, pa.binary()), declared_schema(declared))
 
 
 def rows(decoded: Decoded) -> list[Any]:
@@ -107,12 +108,14 @@ def test_bytes_written_by_hand() -> None:
         "J": None,
     }
     assert rows(decode(declared, value)) == [expected]
-    written = format_named("protobuf").encode([{**expected, "H": {"k": 7}}], Schema.of(declared)).values[0].as_py()
+    written = (
+        format_named("protobuf").encode([{**expected, "H": {"k": 7}}], declared_schema(declared)).values[0].as_py()
+    )
     assert written == value.removesuffix(field(15, b"unknown"))
 
 
 def test_nothing_is_null_and_zero_is_zero() -> None:
-    schema = Schema.of("A int, B string, L array<int>, M map<string, int>")
+    schema = declared_schema("A int, B string, L array<int>, M map<string, int>")
     encoded = format_named("protobuf").encode([{"A": 0, "B": ""}, dict.fromkeys("ABLM")], schema)
     assert encoded.values.to_pylist() == [b"\x08\x00\x12\x00", b""]
     assert rows(decode(schema, *encoded.values.to_pylist())) == [
@@ -125,7 +128,7 @@ NESTED = "A int, B string, C boolean, S struct<X: bigint, Y: timestamp>, L array
 
 
 def test_without_a_mark_for_null_a_missing_scalar_has_the_default_of_its_type() -> None:
-    schema, format_ = Schema.of(NESTED), format_named("protobuf;nulls=default")
+    schema, format_ = declared_schema(NESTED), format_named("protobuf;nulls=default")
     given_rows = [{"A": 0, "B": "", "C": False, "S": {"X": 0}}, dict.fromkeys("ABCSLM"), {"A": 5, "S": {}}]
     encoded = format_.encode(given_rows, schema)
     assert encoded.values.to_pylist() == [b"\x22\x00", b"", b"\x08\x05\x22\x00"]
@@ -138,7 +141,7 @@ def test_without_a_mark_for_null_a_missing_scalar_has_the_default_of_its_type() 
 
 
 def test_wrappers_tell_null_from_zero_as_those_of_google_do() -> None:
-    schema, format_ = Schema.of("A int, B string, S struct<X: bigint>"), format_named("protobuf;nulls=wrapper")
+    schema, format_ = declared_schema("A int, B string, S struct<X: bigint>"), format_named("protobuf;nulls=wrapper")
     encoded = format_.encode([{"A": 7, "B": "", "S": {"X": 0}}, dict.fromkeys("ABS")], schema)
     wrapped = field(1, Int32Value(value=7).SerializeToString()) + field(2, StringValue().SerializeToString())
     assert encoded.values.to_pylist() == [wrapped + field(3, field(1, b"")), b""]
@@ -181,7 +184,7 @@ def test_what_does_not_fit_is_an_error_of_its_row() -> None:
     assert "out of the range of smallint" in decode("A smallint", b"\x08\x80\x80\x04").errors[0]
     assert "is no date" in decode("A date", field(1, b"\x08\x01")).errors[0]
     assert "3 digits behind its point" in decode("A decimal(4,2)", field(1, field(1, b"\x01") + b"\x18\x03")).errors[0]
-    encoded = format_named("protobuf").encode([{"L": [1, None]}, {"L": [1]}], Schema.of("L array<int>"))
+    encoded = format_named("protobuf").encode([{"L": [1, None]}, {"L": [1]}], declared_schema("L array<int>"))
     assert encoded.errors == {0: 'field "L": Protobuf has no null in a list'}
     assert encoded.values.to_pylist() == [None, b"\x0a\x01\x01"]
 

@@ -18,6 +18,7 @@ from potok.records.conversion.fit import fit
 from potok.records.formats.avro.schema import avro_schema
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.rows import column_of, rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 _HEADER = 5
@@ -106,7 +107,7 @@ class _Codec:
 
 @lru_cache(maxsize=64)
 def _codec_of(arrow: pa.DataType) -> _Codec:
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     return _Codec(schema)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.schemas.schema import LOCAL_TIMESTAMP
+from potok.records.schemas.column_types import LOCAL_TIMESTAMP
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 

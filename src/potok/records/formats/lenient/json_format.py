@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from potok.records.formats.format import Column, Decoded, Encoded, binary_column, format_named
+from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.json.encode import encode_typed
 from potok.records.formats.lenient.json_decode import decode_typed
 from potok.records.formats.lenient.json_encode import lenient_scalars
+from potok.records.formats.registry import format_named
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Schema
 

@@ -19,6 +19,7 @@ from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.protobuf.schema import NULLS, known_message, message_class
 from potok.records.formats.protobuf.write import struct_writer
 from potok.records.rows import column_of, rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Field, Schema
 
 _HEADER = 5
@@ -124,7 +125,7 @@ def _body(data: bytes) -> bytes:
 def _struct_reader(
     arrow: pa.DataType, nulls: str, wanted: frozenset[str] | None = None
 ) -> Callable[[Any], dict[str, Any]]:
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     parts = [
         (field.name, f"f{number}", field.schema, _field_reader(field.schema, nulls))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from potok.errors import SchemaError
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 _Field: Final = descriptor_pb2.FieldDescriptorProto
@@ -49,7 +50,7 @@ def message_class(arrow: pa.DataType, nulls: str = "optional") -> Any:
         message = file.message_type.add(name=name)
         for number, kind in enumerate(types, 1):
             message.field.add(name=f"f{number}", number=number, type=kind, label=_Field.LABEL_OPTIONAL)
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     _message(file.message_type.add(name=_ROOT), schema, f".potok.{_ROOT}", nulls)
     pool = descriptor_pool.DescriptorPool()

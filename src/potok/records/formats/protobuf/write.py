@@ -12,6 +12,7 @@ import pyarrow as pa
 from potok.records.conversion.binary_rules import unscaled_bytes
 from potok.records.conversion.convert import MisfitError
 from potok.records.formats.protobuf.schema import known_message
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -25,7 +26,7 @@ _Filler: TypeAlias = Callable[[Any, Any], None]
 @lru_cache(maxsize=64)
 def struct_writer(arrow: pa.DataType, nulls: str = "optional") -> _Filler:
     """Fills a message of a row; a field that is null is left out, and a null where none can be is a `MisfitError`."""
-    schema = Schema.of(arrow)
+    schema = declared_schema(arrow)
     assert schema is not None
     parts = [
         (f"f{number}", field.name, _field_writer(field.schema, field.name, nulls))

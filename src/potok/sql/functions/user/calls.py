@@ -15,6 +15,7 @@ import pyarrow as pa
 from potok.records.conversion.convert import Reading
 from potok.records.conversion.fit import fit
 from potok.records.rows import rows_of
+from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.functions.function import Accepted, AggregateCall, Context, Fold, LambdaShape, Types
 from potok.sql.functions.user.types import UserType, fitted
@@ -93,7 +94,7 @@ class RowCall:
 
 
 def _schema(result: UserType, table: bool) -> Schema:
-    schema = Schema.of(pa.list_(result.type) if table else result.type)
+    schema = declared_schema(pa.list_(result.type) if table else result.type)
     assert schema is not None
     return schema
 

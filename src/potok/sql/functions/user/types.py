@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 
 import pyarrow as pa
 
-from potok.records.schemas.schema import DECIMAL
+from potok.records.schemas.column_types import DECIMAL
 from potok.sql.functions.comparing import has_order
 from potok.sql.functions.function import widens
 from potok.sql.types import BIGINT, BOOLEAN, BYTES, DATE, DOUBLE, INT, NULL, TIME, TIMESTAMP, VARCHAR, decimal

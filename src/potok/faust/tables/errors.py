@@ -1,0 +1,29 @@
+"""What goes wrong with a table, and what stands for an argument that was left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from potok.errors import StateError
+
+NOT_GIVEN: Any = object()
+
+
+class NotHere(StateError):
+    """A table that is not at hand in the task where it was asked for."""
+
+    def __init__(self, table: str, why: str) -> None:
+        super().__init__(
+            f'table "{table}" is not at hand here: {why}',
+            hint=f"name it where the agent is defined: @app.agent(..., tables=[{table}])",
+        )
+
+
+class OnlyAgentsWrite(StateError):
+    """A table that was changed from outside."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" can be changed by agents alone',
+            hint="send a record to a topic whose agent makes the change",
+        )

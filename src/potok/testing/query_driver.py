@@ -1,0 +1,255 @@
+"""Drives a topology through its batches, one call at a time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from potok.duration import Duration, to_ms
+from potok.errors import TopologyError
+from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.errors import TopicNotFound
+from potok.records.log_record import NO_TIMESTAMP, LogRecord
+from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.executor import Executor
+from potok.runtime.batches.group_batch import run_batch
+from potok.runtime.batches.in_process_executor import InProcessExecutor
+from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
+from potok.runtime.planning.planner import Planner
+from potok.runtime.planning.start_offsets import Begin, places_of
+from potok.runtime.planning.watermark import windowed_steps
+from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
+from potok.settings import Settings
+from potok.snapshots.table_view import TableView
+from potok.snapshots.tables import NoSuchTable, Tables
+from potok.spark.spark_executor import start_spark
+from potok.sql.errors import closest
+from potok.testing.app_statements import AppStatements, Query, app_of
+from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
+from potok.topology.graph import Topology
+
+
+class QueryDriver:
+    """Runs the batches of one topology, and reads what comes out."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        program: Buildable | Topology | None = None,
+        *,
+        sql: str | None = None,
+        partitions: Mapping[str, int] | None = None,
+        shards: int = 2,
+        directory: Path | None = None,
+        spread: bool = False,
+        state: str = "",
+        spark: bool = False,
+    ) -> None:
+        if program is None or sql is not None:
+            raise TopologyError("a driver has a program or a script", hint="TestDriver(builder), TestDriver(sql=...)")
+        self._topology = topology_of(program)
+        self._options: dict[str, Any] = {
+            "partitions": partitions,
+            "shards": shards,
+            "spread": spread,
+            "state": state,
+            "spark": spark,
+        }
+        self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
+        self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
+        self._spread = spread
+        self._executor: Executor = start_spark(self._settings) if spark else InProcessExecutor()
+        self._ahead_ms = 0
+        self.broker = EmbeddedBroker.shared(self._directory)
+        for topic in set(partitions or {}).intersection(self._topology.source_topics):
+            self.broker.create_topic(topic, (partitions or {})[topic], exist_ok=True)
+        make_topics(self._topology, self.broker)
+        self._from: Begin = getattr(program, "begin", "earliest")
+        self._statements: AppStatements | None = None
+        self._begin()
+        self._statements = self._beside(program)
+
+    def _begin(self) -> None:
+        begin = places_of(self.broker, self._topology, self._from)
+        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
+        found = self._prepared
+        parts = found.plan, found.ledger, found.directory, found.metrics, found.state
+        self._runner = BatchRunner(self._executor, self.broker, *parts)
+        if self._spread:
+            self._runner.small_batch = -1
+        self._reporter = DeadLetterReporter(self._topology, see="driver.dead_letters()")
+
+    def _beside(self, program: Buildable | Topology) -> AppStatements | None:
+        app = app_of(program)
+        if app is None:
+            return None
+        try:
+            return AppStatements(app, self.broker, self._settings, self._drive)
+        except BaseException:
+            self.close()
+            raise
+
+    def _drive(self, query: Query) -> QueryDriver:
+        return type(self)(query, directory=self._directory, **self._options)
+
+    @property
+    def _others(self) -> list[QueryDriver]:
+        """Those of the statements."""
+        return [] if self._statements is None else self._statements.drivers
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        *,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
+    ) -> None:
+        """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
+        record = LogRecord(
+            key.encode() if isinstance(key, str) else _bytes(key),
+            _bytes(value),
+            NO_TIMESTAMP if timestamp is None else timestamp,
+            tuple(headers.items() if isinstance(headers, Mapping) else headers or ()),
+        )
+        self._check_topic(topic)
+        self.broker.append(topic, [record], partition)
+
+    def _check_topic(self, topic: str) -> None:
+        if not self.broker.has_topic(topic):
+            error, known = TopicNotFound(topic), sorted(self.broker.topics())
+            error.hint = closest(topic, known) or f"the topics are: {', '.join(known)}"
+            raise error
+
+    def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
+        """Process all that was sent, in batches of at most `batch_records`, what comes of it and is read again, and
+        what closes after it.
+
+        Args:
+            batch_records: The greatest number of records in a batch; all of them if left out.
+            more_to_come: This is not the end of the input: a partition that has had no record yet holds the clock.
+
+        Returns:
+            How many batches there were.
+        """
+        batches = 0
+        while moved := self._round(batch_records, more_to_come) + sum(
+            driver.run(batch_records, more_to_come=more_to_come) for driver in self._others
+        ):
+            batches += moved
+            if not self._comes_back and not self._others:
+                break
+        return batches
+
+    @property
+    def _comes_back(self) -> bool:
+        """Whether the topology reads what it writes, as agents do that send to each other."""
+        return not set(self._topology.sink_topics).isdisjoint(self._topology.source_topics)
+
+    def _round(self, batch_records: int | None, more_to_come: bool) -> int:
+        """Process all that is there; returns the batches."""
+        topics = self._topology.source_topics
+        target = None if more_to_come else self.broker.end_offsets_of(topics)
+        steps = windowed_steps(self._topology)
+        plan, bounds = self._prepared.plan, (1 << 40, 1 << 40, target, self._ahead_ms)
+        ledger = self._prepared.ledger
+        planner = Planner(self.broker, ledger, topics, steps, *bounds, aligned=plan.aligned, plan=plan)
+        batches = 0
+        while (end := planner.next(batch_records)) != ledger.entry.offsets:
+            report = run_batch(self._runner, end)
+            if report is not None:
+                self._reporter.tell(report.reason_counts)  # pytest shows it with a test that fails
+            batches += 1
+        return batches
+
+    def advance_to(self, timestamp_ms: int) -> int:
+        """Move stream time on to an instant, as records of that time would; returns the batches."""
+        self._prepared.ledger.move_clock(timestamp_ms)
+        return sum(driver.advance_to(timestamp_ms) for driver in self._others) + self.run()
+
+    def wait(self, duration: Duration) -> int:
+        """Move processing time on, without waiting, as timers by the wall clock see it; returns the batches."""
+        self._ahead_ms += to_ms(duration)
+        return sum(driver.wait(duration) for driver in self._others) + self.run()
+
+    def restart(self) -> None:
+        """Stop without closing the books, as a crash between two batches would, and start again."""
+        self._runner.close()
+        self._prepared.release()
+        self._begin()
+        for driver in self._others:
+            driver.restart()
+
+    def replace(self, program: Buildable | Topology) -> None:
+        """Go on with a changed topology."""
+        if self._statements is not None:
+            self._statements.leave()
+            self._statements = None
+        self._runner.close()
+        self._prepared.release()
+        self._topology = topology_of(program)
+        self._begin()
+        self._statements = self._beside(program)
+
+    def table(self, name: str) -> TableView:
+        try:
+            return self.tables[name]
+        except NoSuchTable:
+            found = None if self._statements is None else self._statements.table(name)
+            if found is None:
+                raise
+            return found
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of a pull query, over the topics and tables of an app with statements, or of a script."""
+        if self._statements is None:
+            raise TopologyError("there are no statements", hint='app.sql("CREATE TABLE ... AS SELECT ...") makes one')
+        return self._statements.rows(sql)
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self.broker, self._topology.name)
+
+    def read(self, topic: str) -> list[OutputRecord]:
+        """All records of a topic, partition after partition."""
+        self._check_topic(topic)
+        return read_outputs(self.broker, topic)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        own = read_dead_letters(self.broker, self._topology.dead_letter_topic)
+        return own + [letter for driver in self._others for letter in driver.dead_letters()]
+
+    def leave(self) -> None:
+        """End the query and leave its log open, for others that use it."""
+        if self._statements is not None:
+            self._statements.leave()
+        self._runner.close()
+        self._prepared.release()
+        self._prepared.state.close(self._prepared.plan.shards)
+
+    def close(self) -> None:
+        self.leave()
+        self.broker.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else orjson.dumps(value)

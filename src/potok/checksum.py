@@ -1,5 +1,4 @@
-"""The CRC-32 of zlib, PNG and Ethernet, computed with the vector instructions of the processor: ten times as fast as by
-`zlib`, and the same number."""
+"""Compute the CRC-32 of zlib, PNG and Ethernet with vector instructions, ten times as fast as `zlib.crc32`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def now_ms() -> int:
 def epoch_ms(moment: datetime) -> int:
     """Return the whole milliseconds since 1970 at or before `moment`.
 
-    A moment without a zone is in UTC: what it means must not depend on the machine.
+    A moment without a zone is in UTC: its meaning must not depend on the machine.
 
     >>> epoch_ms(datetime(1970, 1, 2))
     86400000

@@ -50,7 +50,7 @@ def days(n: float) -> timedelta:
 
 
 class NotADuration(TopologyError):
-    """Something that does not tell how long."""
+    """A value that is not a duration."""
 
     def __init__(self, given: object) -> None:
         shown = f'"{given}"' if isinstance(given, str) else repr(given)
@@ -62,7 +62,7 @@ class NotADuration(TopologyError):
 
 
 def to_ms(duration: Duration) -> int:
-    """Whole milliseconds of a duration in any accepted spelling."""
+    """Return a duration, in any accepted spelling, in whole milliseconds."""
     if isinstance(duration, timedelta):
         return round(duration.total_seconds() * 1000)
     if isinstance(duration, str):
@@ -73,12 +73,12 @@ def to_ms(duration: Duration) -> int:
 
 
 def to_seconds(duration: Duration) -> float:
-    """Seconds of a duration in any accepted spelling; a number stays what it is."""
+    """Return a duration, in any accepted spelling, in seconds; a number is returned as it is."""
     return float(duration) if isinstance(duration, int | float) else to_ms(duration) / 1000
 
 
 def show_ms(ms: int) -> str:
-    """The shortest exact spelling: 3600000 is "1h"."""
+    """Return the shortest exact spelling of a duration: 3600000 is "1h"."""
     for suffix, unit in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
         if ms and ms % unit == 0:
             return f"{ms // unit}{suffix}"

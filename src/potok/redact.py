@@ -1,4 +1,4 @@
-"""Redact secrets from everything that is shown, logged or stored. No other module does.
+"""Redact secrets from everything that is shown, logged or stored. No other module does so.
 
 The authority of a URL ends at the first `/`, `?` or `#`. An ambiguous URL, whose password contains one of these
 unescaped, is shown as its scheme alone and is refused (`split_url` returns None).
@@ -35,7 +35,7 @@ def is_secret(name: str) -> bool:
 
 
 def remember(*secrets: str) -> None:
-    """Redact these from all text from now on, in every escaped form."""
+    """Redact these secrets from all text, in every escaped form."""
     for secret in secrets:
         plain = unquote(secret)
         for text in (secret, plain):
@@ -44,7 +44,7 @@ def remember(*secrets: str) -> None:
 
 
 def remember_options(options: Mapping[str, str]) -> None:
-    """Redact the values of options whose name marks them as secret."""
+    """Redact the values of options whose name identifies them as secret."""
     remember(*(value for name, value in options.items() if is_secret(name)))
 
 
@@ -88,12 +88,12 @@ class Url(NamedTuple):
 
     @property
     def public(self) -> str:
-        """The URL without secrets, to be completed with the password."""
+        """Return the URL without secrets, to be completed with the password."""
         return self.text([(name, value) for name, value in self.options if not _LEFT_OUT.search(unquote(name))])
 
     @property
     def address(self) -> str:
-        """Scheme, hosts and path only."""
+        """Return scheme, hosts and path only."""
         return f"{self.scheme}://{self.hosts}{self.path}"
 
 

@@ -58,7 +58,7 @@ class Retry:
         Args:
             for_ms: The time limit; 0 means none.
             given_up: Ends a pause early when another thread sets it.
-            first_s: The first pause; each one that follows is twice as long.
+            first_s: The first pause; each following one is twice as long.
             most_s: The longest pause.
         """
         self._end = time.monotonic() + for_ms / 1000 if for_ms else float("inf")

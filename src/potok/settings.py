@@ -1,4 +1,4 @@
-"""What can be set from outside. Arguments win over `POTOK_*` variables, those over `potok.toml`, that over defaults."""
+"""Settings. Arguments override `POTOK_*` variables, which override `potok.toml`, which overrides the defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _warned_of: set[str] = set()
 
 
 class SettingError(SetupError):
-    """A setting that does not exist, or a value that it cannot take."""
+    """A setting that does not exist, or an invalid value for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -41,13 +41,13 @@ class Settings:
     """
 
     broker: str = "file:./data"
-    """Where the log lives, as a URL or a directory."""
+    """Location of the log: a URL or a directory."""
 
     state: str = ""
-    """Where a new query keeps its state: a directory, `redis://...` or `postgresql://...`; empty for beside the log."""
+    """Location of the state of a new query: a directory, `redis://...` or `postgresql://...`; empty for next to the log."""
 
     shards: int = 0
-    """How many ways the state of a new query is cut; 0 for as many as there are cores. Recorded when it is created."""
+    """Number of shards of a new query; 0 for the number of cores. Recorded when the query is created."""
 
     master: str = "local[*,4]"
     """The Spark master. Plain `local[*]` would never retry a failed task."""
@@ -59,29 +59,29 @@ class Settings:
     """How long a batch should take under a backlog; the batch size adapts to it."""
 
     max_batch_records: int = 1_000_000
-    """No batch holds more records than this, however fast it goes."""
+    """Largest number of records in a batch."""
 
     max_batch_bytes: int = 256 << 20
-    """No batch reads more bytes than this, unless a single record is larger: keys, values and headers as they lie in
-    the log. What comes of them in memory may be several times as large."""
+    """Largest number of bytes in a batch, unless a single record is larger: keys, values and headers as stored in
+    the log. In memory they may take several times as much."""
 
     idle_after_ms: int = 30_000
-    """A partition read to its end for this long no longer holds the clock back."""
+    """A partition without new records for this long no longer holds back the watermark."""
 
     connect_timeout_ms: int = 2_000
-    """How long Kafka is waited for where nobody seems to be there; one that has answered is waited for longer."""
+    """How long to wait for Kafka while it has never answered; a server that has answered is waited for longer."""
 
     retry_for_ms: int = 300_000
-    """How long a query waits for Kafka, for the server of its state or for a sink that went away while it ran, before
-    it stops; 0 for ever."""
+    """How long a running query waits for Kafka, the state server or a sink that became unavailable before it stops;
+    0 for ever."""
 
     on_lost: str = "stop"
-    """When the next records of a query were deleted before it came to them: `stop`, `jump` over them, or read the
+    """What to do when records were deleted before the query read them: `stop`, `jump` over them, or read the
     `archive`."""
 
     reader: str = "client"
-    """Who fetches records from Kafka: the `client` inside the Python workers, or Spark's own `connector` in the JVM,
-    for logins that Java alone has."""
+    """What fetches records from Kafka: the `client` inside the Python workers, or Spark's own `connector` in the JVM,
+    for login methods that only Java supports."""
 
     spark_ui: bool = False
     """Serve Spark's own web page."""
@@ -91,7 +91,7 @@ class Settings:
     Empty: warnings of Potok, errors of Spark."""
 
     cache_dir: str = ""
-    """Where Potok keeps what it can make again; empty for the user's cache directory."""
+    """Directory for files that can be recreated; empty for the user's cache directory."""
 
     spark: Mapping[str, str] = field(default_factory=dict)
     """Any other Spark setting: the `[spark]` table of `potok.toml`."""
@@ -104,14 +104,14 @@ class Settings:
         return f"Settings({', '.join(f'{name}={text!r}' for name, text in self.shown().items())})"
 
     def shown(self) -> dict[str, str]:
-        """All settings as text, by name, without secrets."""
+        """Return all settings as text, by name, without secrets."""
         found: dict[str, str] = {}
         for known in fields(self):
             value = getattr(self, known.name)
             if isinstance(value, Mapping):
                 found |= {f"{known.name}.{name}": MASK if is_secret(name) else text for name, text in value.items()}
             else:
-                found[known.name] = redact_url(value) if known.name in _PLACES else str(value)
+                found[known.name] = redact_url(value) if known.name in _URLS else str(value)
         return found
 
     @classmethod
@@ -122,7 +122,7 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         **explicit: object,
     ) -> Settings:
-        """The settings in force in `directory`. An explicit argument of None counts as not given."""
+        """Return the settings in force in `directory`. An explicit argument of None counts as not given."""
         return cls.with_origins(directory=directory, environ=environ, **explicit)[0]
 
     @classmethod
@@ -133,8 +133,10 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         **explicit: object,
     ) -> tuple[Settings, dict[str, str]]:
-        """The settings in force, and where each comes from, by the names of `shown`; those at their default are not
-        in it. An unknown variable of the environment is logged and ignored: others may have set it."""
+        """Return the settings in force, and the origin of each that is not at its default, by the names of `shown`.
+
+        An unknown variable of the environment is logged and ignored: other programs may have set it.
+        """
         environ = os.environ if environ is None else environ
         given = {name: value for name, value in explicit.items() if value is not None}
         path = settings_file(directory)
@@ -150,7 +152,7 @@ class Settings:
             (given, "the arguments", ""),
         ):
             checked = _checked(found, where, prefix)
-            # Each option of Kafka's client has a rank of its own.
+            # Each option of the Kafka client has its own precedence.
             values |= checked | {"kafka": {**values.get("kafka", {}), **checked.get("kafka", {})}}
             if "spark" in checked:
                 origins = {name: origin for name, origin in origins.items() if not name.startswith("spark.")}
@@ -178,7 +180,7 @@ _OTHER_VARIABLES = (
     "POTOK_TOKENS",
     "POTOK_WORKER_LOG",
 )
-"""Start like a setting, but belong to the tests, or are no business of a file."""
+"""Variables with the prefix of settings that belong to the tests or cannot be set in a file."""
 
 _CHOICES = {
     "on_lost": ("stop", "jump", "archive"),
@@ -186,8 +188,8 @@ _CHOICES = {
     "log_level": ("", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "OFF"),
 }
 
-_PLACES = ("broker", "state")
-"""URLs, in which a password may stand."""
+_URLS = ("broker", "state")
+"""Settings that are URLs, which may contain a password."""
 
 _FROM_ZERO = {"retry_for_ms"}
 
@@ -224,7 +226,7 @@ def public_name(name: str, text: str) -> tuple[str, str]:
 def _anchored(values: dict[str, object], directory: Path) -> dict[str, object]:
     """The values of a file with relative paths read from the directory of that file."""
     anchored = dict(values)
-    for name in (*_PLACES, "cache_dir"):
+    for name in (*_URLS, "cache_dir"):
         value = values.get(name)
         if isinstance(value, str) and value and "://" not in value:
             scheme, path = ("file:", value.removeprefix("file:")) if value.startswith("file:") else ("", value)
@@ -279,9 +281,9 @@ def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict
         try:
             checked[field_name] = _converted(field_name, name in _DURATIONS, value)
         except (ValueError, PotokError):
-            # A table, and what stands where one belongs, may hold passwords.
+            # A table, or a value in place of one, may contain passwords.
             given = "this" if _TYPES[field_name].startswith("Mapping") else f'"{value}"'
-            message = f'{given} cannot be the value of "{_shown(name, prefix)}" ({where})'
+            message = f'{given} cannot be the value of "{_display_name(name, prefix)}" ({where})'
             raise SettingError(message, hint=_wanted(name)) from None
     return checked
 
@@ -324,7 +326,7 @@ def _boolean(value: object) -> bool:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str, str]]:
-    """TOML reads `sql.ansi.enabled = true` as nested tables; Spark and Kafka want the dotted name back."""
+    """TOML reads `sql.ansi.enabled = true` as nested tables; Spark and Kafka expect the dotted name."""
     pairs: list[tuple[str, str]] = []
     for name, value in table.items():
         dotted = name if name.startswith("spark.") else prefix + name
@@ -349,11 +351,11 @@ def _wanted(name: str) -> str:
 def _unknown(name: str, where: str, prefix: str) -> SettingError:
     near = difflib.get_close_matches(name, [*_TYPES, *_DURATIONS], n=1)
     if near:
-        hint = f'did you mean "{_shown(near[0], prefix)}"?'
+        hint = f'did you mean "{_display_name(near[0], prefix)}"?'
     else:
-        hint = "known settings: " + ", ".join(_shown(known, prefix) for known in sorted(_TYPES))
-    return SettingError(f'there is no setting "{_shown(name, prefix)}" ({where})', hint=hint)
+        hint = "known settings: " + ", ".join(_display_name(known, prefix) for known in sorted(_TYPES))
+    return SettingError(f'there is no setting "{_display_name(name, prefix)}" ({where})', hint=hint)
 
 
-def _shown(name: str, prefix: str) -> str:
+def _display_name(name: str, prefix: str) -> str:
     return prefix + name.upper() if prefix else name

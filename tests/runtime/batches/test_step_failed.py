@@ -297,7 +297,7 @@ def test_what_the_machine_refuses_a_step_is_told_with_what_to_do(tmp_path: Path)
     [
         (OSError(errno.EMFILE, "Too many open files", "x.log"), "Too many open files: x.log", "ulimit -n"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device", "free some space"),
-        (OSError("odd"), "odd", "look at the file system"),
+        (OSError("odd"), "odd", "check the file system"),
         (MemoryError(), "out of memory while writing", "max_batch_bytes"),
     ],
 )

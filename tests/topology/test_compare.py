@@ -201,7 +201,7 @@ def test_another_format_key_or_time_of_a_source_is_reported() -> None:
     ]
     assert changes(read("a int", value_format="csv"), read("a int", value_format="DELIMITED")) == []
     edited = changes(read("a int", timestamp=lambda v: v["a"]), read("a int", timestamp=lambda v: v["a"] * 2))
-    assert [change.what for change in edited] == ["the function that gives its event time changed"]
+    assert [change.what for change in edited] == ["the function that extracts its event time changed"]
 
 
 def test_a_shape_that_was_written_without_sources_has_no_changes_of_them() -> None:

@@ -1,1 +1,1 @@
-"""The demo: a shop whose orders never end."""
+"""The demo: an online shop with an endless stream of orders."""

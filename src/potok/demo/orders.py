@@ -1,4 +1,4 @@
-"""Writes orders without end: `python -m potok.demo.orders URL --rate 3000`."""
+"""Write orders continuously: `python -m potok.demo.orders URL --rate 3000`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOO_LATE_MS = to_ms(WINDOW) + to_ms(GRACE)
 
 
 class Shop:
-    """Makes orders, the same ones from the same seed."""
+    """Creates orders; the same seed creates the same ones."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -37,14 +37,14 @@ class Shop:
         self.users = self._random.sample(names, USERS)
         homes = self._random.choices(list(CITIES), weights=list(CITIES.values()), k=USERS)
         self._home = dict(zip(self.users, homes, strict=True))
-        # A few buy all the time and most now and then: the weight of a user falls with the rank, as words do in a text.
+        # A few users buy often and most rarely: the weight of a user falls with the rank, as in Zipf's law.
         self._activity = list(itertools.accumulate((rank + 8) ** -0.85 for rank in range(USERS)))
         self._goods = list(GOODS)
         self._popularity = list(itertools.accumulate(POPULARITY))
         self._number = 0
 
     def orders(self, count: int, now_ms: int) -> list[LogRecord]:
-        """So many orders placed about now, the odd ones among them."""
+        """Return `count` orders with the current time, including a few invalid or late ones."""
         users = self._random.choices(self.users, cum_weights=self._activity, k=count)
         return [self._record(user, now_ms) for user in users]
 
@@ -69,7 +69,8 @@ class Shop:
 
     def _placed_at(self, now_ms: int, *, late: bool) -> int:
         if late:
-            # A phone that was off: its order belongs to a window that is closed, whatever part of it the time falls in.
+            # A late order, as from a phone that was off: its window is closed, wherever in the window its time
+            # is.
             return now_ms - TOO_LATE_MS - self._random.randrange(10_000, 120_000)
         return now_ms - min(1_500, int(self._random.expovariate(1 / 200)))
 
@@ -85,16 +86,16 @@ class Shop:
 
 
 def rate_at(rate: float, elapsed: float) -> float:
-    """A shop has busier minutes: the rate swings by a quarter around what was asked for."""
+    """Vary the rate by a quarter around the requested one, as in a real shop."""
     return rate * (1 + 0.18 * math.sin(elapsed / 7) + 0.07 * math.sin(elapsed / 1.9))
 
 
 def generate(
     broker: Broker, rate: float, stop: threading.Event, shop: Shop, clock: Callable[[], float] = time.monotonic
 ) -> int:
-    """Append orders at a rate until told to stop; returns how many.
+    """Append orders at a rate until stopped; return how many.
 
-    A machine that cannot keep up gets fewer orders, not a backlog of them.
+    A machine that cannot keep up gets fewer orders, not a backlog.
     """
     began = last = tidied = clock()
     owed, sent = 0.0, 0
@@ -114,7 +115,7 @@ def generate(
 
 
 def _watch(stop: threading.Event) -> None:
-    # The other end of the pipe is closed when the demo ends, however it ends.
+    # The other end of the pipe is closed when the demo ends, for whatever reason.
     sys.stdin.read()
     stop.set()
 

@@ -1,4 +1,4 @@
-"""Plays the demo: orders are written, Spark counts them, a page shows it."""
+"""Run the demo: orders are written, Spark counts them, a page shows the result."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ LOOK_SECONDS = 0.25
 
 
 class GeneratorDied(QueryError):
-    """The process that writes the orders came to an end."""
+    """The process that writes the orders ended."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"the process that writes the orders ended with {code}", hint="its own message stands above")
+        super().__init__(
+            f"the process that writes the orders ended with {code}", hint="its own message is printed above"
+        )
 
 
 class Running(Protocol):
-    """What the demo needs of a query."""
+    """The methods of a query that the demo uses."""
 
     def wait(self, timeout: float | None = None) -> bool: ...
 
@@ -48,7 +50,8 @@ Start = Callable[[StreamsBuilder, str], Running]
 
 
 def start_query(builder: StreamsBuilder, url: str) -> Running:
-    # Some orders are malformed or late on purpose: the page counts them, and a log of them would look like a fault.
+    # Some orders are malformed or late on purpose: the page counts them, and logging them would look like an
+    # error.
     logging.getLogger("potok.runtime.output.dead_letter_reporter").disabled = True
     query: Running = potok.start(builder, broker=url)
     return query
@@ -64,14 +67,14 @@ def play(
     say: Callable[[str], None] = print,
     start: Start = start_query,
 ) -> None:
-    """Run the demo until Ctrl-C, or for so many seconds.
+    """Run the demo until Ctrl-C, or for a number of seconds.
 
     Args:
-        url: The broker; its topics are created if they are not there.
-        port: Where the page is served; by default the first free one from 8400.
-        rate: Orders a second.
-        seconds: How long, counted from the start of the query.
-        open_browser: Show the page in the user's browser.
+        url: The broker; missing topics are created.
+        port: The port of the page; by default the first free one from 8400.
+        rate: Orders per second.
+        seconds: How long to run, measured from the start of the query.
+        open_browser: Open the page in the user's browser.
         say: Prints a line.
         start: Starts the query.
     """
@@ -87,27 +90,28 @@ def play(
             webbrowser.open(server.url)
         with _generator(url, rate) as generator:
             query = start(builder, url)
-            # Only now: Spark sets a handler of its own when it starts, which would cancel the batch at hand.
+            # Spark installs its own handler when it starts, which would cancel the current batch, so ours is
+            # installed after it.
             with _until_signal(threading.Event()) as ending:
                 try:
                     _wait(ending, query, generator, seconds)
                 finally:
-                    ending.set()  # whatever ended it: from here on Ctrl-C does not wait for the batch
+                    ending.set()  # from here on, Ctrl-C does not wait for the batch
                     say("stopping at the end of the batch")
                     query.stop()
 
 
 def create_topics(broker: Broker) -> None:
-    """The topics of the demo. They keep some minutes only: the demo may run for days."""
+    """Create the topics of the demo, with a retention of minutes: the demo may run for days."""
     for topic in (ORDERS, "high-value-orders", "order-counts", f"{QUERY}-dead-letters"):
         broker.create_topic(topic, PARTITIONS, segment_bytes=KEPT_BYTES // 8, retention_bytes=KEPT_BYTES, exist_ok=True)
 
 
 @contextlib.contextmanager
 def _generator(url: str, rate: float) -> Iterator[subprocess.Popen[bytes]]:
-    """Orders come from a process of their own, so that they do not take turns with the page and the driver."""
+    """Start a separate process for the orders, so that they do not compete with the page and the driver."""
     command = [sys.executable, "-m", "potok.demo.orders", url, "--rate", str(rate)]
-    # In a session of its own, or Ctrl-C in the terminal would reach it before the query was stopped.
+    # In its own session, or Ctrl-C in the terminal would reach it before the query is stopped.
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield process
@@ -135,7 +139,7 @@ def _wait(ending: threading.Event, query: Running, generator: subprocess.Popen[b
 
 @contextlib.contextmanager
 def _until_signal(ending: threading.Event) -> Iterator[threading.Event]:
-    """Turns Ctrl-C and SIGTERM into an event; the second Ctrl-C does not wait."""
+    """Turn Ctrl-C and SIGTERM into an event; a second Ctrl-C does not wait."""
     if threading.current_thread() is not threading.main_thread():
         yield ending
         return

@@ -1,4 +1,4 @@
-"""The people, places and goods of the demo's shop."""
+"""The users, cities and products of the demo's shop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ wolf yilmaz zhang
 CITIES = {
     "Berlin": 24, "Lisbon": 18, "Tokyo": 16, "Paris": 13, "Prague": 10, "Oslo": 8, "Mumbai": 6, "Madrid": 5,
 }  # fmt: skip
-"""How many of a hundred users live there."""
+"""Users per city, in percent."""
 
 GOODS = {
     "coffee beans": 14.9, "green tea": 8.5, "notebook": 6.2, "fountain pen": 32.0, "desk lamp": 39.9,
@@ -33,7 +33,7 @@ GOODS = {
     "novel": 12.8, "cookbook": 27.5, "board game": 36.0, "puzzle": 18.9, "plant pot": 11.4, "candle": 13.0,
     "frying pan": 44.0, "chef knife": 58.0, "tablet": 329.0, "camera": 449.0, "laptop": 899.0,
 }  # fmt: skip
-"""What things cost."""
+"""Prices."""
 
 POPULARITY = [max(1.0, 60 / price**0.62) for price in GOODS.values()]
-"""Cheap things sell more often."""
+"""Cheap products sell more often."""

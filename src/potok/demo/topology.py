@@ -1,4 +1,4 @@
-"""What the demo computes: a program as a user would write it, and what the page shows of it."""
+"""The topology of the demo, written as a user would, and what the page shows of it."""
 
 from __future__ import annotations
 

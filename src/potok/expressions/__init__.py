@@ -1,4 +1,6 @@
-"""Traced lambdas: a function of records as an expression tree, evaluated by Arrow compute and exact to the row."""
+"""Traced lambdas: a function of records as an expression tree, evaluated by Arrow compute with results equal to
+Python's.
+"""
 
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import ALL, Expr, TupleExpr, fields

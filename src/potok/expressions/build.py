@@ -1,7 +1,8 @@
-"""Typed constructors of expressions: each finds the type that Python's result has, or refuses.
+"""Typed constructors of expressions: each infers the type of Python's result, or refuses.
 
-Refusing is always right, since the step then runs as Python. So these rules accept an operation only where Arrow can
-compute what Python computes, or can tell cheaply for which rows it may not have (the evaluator's suspects).
+Refusing is always correct, because the step then runs as Python. So these rules accept an operation only if
+Arrow can
+compute what Python computes, or can find cheaply the rows for which it may not (the evaluator's suspects).
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def compare(op: str, left: Expr, right: Expr) -> Expr:
     raise NotTraceable(f"{python_name(left.type)} {op} {python_name(right.type)} is not traced")
 
 
-# Values of these families are equal only to values of their own, so `==` with another one is False for every row.
+# Values of these families are equal only to values of the same family, so `==` with another one is False for
+# every row.
 _APART: Final[frozenset[Family]] = frozenset({"string", "binary", "duration"})
 _ORDERED: Final[frozenset[Family]] = frozenset({"string", "binary", "date", "time", "timestamp", "duration", "decimal"})
 _SIMPLE: Final = _ORDERED | NUMBERS

@@ -1,4 +1,4 @@
-"""Functions that are expressions from the start, and need no tracing."""
+"""Functions that are given as expressions and need no tracing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.expressions.row import evaluate_row
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowByRow:
-    """Calls an expression as if it were a function of single values."""
+    """Calls an expression as a function of single values."""
 
     expr: Expr
     names: tuple[str, ...]
@@ -26,5 +26,5 @@ JOINED = ("key", "left", "right")
 
 
 def function_of(expr: Expr, text: str, names: tuple[str, ...] = RECORD) -> Function:
-    """A function of a step that is an expression from the start, and needs no tracing."""
+    """Return a function of a step that is given as an expression and needs no tracing."""
     return Function(RowByRow(expr, names), len(names), name=text, expr=expr)

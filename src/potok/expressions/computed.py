@@ -1,4 +1,6 @@
-"""Columns that somebody else computes: an expression whose meaning is its own, with nulls as they come."""
+"""Columns computed outside the expression tree: an expression with its own semantics, including its treatment of
+nulls.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,20 @@ from potok.expressions.failures import RowFailures
 
 
 class Computation(Protocol):
-    """Computes a column from columns. It never raises for what a row holds, but leaves null there and
-    may add the row to `failures`; it can be pickled, and compared."""
+    """Computes a column from columns. It never raises for the content of a row, but returns null for it and may
+    add
+    the row to `failures`; it can be pickled and compared.
+    """
 
     def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Computed(Expr):
-    """The column that `compute` makes of the columns that it reads. A traced lambda means what Python means; this means
-    what `compute` says, for every row."""
+    """The column that `compute` returns for the columns that it reads. A traced lambda has Python's semantics;
+    this has
+    those of `compute`, for every row.
+    """
 
     args: tuple[Column, ...]
     compute: Computation
@@ -37,7 +43,7 @@ class Computed(Expr):
 
 
 def computed_row(expr: Computed, row: Mapping[str, Any]) -> Any:
-    """The same for a single row, given as Python values by the names of the columns."""
+    """Compute a single row, given as Python values by column name."""
     columns = []
     for arg in expr.args:
         value = row[arg.name]

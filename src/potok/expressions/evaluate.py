@@ -1,4 +1,6 @@
-"""Evaluate an expression over columns with Arrow compute, and say which rows it cannot vouch for."""
+"""Evaluate an expression over columns with Arrow compute, and return the rows whose result may differ from
+Python's.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +35,17 @@ from potok.expressions.vectorised.vector import Mask, Vector, as_array, cast, ei
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A column, and the rows in which it may not hold what Python gives.
+    """A column, and the rows in which it may differ from Python's result.
 
-    A suspect row holds anything at all: whoever evaluates runs the user's function on it instead, which may also raise.
+    The value of a suspect row is undefined: the caller runs the user's function on it instead, which may also
+    raise.
     Every other row is exact, and null is None.
     """
 
     column: pa.Array
     suspect: Mask
     failures: RowFailures = field(default_factory=dict)
-    """The rows that hold null because something in them could not be computed."""
+    """The rows that are null because something in them could not be computed."""
 
 
 def evaluate(expr: Expr, columns: Mapping[str, pa.Array], rows: int) -> Evaluated:

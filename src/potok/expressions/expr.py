@@ -1,4 +1,4 @@
-"""The expression tree: frozen, picklable nodes that know their Arrow type and read like the code they came from."""
+"""The expression tree: frozen, picklable nodes with an Arrow type, printed like the code they came from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Literal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
-    """A field of a struct that was itself computed, such as `items[0].price`."""
+    """A field of a computed struct, such as `items[0].price`."""
 
     operand: Expr
     name: str
@@ -123,7 +123,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Expr):
-    """A comparison. `==` and `!=` take nulls as Python takes None; the ordered ones do not accept them."""
+    """A comparison. `==` and `!=` treat null as Python treats None; the ordered ones do not accept it."""
 
     op: str
     left: Expr
@@ -167,7 +167,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True)
 class StructExpr(Expr):
-    """A dict display: a struct is built from its fields."""
+    """A dict display: builds a struct from its fields."""
 
     items: tuple[tuple[str, Expr], ...]
 
@@ -195,9 +195,9 @@ class ListExpr(Expr):
 
 @dataclass(frozen=True, slots=True)
 class TupleExpr(Expr):
-    """A tuple, only ever the whole result of a lambda: `(key, value)` for `map`.
+    """A tuple, only as the whole result of a lambda: `(key, value)` for `map`.
 
-    Whoever wants the key and the value evaluates `items` one by one; the whole is a struct with fields "0", "1", ...
+    Evaluate `items` one by one for the key and the value; the whole is a struct with fields "0", "1", ...
     """
 
     items: tuple[Expr, ...]
@@ -215,7 +215,7 @@ def _operand(expr: Expr) -> str:
 
 
 class All(Enum):
-    """Every field, as an answer to "which fields?"."""
+    """All fields, as a result of `fields`."""
 
     ALL = "all"
 
@@ -224,16 +224,16 @@ ALL: Final = All.ALL
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The node itself and everything below it."""
+    """Yield the node itself and all its descendants."""
     yield expr
     for child in expr.children:
         yield from walk(child)
 
 
 def fields(expr: Expr, column: str = "value") -> frozenset[str] | All:
-    """The top-level fields of `column` that the expression reads: what a decoder must not leave out.
+    """Return the top-level fields of `column` that the expression reads and a decoder must include.
 
-    The column as a whole, or a column that is no struct, is `ALL`.
+    The column as a whole, or a column that is not a struct, is `ALL`.
     """
     used: set[str] = set()
     for node in walk(expr):

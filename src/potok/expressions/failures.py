@@ -1,7 +1,9 @@
-"""What could not be computed of a record and is null instead.
+"""Expressions that could not be computed for a record and are null instead.
 
-Computations know rows, not records: they add the rows that failed to the `RowFailures` they are given, which `evaluate`
-returns with its result. Whoever evaluates knows where the records are, and adds them to the `FailureLog` of its task.
+Computations know rows, not records: they add the rows that failed to the `RowFailures` they receive, which
+`evaluate`
+returns with its result. The caller knows the positions of the records and adds them to the `FailureLog` of its
+task.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 MOST = 20
-"""So many failures of one expression are told one by one; the others are counted."""
+"""How many failures of one expression are reported individually; the others are counted."""
 
 LONGEST = 500
-"""So much of a message is kept."""
+"""How much of a message is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An expression that failed for a record, whose position is a lane of the batch and an offset."""
+    """An expression that failed for a record, whose position is an input partition of the batch and an offset."""
 
     expression: str
     message: str
@@ -32,7 +34,7 @@ RowFailures = dict[str, dict[int, str]]
 
 
 def add_rows(failures: RowFailures, expression: str, reasons: Mapping[int, str]) -> None:
-    """Add the rows for which an expression failed. A row that two columns ask for counts once."""
+    """Add the rows for which an expression failed. A row that two columns use counts once."""
     failures.setdefault(expression, {}).update(reasons)
 
 
@@ -44,7 +46,7 @@ class FailureLog:
         self.first: list[Failure] = []
 
     def add(self, failures: RowFailures, position: Callable[[int], tuple[int, int]]) -> None:
-        """Add the failures of some rows; `position` says where the record of a row is."""
+        """Add the failures of some rows; `position` returns the position of the record of a row."""
         for expression, reasons in failures.items():
             room = max(MOST - self.counts[expression], 0)
             self.counts[expression] += len(reasons)
@@ -53,7 +55,7 @@ class FailureLog:
 
 
 def first_of_each(failures: Iterable[Failure]) -> list[Failure]:
-    """The first failures of each expression, out of those of several tasks."""
+    """Return the first failures of each expression among those of several tasks."""
     seen: Counter[str] = Counter()
     found = []
     for failure in failures:

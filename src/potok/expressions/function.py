@@ -1,4 +1,4 @@
-"""A user's function, as a topology keeps it: with its place in the program and the number of its arguments."""
+"""A user's function as a topology stores it: with its location in the program and its number of arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.expressions.tracing.source import source_of
 
 
 class WrongArity(TopologyError):
-    """A function does not take the number of arguments that it would be called with."""
+    """A function that does not accept the number of arguments that it would be called with."""
 
     def __init__(self, name: str, found: str, allowed: tuple[int, ...], hint: str, at: Location | None = None) -> None:
         wanted = " or ".join(str(count) for count in allowed)
@@ -47,20 +47,21 @@ def _hint(allowed: tuple[int, ...], given: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A callable of the user's. Two are equal only if they are the same."""
+    """A user's callable. Two are equal only if they are identical."""
 
     callable: Callable[..., Any]
     arity: int
     name: str = field(default="", kw_only=True)
     location: Location | None = field(default=None, kw_only=True)
     expr: Expr | None = field(default=None, kw_only=True)
-    """What it computes, where that is known without tracing."""
+    """Its expression, if known without tracing."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], allowed: tuple[int, ...], hint: str = "") -> Function:
-        """Check that `function` takes one of the `allowed` numbers of arguments, and fix what it closes over.
+        """Check that `function` accepts one of the `allowed` numbers of arguments, and bind the variables that it
+        closes over.
 
-        `hint` is what to write instead, where the numbers alone do not tell.
+        `hint` says what to write instead, if the numbers alone are not enough.
         """
         code = _code_of(function)
         location = None if code is None else Location(code.co_filename, code.co_firstlineno)
@@ -73,7 +74,7 @@ class Function:
 
     @property
     def source(self) -> str:
-        """The text of the function, "" if it is not at hand."""
+        """Return the source text of the function, "" if it is not available."""
         if self.expr is not None:
             return str(self.expr)
         code = _code_of(self.callable)
@@ -95,13 +96,15 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], hint: str, at: Location | None) -> int:
-    """Required arguments decide; `lambda v, limit=5` takes one. Where they leave a choice, as many as it can take."""
+    """Required arguments decide; `lambda v, limit=5` takes one. If several numbers are possible, the largest is
+    used.
+    """
     if not callable(function):
         raise TopologyError(f"{function!r} is not a function", hint=hint, at=Location.of_caller())
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        # Some built-ins do not tell. Those that people pass, such as `str`, take the value.
+        # Some built-ins have no signature. Those that are commonly passed, such as `str`, take the value.
         return min(allowed)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     least = sum(1 for parameter in positional if parameter.default is parameter.empty)
@@ -115,10 +118,11 @@ def _arity(function: Callable[..., Any], name: str, allowed: tuple[int, ...], hi
 
 
 def _with_fixed_closure(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with the constants that it closes over fixed at their present values.
+    """Return the function with the constants that it closes over bound to their current values.
 
-    In `for region in regions: orders.filter(lambda v: v["region"] == region)` every step means the region of its own
-    turn. A traced lambda would take that one anyway, and one that runs as Python must not differ.
+    In `for region in regions: orders.filter(lambda v: v["region"] == region)` every step means the region of
+    its own
+    iteration. A traced lambda captures that value anyway, and one that runs as Python must not differ.
     """
     if type(function) is not FunctionType or function.__closure__ is None or _rebinds(function.__code__):
         return function
@@ -137,14 +141,14 @@ def _fixed(cell: CellType) -> CellType:
 
 
 def _rebinds(code: CodeType) -> bool:
-    """Whether the code, or code inside it, assigns to a variable of an enclosing function."""
+    """Whether the code, or nested code, assigns to a variable of an enclosing function."""
     stored = {i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_DEREF", "DELETE_DEREF")}
     nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return not stored.isdisjoint(code.co_freevars) or any(map(_rebinds, nested))
 
 
 def rebuilt(function: FunctionType, scope: dict[str, Any], cells: tuple[CellType, ...]) -> FunctionType:
-    """The same function over other globals and other variables of enclosing functions."""
+    """Return the same function with other globals and other closure variables."""
     copy = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__ = function.__qualname__

@@ -1,6 +1,7 @@
-"""Functions for lambdas: on a plain value they compute, on a traced one they become part of the expression.
+"""Functions for lambdas: called with a plain value they compute, with a traced one they become part of the
+expression.
 
-So a lambda that uses them means the same whether it runs natively or as Python.
+So a lambda that uses them has the same result whether it runs natively or as Python.
 
 >>> from potok import functions as f
 >>> orders.filter(lambda v: f.isin(v["status"], ["NEW", "PAID"]))
@@ -45,13 +46,13 @@ def is_null(x: Any) -> Any:
 
 
 def not_(x: Any) -> Any:
-    """`not x`: true for False, None, zero, and whatever is empty."""
+    """`not x`: true for False, None, zero, and empty values."""
     recorder = _recorder(x)
     return not x if recorder is None else traced_call("not_", recorder, (x,))
 
 
 def when(condition: Any, then: Any, otherwise: Any) -> Any:
-    """`then if condition else otherwise`, except that both are computed first, as arguments are."""
+    """`then if condition else otherwise`, except that both are computed first, like all arguments."""
     recorder = _recorder(condition)
     if recorder is None:
         return then if condition else otherwise
@@ -59,7 +60,7 @@ def when(condition: Any, then: Any, otherwise: Any) -> Any:
 
 
 def coalesce(x: Any, *others: Any) -> Any:
-    """The first of the arguments that is not None, or None."""
+    """Return the first argument that is not None, or None."""
     recorder = _recorder(x, *others)
     if recorder is None:
         return next((value for value in (x, *others) if value is not None), None)
@@ -77,12 +78,12 @@ def isin(x: Any, values: Collection[Any]) -> Any:
 
 
 def between(x: Any, low: Any, high: Any) -> Any:
-    """`low <= x <= high`, both ends included."""
+    """`low <= x <= high`, both ends inclusive."""
     return (low <= x) & (x <= high)
 
 
 def contains(container: Any, part: Any) -> Any:
-    """`part in container`: a text in a text, an element in a list."""
+    """`part in container`: a substring of a text, an element of a list."""
     recorder = _recorder(container)
     return part in container if recorder is None else traced_call("contains", recorder, (container,), (part,))
 
@@ -110,22 +111,25 @@ def upper(x: Any) -> Any:
 
 
 def concat(first: Any, *others: Any) -> Any:
-    """The texts one after another; each must be a string."""
+    """Concatenate texts; each must be a string."""
     recorder = _recorder(first, *others)
     return "".join((first, *others)) if recorder is None else traced_call("concat", recorder, (first, *others))
 
 
 def least(x: Any, *others: Any) -> Any:
-    """The least of the arguments. None and NaN lose against any other value, so the order never matters.
+    """Return the least of the arguments. None and NaN lose against any other value, so the order never matters.
 
-    As `least(agg, x)` in an aggregator it is a minimum that Potok computes natively, and None is a fine initial value.
+    As `least(agg, x)` in an aggregator it is a minimum that Potok computes natively, and None is a valid
+    initial value.
     """
     recorder = _recorder(x, *others)
     return _extreme(min, (x, *others)) if recorder is None else traced_call("least", recorder, (x, *others))
 
 
 def greatest(x: Any, *others: Any) -> Any:
-    """The greatest of the arguments. None and NaN lose against any other value, so the order never matters."""
+    """Return the greatest of the arguments. None and NaN lose against any other value, so the order never
+    matters.
+    """
     recorder = _recorder(x, *others)
     return _extreme(max, (x, *others)) if recorder is None else traced_call("greatest", recorder, (x, *others))
 
@@ -139,7 +143,7 @@ def _extreme(choose: Callable[..., Any], values: tuple[Any, ...]) -> Any:
 
 
 def _recorder(*values: object) -> Recorder | None:
-    """The trace that is going on, if any of the values belongs to one."""
+    """Return the current trace, if any of the values belongs to one."""
     for value in values:
         if type(value) is Proxy:
             return value.__potok_recorder__

@@ -1,4 +1,4 @@
-"""Python constants as typed literals, and literals in the type of their neighbours."""
+"""Convert Python constants to typed literals, and literals to the type of their neighbours."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from potok.expressions.python_types import (
 from potok.expressions.tracing.refusal import NotTraceable
 
 CONSTANTS: Final = frozenset({bool, int, float, str, bytes, type(None), date, time, datetime, timedelta, Decimal})
-"""Types that cannot change, compared exactly: a subclass may redefine what its operators mean."""
+"""Immutable types, compared exactly: a subclass may redefine its operators."""
 
 
 def is_constant(value: object) -> bool:
-    """Whether the value is immutable through and through, so that it may be built into an expression."""
+    """Whether the value is deeply immutable, so that it may become part of an expression."""
     if type(value) in (tuple, frozenset):
         return isinstance(value, Iterable) and all(is_constant(part) for part in value)
     return type(value) in CONSTANTS
 
 
 def literal(value: object) -> Literal:
-    """A constant with the Arrow type of its Python type."""
+    """Return a constant with the Arrow type of its Python type."""
     if type(value) not in CONSTANTS:
         raise NotTraceable(f"a {type(value).__name__} is not traced")
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -45,7 +45,8 @@ def literal(value: object) -> Literal:
 
 
 def _in_utc(value: datetime) -> datetime:
-    # In a zone with summer time, Python holds some instants equal to nothing in another zone.
+    # In a zone with daylight saving time, Python compares some instants as unequal to any instant of another
+    # zone.
     if type(value.tzinfo) is not timezone:
         raise NotTraceable("a datetime constant is traced only in UTC or with a fixed offset")
     try:
@@ -86,7 +87,9 @@ def _type_of(value: object) -> pa.DataType:
 
 
 def as_type(expr: Expr, type_: pa.DataType) -> Literal | None:
-    """A literal as a literal of another type, if its value stays equal; None if that cannot be, or for other nodes."""
+    """Return a literal as a literal of another type, if its value stays equal; None if it does not, or for other
+    nodes.
+    """
     if not isinstance(expr, Literal):
         return None
     value, target = expr.value, family(type_)
@@ -103,10 +106,11 @@ def as_type(expr: Expr, type_: pa.DataType) -> Literal | None:
 
 
 def unify(exprs: Sequence[Expr]) -> tuple[pa.DataType, tuple[Expr, ...]]:
-    """One type for alternatives, of which any may become the result.
+    """Return one type for alternatives, any of which may become the result.
 
-    None takes the type of the others. An int constant beside floats becomes a float of equal value: the column holds
-    floats, so that is what Python's int would become in it.
+    None takes the type of the others. An int constant next to floats becomes a float of equal value: the column
+    holds
+    floats, so Python's int would become one in it.
     """
     known = {widest(expr.type) for expr in exprs if family(expr.type) != "null"}
     if pa.float64() in known and all(isinstance(expr, Literal) for expr in exprs if family(expr.type) == "int"):

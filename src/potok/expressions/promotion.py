@@ -1,8 +1,10 @@
 """Floats that Python may hold as ints.
 
-In `coalesce(v["amount"], 0)` the column is of floats, but Python's 0 is an int, and ints are added and multiplied
-exactly where floats round. As long as such an int stays small the float beside it is equal; this keeps account of how
-large it can be.
+In `coalesce(v["amount"], 0)` the column is of floats, but Python's 0 is an int, and ints are added and
+multiplied
+exactly where floats round. As long as such an int stays small the float beside it is equal; this keeps account
+of how
+lAs long as such an int is small, the float is equal to it; this module computes how large it
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def check_promotion(expr: Binary) -> Binary:
 
 
 def _bound(expr: Expr) -> int | None:
-    """How large the int can be that Python may have here, where the column has a float; None if it has a float too."""
+    """Return a bound of the int that Python may have where the column has a float; None if Python has a float
+    too.
+    """
     match expr:
         case Call(name=name, args=args) if family(expr.type) == "float" and name in _CHOICES:
             return _largest(*(_alternative(arg) for arg in (args[1:] if name == "when" else args)))

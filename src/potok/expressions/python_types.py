@@ -1,4 +1,4 @@
-"""What Python makes of an Arrow type: the families that decide which operations mean the same on both sides."""
+"""Classify Arrow types by their Python types: the families decide which operations agree on both sides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS: Final[frozenset[Family]] = frozenset({"bool", "int", "float"})
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 EXACT_FLOAT: Final = 2**53
-"""Up to here every int has a float of its own."""
+"""Up to here every int has an exact float."""
 
 INSTANT: Final = pa.timestamp("us", "UTC")
 LOCAL: Final = pa.timestamp("us")
@@ -27,7 +27,7 @@ DURATION: Final = pa.duration("us")
 TIME: Final = pa.time32("ms")
 
 UNTYPED: Final = pa.opaque(pa.null(), "untyped", "potok")
-"""The type of an argument of which nothing was declared."""
+"""The type of an argument without a declared type."""
 
 _SIMPLE: Final[dict[pa.DataType, Family]] = {
     pa.null(): "null",
@@ -45,7 +45,7 @@ _SIMPLE: Final[dict[pa.DataType, Family]] = {
     pa.binary(): "binary",
     pa.date32(): "date",
     TIME: "time",
-    # Only microseconds in UTC or without a zone: there Arrow's instants and Python's datetimes are the same thing.
+    # Only microseconds in UTC or without a zone: there Arrow's instants and Python's datetimes are equivalent.
     INSTANT: "timestamp",
     LOCAL: "timestamp",
     DURATION: "duration",
@@ -59,7 +59,7 @@ _PYTHON: Final[dict[Family, type]] = {
 
 
 def family(type_: pa.DataType) -> Family:
-    """The family of a type. Types in "other" can be passed on, but nothing can be computed from them."""
+    """Return the family of a type. Types in "other" can be passed on, but not computed with."""
     simple = _SIMPLE.get(type_)
     if simple is not None:
         return simple
@@ -73,7 +73,7 @@ def family(type_: pa.DataType) -> Family:
 
 
 def python_name(type_: pa.DataType) -> str:
-    """How a Python programmer would call values of this type."""
+    """Return the name of a type in Python's terms."""
     if type_ == UNTYPED:
         return "a value of no declared type"
     kind = python_type(type_)
@@ -81,12 +81,12 @@ def python_name(type_: pa.DataType) -> str:
 
 
 def python_type(type_: pa.DataType) -> type | None:
-    """The class of the values that a lambda sees, where there is one."""
+    """Return the class of the values that a lambda sees, if there is one."""
     return _PYTHON.get(family(type_))
 
 
 def widest(type_: pa.DataType) -> pa.DataType:
-    """The type that computing gives: Python has one int and one float."""
+    """Return the type of computed results: Python has one int and one float."""
     kind = family(type_)
     if kind == "int":
         return pa.int64()

@@ -46,7 +46,7 @@ _BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def evaluate_row(expr: Expr, row: Mapping[str, object]) -> Any:
-    """The expression on one row, given as Python values by argument name: structs and maps are dicts."""
+    """Evaluate the expression on one row, given as Python values by argument name: structs and maps are dicts."""
     match expr:
         case Column():
             value: Any = row[expr.name]

@@ -1,4 +1,4 @@
-"""Which rows Python would call true."""
+"""Find the rows that are true in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.expressions.python_types import family
 
 
 def truthy(column: pa.Array | list[object]) -> pa.BooleanArray:
-    """The mask of `bool(value)`, without nulls: None, False, 0 and whatever is empty are false; NaN is true."""
+    """Return the mask of `bool(value)`, without nulls: None, False, 0 and empty values are false; NaN is true."""
     if isinstance(column, list):
         return pa.array([bool(value) for value in column], pa.bool_())
     mask = _mask(column)

@@ -1,1 +1,1 @@
-"""The topology: frozen nodes that know the place in the user's program they come from."""
+"""The topology: frozen nodes, each with its location in the user's program."""

@@ -1,4 +1,4 @@
-"""What the agents of an app are made of, as the topology keeps it: functions, tables and topics, ready to travel."""
+"""The agents of an app as the topology stores them: functions, tables and topics that can be pickled."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from potok.topology.nodes.windows import FixedWindow
 
 Thaw = Callable[[Any], Any]
-"""From data as a cell holds it to what an agent sees, or back."""
+"""Converts between the data of a cell and the object that an agent sees."""
 
 
 class Revive(Protocol):
-    """Makes of a column what agents see. Those that make the same are equal."""
+    """Converts a column to the objects that agents see. Converters with the same result are equal."""
 
     def several(self, column: Any, count: int) -> list[list[Any]]:
-        """The objects, for each of several agents its own, to change as it likes."""
+        """Return the objects separately for each of several agents, so that each may modify its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,13 @@ class TopicPart:
 class TablePart:
     """A table of agents.
 
-    `make_default` gives the value of a key that has none; `thaw` and `freeze` are the ways from the data of a cell to
-    a value and back. The windows of a table are those of `window`, whose retention is how long they live after their
-    end; None stands for ever. `instant` tells the time whose window is meant from the value of a record, where that
-    is not the time of the record; with `wall` it is the clock on the wall.
+    `make_default` returns the value of a missing key; `thaw` and `freeze` convert the data of a cell to a value
+    and
+    back. `window` assigns the windows of the table and its retention says how long they stay after their end;
+    None means
+    for ever. `instant` extracts the time that selects the window from the value of a record, if it is not the
+    timestamp
+    of the record; with `wall` it is the processing time.
     """
 
     name: str
@@ -55,8 +58,9 @@ class TablePart:
 class AgentPart:
     """One agent.
 
-    `begin` calls its function with a stream over an inlet, and returns the coroutine to be driven. `inputs` are the
-    numbers of the upstreams whose records it takes, each with what makes of a column what the agent sees.
+    `begin` calls its function with a stream over an inlet and returns the coroutine to drive. `inputs` are the
+    numbers
+    of the upstreams whose records it receives, each with the converter of its column.
     """
 
     name: str
@@ -65,18 +69,19 @@ class AgentPart:
     on_error: Callable[[Any, BaseException], Any] | None = None
     timeout_s: float | None = 30.0
     channel: str = ""
-    """In place of inputs, the channel whose values it takes."""
+    """The channel whose values it receives, instead of inputs."""
     concurrency: int = 1
-    """How many records it may have at once, each of another key."""
+    """How many records it may process concurrently, each with a different key."""
     on_failed: Callable[[str, str], None] | None = None
-    """Called at the end of a batch with the name of the agent and what went wrong, for each record that is a dead
-    letter by it; for those who wait for an answer."""
+    """Called at the end of a batch with the name of the agent and the error, for each record that it turned into a dead
+    letter; for callers that wait for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentGroup:
-    """Agents that run in one task, on the tables they share. A crew that is `spread` runs on every shard, and may
-    touch no row but that of the record's key. `notes` say why agents that might be spread are not."""
+    """Agents that run in one task, on the tables they share. A group that is `spread` runs on every shard and may
+    access only the row of the record's key. `notes` say why agents that could be spread are not.
+    """
 
     app: str
     agents: tuple[AgentPart, ...]
@@ -85,4 +90,4 @@ class AgentGroup:
     spread: bool = False
     notes: tuple[str, ...] = ()
     elsewhere: tuple[tuple[str, str], ...] = field(default=())
-    """Tables of the app that another crew has, with what to say to who asks for them here."""
+    """Tables of the app that belong to another group, with the error message for an access from here."""

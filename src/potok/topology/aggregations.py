@@ -28,7 +28,7 @@ _SUMMABLE = (
 class Slot:
     """One mergeable number of an aggregate: `op` is count, sum, min or max, of the non-null results of `expr`.
 
-    With an initial value, a key begins with it; without one, a key without values has no result.
+    With an initial value, a key starts with it; without one, a key without values has no result.
     """
 
     op: str
@@ -40,8 +40,9 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AggregatePlan:
-    """With slots, records are pre-aggregated where they are read; without, they travel to their shard and are folded
-    there."""
+    """With slots, records are pre-aggregated where they are read; without, they move to their shard and are
+    aggregated there.
+    """
 
     kind: str
     slots: tuple[Slot, ...]
@@ -59,7 +60,7 @@ class AggregatePlan:
 
 
 class NotNumbers(TopologyError):
-    """A sum or a mean of what cannot be added up."""
+    """A sum or an average of values that are not numbers."""
 
     def __init__(self, aggregation: Aggregation, type_: pa.DataType, at: Location | None) -> None:
         function = aggregation.function
@@ -74,7 +75,9 @@ class NotNumbers(TopologyError):
 
 
 def check_numbers(aggregation: Aggregation, of: Expr | None, at: Location | None) -> None:
-    """Find a sum of text before it runs; where the type is not known, it is found record by record."""
+    """Reject a sum of text at build time; where the type is unknown, each record is checked when it is
+    processed.
+    """
     if aggregation.kind in ("sum", "avg") and of is not None and not any(test(of.type) for test in _SUMMABLE):
         raise NotNumbers(aggregation, of.type, at)
 
@@ -91,7 +94,7 @@ def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: p
 
 
 def row_by_row(plan: AggregatePlan, reason: str = "it emits one change for each record") -> AggregatePlan:
-    """The same aggregate without pre-aggregation: each record is folded by itself on its shard."""
+    """Return the same aggregate without pre-aggregation: each record is aggregated on its shard."""
     if not plan.native:
         return plan
     selector = plan.slots[0].expr if plan.kind not in ("count", "fold") else None

@@ -45,7 +45,7 @@ class AlignedTopics:
 def aligned_topics(topology: Topology) -> tuple[AlignedTopics, ...]:
     """Return disjoint groups of topics that are combined by a lookup, a stream-stream join or a merge.
 
-    Topics without event time are left out: their records are in the order in which they arrive.
+    Topics without event time are excluded: their records are in the order in which they arrive.
     """
     timeless = {source.topic for source in topology.sources if source.timestamps.notion is not TimeNotion.EVENT}
     groups: list[frozenset[str]] = []

@@ -1,4 +1,4 @@
-"""What changed between two versions of a topology, and whether the state of the old one fits the new one."""
+"""What changed between two versions of a topology, and whether the new one can use the state of the old one."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from potok.topology.nodes import (
 from potok.topology.source_shape import source_differences, source_shape
 
 Shape = dict[str, Any]
-"""A topology as plain data: what state it keeps, in which layout, and what it reads and writes."""
+"""A topology as plain data: its state, in which layout, and what it reads and writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. One that does not fit stops the query from starting.
+    """One difference. A difference that is not compatible stops the query from starting.
 
-    Of a table, `part` is the part of its layout that `was` one thing and is another `now`, or its `function`.
+    For a table, `part` is the part of its layout that `was` one value and is another `now`, or its `function`.
     """
 
     step: str
@@ -57,13 +57,13 @@ class Change:
 
 
 class StateDoesNotFit(TopologyError):
-    """The state of a query was written by a topology whose layout was another."""
+    """The state of a query was written by a topology with another layout."""
 
     def __init__(self, query: str, changes: list[Change]) -> None:
         reasons = "; ".join(f'"{change.step}": {change.what}' for change in changes)
         super().__init__(
             f'the state of query "{query}" does not fit this topology: {reasons}',
-            hint="give the changed step another name=, or the query another name, and its state is built anew",
+            hint="give the changed step another name=, or the query another name, and its state is rebuilt",
         )
 
 
@@ -77,7 +77,9 @@ def shape_of(topology: Topology, inferred: Inferred) -> Shape:
 
 
 def _retracts(topology: Topology, node: Node) -> dict[str, str]:
-    """Whether a step decides what is taken back from tables that are kept, where what another put would stay."""
+    """Whether the function of a step decides what is retracted from a table, so that the results of another
+    function would remain.
+    """
     if not isinstance(node, TableFilter | TableGroup | TableAggregate | ForeignKey):
         return {}
     return {"takes back": "yes"} if node.keeps or _feeds_a_keeper(topology, node) else {}
@@ -88,19 +90,19 @@ def _feeds_a_keeper(topology: Topology, node: Node) -> bool:
 
 
 def _stores(topology: Topology) -> dict[str, dict[str, str]]:
-    """The stores of processors, which come and go one by one."""
+    """Return the stores of processors, which can be added and removed individually."""
     processes = topology.of_type(Process)
     return {f"{node.name}/{name}": {"kind": f"{store.kind} store"} for node in processes for name, store in node.stores}
 
 
 def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
-    """What decides how the cells of a table look."""
+    """Return what decides the layout of the cells of a table."""
     step = inferred[node]
     layout = {"kind": node.kind, "key": _type(step.key)}
     if isinstance(node, StreamJoin | TableLookup | HistoryLookup):
         return join_layout(node, inferred.steps)
     if isinstance(node, Process):
-        # What a processor sends on may change its type; what it keeps is found by the key that comes in.
+        # A processor may change the type of its output; its state is found by the input key.
         return layout | {"key": _type(inferred[node.upstream].key)}
     if isinstance(node, Aggregate):
         plan = step.plan
@@ -124,8 +126,11 @@ def _layout(node: Node, inferred: Inferred) -> dict[str, str]:
 
 
 def _may_lack_columns(node: Node) -> bool:
-    """Whether it keeps columns of SQL, all of which may be NULL, computed from a row of a topic and from no state.
-    Whoever reads those of a lambda may not expect NULL, and those of an aggregate tell what the aggregate keeps."""
+    """Whether the table stores SQL columns, all nullable, computed from a row of a topic and from no state.
+
+    A lambda that reads such columns may not expect NULL, and the columns of an aggregate describe its
+    accumulator.
+    """
     if not isinstance(node, TableMapValues):
         return False
     row, above = node.function.expr, node.upstream
@@ -147,7 +152,7 @@ def _step(node: Node) -> dict[str, Any]:
 
 
 def functions_of(node: Node) -> list[Function]:
-    """The user's functions in a node."""
+    """Return the user's functions in a node."""
     found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor", "stamp")]
     if isinstance(node, StreamSource | TableSource):
         found.append(node.timestamps.function)
@@ -161,7 +166,7 @@ def functions_of(node: Node) -> list[Function]:
 
 
 def _code(function: Function) -> str:
-    """What tells an edited function from the one before it: its code, and the constants around it."""
+    """Identify a version of a function: its code and the constants that it captures."""
     if function.expr is not None:
         return str(function.expr)
     code = getattr(function.callable, "__code__", None)
@@ -173,7 +178,7 @@ def _code(function: Function) -> str:
 
 
 def _constants(code: CodeType) -> str:
-    """Constants of the code; code inside it by its own bytes, for its text would name a place in memory."""
+    """Return the constants of the code; nested code by its bytes, because its repr contains a memory address."""
     return repr([item.co_code.hex() if isinstance(item, CodeType) else item for item in code.co_consts])
 
 
@@ -182,7 +187,7 @@ def _type(type_: object) -> str:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """All differences, those of tables first."""
+    """Return all differences, those of tables first."""
     changes: list[Change] = []
     for name in sorted({*old["tables"], *new["tables"]}):
         changes += _table_changes(name, old["tables"].get(name), new["tables"].get(name))
@@ -205,17 +210,17 @@ def _code_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     if old["code"] == new["code"]:
         return []
     if new.get("takes back"):
-        why = "its function decides what is taken back, and what the old one put in would stay"
+        why = "its function decides what is retracted, and the results of the old one would remain"
         return [Change(name, why, False, "function")]
     return [Change(name, "its function changed; records from here on go through the new one", True)]
 
 
 def _source_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     if "source" not in old:
-        return []  # written down by a version that did not know
+        return []  # stored by a version without this field
     differences = list(source_differences(old["source"], new["source"]))
     if old["code"] != new["code"] and old["source"]["time"] == new["source"]["time"]:
-        differences.append("the function that gives its event time changed")
+        differences.append("the function that extracts its event time changed")
     return [Change(name, difference, True) for difference in differences]
 
 
@@ -232,29 +237,29 @@ def _sink_changes(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> 
 
 def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list[Change]:
     if old is None:
-        return [Change(name, "is a new table; it starts empty, from the records that come next", True)]
+        return [Change(name, "is a new table; it starts empty, with the next records", True)]
     if new is None:
-        return [Change(name, "is a table no longer kept; its state is deleted", True)]
+        return [Change(name, "is no longer a table; its state is deleted", True)]
     changes = []
     for part in ("kind", "key", "value", "window", "cells"):
-        if part == "value" and _grows(old, new):
+        if part == "value" and _only_adds_columns(old, new):
             what = "its value has new columns; rows that are there have no value in them"
             changes.append(Change(name, what, True, part))
         elif old.get(part) != new.get(part):
-            was, now = (_told(layout.get(part, "none")) for layout in (old, new))
+            was, now = (_render(layout.get(part, "none")) for layout in (old, new))
             are = ("were", "are") if part == "cells" else ("was", "is")
             changes.append(Change(name, f"its {part} {are[0]} {was} and {are[1]} {now}", False, part, was, now))
     return changes
 
 
-def _grows(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether the rows only get more columns behind those they have. They are stored by the names of their columns."""
+def _only_adds_columns(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether the new rows only have additional columns at the end. Rows are stored by column name."""
     if "nulls" not in new or old["kind"] != new["kind"] or old.get("cells") != new["cells"]:
         return False
     was = old["value"].removesuffix(">")
     return was.startswith("struct<") and new["value"].startswith(f"{was}, ")
 
 
-def _told(layout: str) -> str:
-    """A layout for people: 3600000 ms are 1h."""
+def _render(layout: str) -> str:
+    """Return a layout for display: 3600000 ms is 1h."""
     return re.sub(r"\b([0-9]+) ms\b", lambda found: show_ms(int(found[1])), layout)

@@ -1,4 +1,4 @@
-"""A topology for people: as text, as a Mermaid drawing, and as plain data."""
+"""Describe a topology: as text, as a Mermaid flow chart, and as plain data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from potok.topology.nodes import (
 )
 
 Description = Mapping[str, Any]
-"""A topology as plain data: what `description_of` gives, and what a query keeps beside its ledger."""
+"""A topology as plain data: the result of `description_of`, which a query stores next to its ledger."""
 
 _SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), "step": ("[", "]")}
 
 
 def description_of(topology: Topology, inferred: Inferred | None = None) -> dict[str, Any]:
-    """The topology as plain data, ready for JSON."""
+    """Return the topology as plain data, ready for JSON."""
     inferred = inferred or infer(topology)
     return {
         "name": topology.name,
@@ -51,7 +51,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
         "role": role_of(node),
         "upstreams": [upstream.name for upstream in node.upstreams],
         "topic": getattr(node, "topic", None),
-        "detail": detail_of(node) + _moved(node, inferred),
+        "detail": detail_of(node) + _moved_sides(node, inferred),
         "key": _type(step.key),
         "value": _type(step.value),
         "runs": "native" if step.native else "python",
@@ -72,7 +72,7 @@ def role_of(node: Node) -> str:
 
 
 def detail_of(node: Node) -> str:
-    """What the name and the kind of a step do not say."""
+    """Return what the name and the kind of a step do not show."""
     if isinstance(node, Aggregate):
         return f"{node.aggregation.kind}, {node.window}" if node.window else node.aggregation.kind
     if isinstance(node, StreamSource | TableSource):
@@ -86,15 +86,15 @@ def detail_of(node: Node) -> str:
     if isinstance(node, Ordered):
         return f"by event time, grace {show_ms(node.grace_ms)}"
     if isinstance(node, Sink | Deliver):
-        place = f"to topic {node.topic}{node.kept}" if isinstance(node, Sink) else f"to {node.target.label}"
+        destination = f"to topic {node.topic}{node.kept}" if isinstance(node, Sink) else f"to {node.target.label}"
         if isinstance(node, Sink) and node.stamp is not None:
-            place += f"; time: {node.stamp}"
-        return f"{place}, {node.guarantee.note}" if node.guarantee.note else place
+            destination += f"; time: {node.stamp}"
+        return f"{destination}, {node.guarantee.note}" if node.guarantee.note else destination
     return str(getattr(node, "detail", ""))
 
 
-def _moved(node: Node, inferred: Inferred) -> str:
-    """Which sides of a join come from other shards."""
+def _moved_sides(node: Node, inferred: Inferred) -> str:
+    """Return which sides of a join come from other shards."""
     if not isinstance(node, StreamJoin | TableLookup | HistoryLookup):
         return ""
     moved = dict.fromkeys(upstream.name for upstream in node.upstreams if not inferred[upstream].sharded)
@@ -106,7 +106,7 @@ def _type(type_: object) -> str:
 
 
 def describe(topology: Topology, form: str = "text") -> str:
-    """The topology as `text`, as a `mermaid` flow chart, or as `json`."""
+    """Return the topology as `text`, as a `mermaid` flow chart, or as `json`."""
     forms: dict[str, Callable[[Description], str]] = {"text": as_text, "mermaid": as_mermaid, "json": as_json}
     if form not in forms:
         raise TopologyError(f'a topology cannot be described as "{form}"', hint=f"choose {', '.join(forms)}")
@@ -118,7 +118,9 @@ def as_json(description: Description) -> str:
 
 
 def as_text(description: Description) -> str:
-    """Indented lines. What two steps feed stands under both, and is followed further only under the first."""
+    """Return indented lines. A step with two upstreams appears under both, and its downstream only under the
+    first.
+    """
     steps = description["steps"]
     shown: set[str] = set()
 
@@ -141,7 +143,7 @@ def as_text(description: Description) -> str:
 
 
 def as_mermaid(description: Description) -> str:
-    """A Mermaid flow chart."""
+    """Return a Mermaid flow chart."""
     steps = description["steps"]
     ids = {step["name"]: f"n{index}" for index, step in enumerate(steps)}
     lines = ["flowchart LR"]

@@ -1,4 +1,4 @@
-"""How a topology is cut into stages: a stage ends where records must move to the shard of their key."""
+"""Divide a topology into stages: a stage ends where records must move to the shard of their key."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def _level(node: Node, inferred: Inferred, levels: dict[Node, int]) -> int:
 
 
 def _in_place(node: Node, upstream: Node, inferred: Inferred) -> bool:
-    """Whether records are where a step wants them: on the shard of their key or, for a table with windows, of the key
-    that was grouped by."""
+    """Whether records are on the shard that a step needs: that of their key or, for a table with windows, of the
+    grouping key.
+    """
     both_windowed = inferred[upstream].window is not None and inferred[node].window is not None
     return inferred[upstream].sharded or both_windowed
 
 
 def _moves(node: Node, inferred: Inferred) -> bool:
-    """Whether the records of a node must first come to the shard of their key."""
+    """Whether the records of a node must first move to the shard of their key."""
     if isinstance(node, TableSource | Repartition):
         return True
     return isinstance(node, Aggregate | ToTable) and not inferred[node.upstream].sharded

@@ -13,8 +13,10 @@ N = TypeVar("N", bound=Node)
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """All steps of one query, each after its upstreams. `like` is the topology of which this one is a part: fields that
-    are read there are read here, so that the same records decode."""
+    """All steps of one query, each after its upstreams. `like` is the topology of which this one is a part: it
+    decodes
+    the same fields, so that the same records decode.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -43,12 +45,12 @@ class Topology:
 
     @property
     def tables(self) -> list[Node]:
-        """The steps that keep state, which are the tables one can read."""
+        """Return the steps that store state and can be read as tables."""
         return [node for node in self.nodes if node.stateful]
 
     @property
     def keepers(self) -> list[Node]:
-        """The steps that have cells, whether one can read them or not."""
+        """Return the steps that have cells, whether or not they can be read as tables."""
         return [node for node in self.nodes if node.keeps]
 
     @property
@@ -62,7 +64,9 @@ class Topology:
         raise KeyError(name)
 
     def held_back_ms(self, node: Node) -> int:
-        """How far behind the clock of its topics the records that come to a step may be: what steps before it add."""
+        """Return how far the records that reach a step may be behind the stream time of its topics: the sum of
+        upstream delays.
+        """
         held: dict[Node, int] = {}
         for other in self.nodes:
             held[other] = max((held[up] + up.holds_back_ms for up in other.upstreams), default=0)
@@ -71,7 +75,7 @@ class Topology:
         return held[node]
 
     def upstream_topics(self, node: Node) -> set[str]:
-        """The topics whose records can reach a step; their clocks close its windows."""
+        """Return the topics whose records can reach a step; their watermarks close its windows."""
         if isinstance(node, StreamSource | TableSource):
             return {node.topic}
         return set().union(*(self.upstream_topics(upstream) for upstream in node.upstreams))

@@ -1,4 +1,4 @@
-"""Processors: steps of the user's own, with state, timers and several outputs."""
+"""Processors: the user's own steps, with state, timers and several outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.topology.stores import Store
 
 
 class Position(NamedTuple):
-    """Where a record was read."""
+    """The position of a record."""
 
     topic: str
     partition: int
@@ -21,10 +21,11 @@ class Position(NamedTuple):
 
 
 class ProcessorContext(Protocol):
-    """What a processor can ask, and do, while it looks at a record or a timer.
+    """What a processor can read and do while it processes a record or a timer.
 
-    `timestamp` is the event time of the record, or the time of the timer; `stream_time` how far the partition of the
-    record had come; `processing_time` when the batch was begun; `timer` the name of the timer. All in milliseconds.
+    `timestamp` is the event time of the record, or the time of the timer; `stream_time` that of the record's
+    partition;
+    `processing_time` the start of the batch; `timer` the name of the timer. All times are in milliseconds.
     """
 
     timestamp: int
@@ -34,20 +35,20 @@ class ProcessorContext(Protocol):
 
     @property
     def position(self) -> Position | None:
-        """Where the record was read; nothing for a timer or a change of a table."""
+        """The position of the record; None for a timer or a change of a table."""
 
     @property
     def source(self) -> str:
-        """The topic that the record was read from; "" where there is none."""
+        """The topic that the record was read from; "" if there is none."""
 
     @property
     def headers(self) -> tuple[tuple[str, bytes], ...]: ...
 
     def forward(self, value: Any, key: Any = None, timestamp: int | None = None, to: str | None = None) -> None:
-        """Send a copy of a value on.
+        """Emit a copy of a value.
 
         Args:
-            value: As it is now; what is changed in it later does not change what was sent.
+            value: The value; later changes to it do not affect the copy.
             key: Another key; the current one if left out.
             timestamp: Another event time, in milliseconds.
             to: The name of an output; the main one if left out.
@@ -56,24 +57,24 @@ class ProcessorContext(Protocol):
     def schedule(
         self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: str = "event"
     ) -> None:
-        """Have `on_timer` called for this key. To schedule the same time and name again changes nothing.
+        """Schedule a call of `on_timer` for this key. Scheduling the same time and name again has no effect.
 
         Args:
             at: The time of the timer, in milliseconds.
             after: How long after `timestamp`, or, by the wall clock, after `processing_time`.
-            name: Told to `on_timer` as `ctx.timer`.
+            name: Available in `on_timer` as `ctx.timer`.
             clock: `event` or `wall`.
         """
 
     def cancel(self, name: str = "") -> None:
-        """Forget the timers of this key with a name."""
+        """Remove the timers of this key with a name."""
 
     def store(self, name: str) -> Any:
-        """A store by its name."""
+        """Return a store by its name."""
 
 
 class Processor:
-    """A step of your own. Its stores are attributes of the class; nothing else lives longer than a batch.
+    """A user-defined step. Its stores are attributes of the class; no other state survives a batch.
 
     >>> class Jumps(Processor):
     ...     last = value_store()
@@ -85,11 +86,11 @@ class Processor:
     """
 
     def process(self, key: Any, value: Any, ctx: ProcessorContext) -> Iterable[Any] | None:
-        """Look at one record. A list that is returned, or values that are yielded, go to the main output."""
+        """Process one record. The items of a returned list, or yielded values, go to the main output."""
         raise NotImplementedError
 
     def on_timer(self, key: Any, at: int, ctx: ProcessorContext) -> Iterable[Any] | None:
-        """Look at a timer that is due."""
+        """Process a timer that is due."""
         raise NotImplementedError
 
     @property
@@ -97,18 +98,18 @@ class Processor:
         return type(self).on_timer is not Processor.on_timer
 
     def declared(self) -> dict[str, Store]:
-        """The stores, by name."""
+        """Return the stores, by name."""
         found: dict[str, Store] = {}
         for kind in reversed(type(self).__mro__):
             found |= {name: store for name, store in vars(kind).items() if isinstance(store, Store)}
         return found | {name: store for name, store in vars(self).items() if isinstance(store, Store)}
 
     def bind(self, stores: Mapping[str, Store]) -> None:
-        """Put stores that are open in the place of their declarations."""
+        """Replace the declarations by open stores."""
         vars(self).update(stores)
 
     def functions(self) -> tuple[Function, ...]:
-        """What is called, checked for its arguments."""
+        """Return the methods that are called, with their arguments checked."""
         process = Function.of(self.process, (3,), "write def process(self, key, value, ctx): ...")
         if not self.has_timers:
             return (process,)
@@ -116,7 +117,7 @@ class Processor:
 
 
 class FunctionProcessor(Processor):
-    """A function of key, value and context; its stores are reached by `ctx.store`."""
+    """A function of key, value and context; it reaches its stores by `ctx.store`."""
 
     def __init__(self, process: Function, on_timer: Function | None, stores: Mapping[str, Store]) -> None:
         self._process, self._on_timer, self._declared = process, on_timer, dict(stores)
@@ -136,7 +137,7 @@ class FunctionProcessor(Processor):
         return self._declared
 
     def bind(self, stores: Mapping[str, Store]) -> None:
-        """The context has them."""
+        """Do nothing: the context has the stores."""
 
     def functions(self) -> tuple[Function, ...]:
         return (self._process,) if self._on_timer is None else (self._process, self._on_timer)
@@ -145,7 +146,7 @@ class FunctionProcessor(Processor):
 def processor_of(
     given: Any, on_timer: Callable[..., Any] | None, stores: Mapping[str, Store] | None, at: Location | None
 ) -> Processor:
-    """A processor from its class, an instance, a function that makes one, or a function that is one."""
+    """Return a processor from its class, an instance, a function that creates one, or a function that is one."""
     made = given
     if inspect.isclass(given) and issubclass(given, Processor):
         made = _instance(given, at)
@@ -169,7 +170,7 @@ def _instance(kind: type, at: Location | None) -> Any:
     try:
         inspect.signature(kind).bind()
     except (TypeError, ValueError):
-        _refuse(f"{kind.__name__} cannot be made without arguments", f"pass {kind.__name__}(...) itself", at)
+        _refuse(f"{kind.__name__} cannot be created without arguments", f"pass {kind.__name__}(...) itself", at)
     return kind()
 
 

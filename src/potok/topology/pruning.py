@@ -1,4 +1,4 @@
-"""Which fields of a topic's values are looked at by anybody: only these are decoded."""
+"""Find the fields of a topic's values that any step reads: only these are decoded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from potok.topology.nodes import (
 
 
 def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str] | None:
-    """The fields of a source's values that any step looks at; None means all of them."""
+    """Return the fields of a source's values that any step reads; None means all of them."""
     used: set[str] = set()
     for node in topology:
         reads = _reads(inferred, source, node)
@@ -51,7 +51,7 @@ def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str
 
 
 def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
-    """What a node needs of the values of `source`, if they reach it unchanged."""
+    """Return what a node reads from the values of `source`, if they reach it unchanged."""
     if isinstance(node, TableSource) and node is source:
         return None
     if node is source:
@@ -81,7 +81,9 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
 
 
 def _joined_fields(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
-    """What a join reads of the sides that bring the values of `source`; rows of a table are kept whole."""
+    """Return what a join reads from the sides that carry the values of `source`; rows of a table are stored
+    whole.
+    """
     used: set[str] = set()
     for index, upstream in enumerate(node.upstreams):
         if _carries(inferred, source, upstream):
@@ -93,7 +95,7 @@ def _joined_fields(inferred: Inferred, source: Node, node: Node) -> set[str] | N
 
 
 def _carries(inferred: Inferred, source: Node, node: Node) -> bool:
-    """Whether the values of a source come out of a node as they were read."""
+    """Whether a node emits the values of a source unchanged."""
     if node is source:
         return True
     if not isinstance(node, Annotate | Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition):

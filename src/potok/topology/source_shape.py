@@ -1,6 +1,8 @@
-"""How a source reads its topic, as plain data, and in which words two versions of it differ.
+"""How a source reads its topic, as plain data, and a description of the differences between two versions.
 
-State fits whatever changes here, but records may: one that was read becomes a dead letter, or the other way round.
+State stays compatible whatever changes here, but records may not: one that was read may become a dead letter,
+or
+the other way round.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def _serde(serde: Serde) -> dict[str, Any]:
 
 
 def _fields(schema: Schema) -> list[list[str]]:
-    """In order: a format such as DELIMITED reads them by it."""
+    """In order, because formats such as DELIMITED read fields by position."""
     return [[field.name, _field(field)] for field in schema.fields]
 
 

@@ -1,8 +1,10 @@
-"""The stores of a processor: what it keeps for each key between the records of that key.
+"""The stores of a processor: its state for each key between the records of that key.
 
-A store is declared once, as an attribute of the processor's class; at work it always holds the state of the current
-key. One cell for each key holds all of a store, also of a list, a map or a window store: what grows without bound
-belongs under keys of its own.
+A store is declared once, as an attribute of the processor's class; while a record is processed, it holds the
+state of
+the current key. One cell per key holds the whole store, also of a list, a map or a window store: data that
+grows
+without bound belongs under keys of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from potok.errors import StateError, TopologyError
 
 
 class StoreNotOpen(StateError):
-    """A store that was used where there is no current key."""
+    """A store that was used without a current key."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(
@@ -37,7 +39,7 @@ class Store:
 
 
 class ValueStore(Store):
-    """One value. What is changed in place in the value that `get` returns is kept too."""
+    """One value. In-place changes of the value that `get` returns are stored too."""
 
     kind = "value"
 
@@ -45,15 +47,15 @@ class ValueStore(Store):
         self.default, self.readable = default, readable
 
     def get(self) -> Any:
-        """The value of this key, or the default."""
+        """Return the value of this key, or the default."""
         self._closed()
 
     def set(self, value: Any) -> None:
-        """Keep a copy of a value; one that equals the default takes no room."""
+        """Store a copy of a value; one that equals the default takes no space."""
         self._closed()
 
     def delete(self) -> None:
-        """Back to the default."""
+        """Reset to the default."""
         self._closed()
 
 
@@ -100,7 +102,7 @@ class MapStore(Store, MutableMapping[Any, Any]):
 
 
 class WindowStore(Store):
-    """Values with their instants, each for as long as stream time has not passed it by `retention`."""
+    """Values with their timestamps, each until stream time has passed it by `retention`."""
 
     kind = "window"
 
@@ -111,15 +113,17 @@ class WindowStore(Store):
         return f"window of {show_ms(self.retention_ms)}"
 
     def put(self, at: int, value: Any) -> None:
-        """Add a value at an instant, beside those that are there; one that is past its retention is not kept."""
+        """Add a value at a timestamp, in addition to existing ones; a value past its retention is not stored."""
         self._closed()
 
     def fetch(self, start: int, end: int) -> list[tuple[int, Any]]:
-        """The values from `start` to `end`, both included, with their instants, by time and then as they came."""
+        """Return the values from `start` to `end`, both inclusive, with their timestamps, by time and then by
+        insertion.
+        """
         self._closed()
 
     def delete(self, start: int, end: int) -> None:
-        """Forget the values from `start` to `end`, both included."""
+        """Delete the values from `start` to `end`, both inclusive."""
         self._closed()
 
 
@@ -128,31 +132,32 @@ def is_readable(store: Store) -> bool:
 
 
 def value_store(default: Any = None, *, readable: bool = False) -> ValueStore:
-    """One value for each key.
+    """Declare a store of one value for each key.
 
     Args:
-        default: What a key has before anything was set, or a function without arguments that makes it.
-        readable: Keep the values also as a table, named after the step and the store: `detector.last`. A key whose
+        default: The value of a key before one is set, or a function without arguments that returns it.
+        readable: Also store the values as a table, named after the step and the store: `detector.last`. A key
+        whose
             value is the default has no row.
     """
     return ValueStore(default, readable=readable)
 
 
 def list_store() -> ListStore:
-    """A list for each key, empty at first."""
+    """Declare a store of a list for each key, initially empty."""
     return ListStore()
 
 
 def map_store() -> MapStore:
-    """A dict for each key, empty at first."""
+    """Declare a store of a dict for each key, initially empty."""
     return MapStore()
 
 
 def window_store(retention: Duration) -> WindowStore:
-    """Values by their instants for each key.
+    """Declare a store of values by timestamp for each key.
 
     Args:
-        retention: How far stream time may go past an instant before its value is forgotten.
+        retention: How far stream time may pass a timestamp before its value is deleted.
     """
     retention_ms = to_ms(retention)
     if retention_ms <= 0:

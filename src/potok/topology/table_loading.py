@@ -1,4 +1,4 @@
-"""Which topics are not read before a table is loaded."""
+"""Find the topics that are read only after a table is loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.topology.nodes import HistoryLookup, TableLookup
 
 
 class WaitsForItself(TopologyError):
-    """Topics that wait for each other would never be read."""
+    """Topics that wait for each other, so that none would be read."""
 
     def __init__(self, topics: set[str], at: Location | None) -> None:
         names = ", ".join(f'"{topic}"' for topic in sorted(topics))
@@ -22,7 +22,7 @@ class WaitsForItself(TopologyError):
 
 
 def waiting_topics(topology: Topology) -> dict[str, set[str]]:
-    """For each topic of a stream that waits, the topics of the tables it waits for."""
+    """Return, for each topic of a stream that waits, the topics of the tables it waits for."""
     waits: dict[str, set[str]] = {}
     for node in topology:
         if isinstance(node, TableLookup | HistoryLookup) and node.wait_for_table:
@@ -34,7 +34,7 @@ def waiting_topics(topology: Topology) -> dict[str, set[str]]:
 
 
 def _stuck(waits: Mapping[str, set[str]]) -> set[str]:
-    """The topics that wait for each other in a circle, and those that wait for such."""
+    """Return the topics that wait for each other in a cycle, and those that wait for them."""
     left = dict(waits)
     while free := {topic for topic, others in left.items() if not others & left.keys()}:
         left = {topic: others for topic, others in left.items() if topic not in free}

@@ -1,4 +1,4 @@
-"""What must hold of a topology before anything runs."""
+"""Check a topology before anything runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
 
 
 class EmptyTopology(TopologyError):
-    """A builder that was given no source."""
+    """A builder without a source."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -22,7 +22,7 @@ class EmptyTopology(TopologyError):
 
 
 class NothingKept(TopologyError):
-    """Sources alone: no sink, no table, no action."""
+    """A topology with sources alone: no sink, no table, no action."""
 
     def __init__(self, name: str, at: Location | None) -> None:
         super().__init__(
@@ -33,12 +33,12 @@ class NothingKept(TopologyError):
 
 
 class DuplicateName(TopologyError):
-    """Two steps with one name."""
+    """Two steps with the same name."""
 
     def __init__(self, node: Node, first: Node) -> None:
-        place = f" (first at {first.at})" if first.at else ""
+        first_location = f" (first at {first.at})" if first.at else ""
         super().__init__(
-            f'two steps are called "{node.name}"{place}',
+            f'two steps are called "{node.name}"{first_location}',
             hint='state is found by the name of its step: pass another one, for example name="order_counts"',
             at=node.at,
         )
@@ -60,14 +60,14 @@ class ReadsItsOwnOutput(TopologyError):
 
     def __init__(self, topic: str, at: Location | None) -> None:
         super().__init__(
-            f'topic "{topic}" is both read and written: the query would never come to an end',
+            f'topic "{topic}" is both read and written: the query would never end',
             hint="write to another topic, or make two queries of it",
             at=at,
         )
 
 
 def validate(topology: Topology) -> None:
-    """Raise the first thing that is wrong."""
+    """Raise the first error found."""
     if not NAME.fullmatch(topology.name):
         raise BadName("the query name", topology.name, None)
     if not topology.sources:
@@ -86,8 +86,10 @@ def validate(topology: Topology) -> None:
 
 
 def _comes_back(topology: Topology, sink: Sink) -> bool:
-    """Whether records may be read again by the topology that writes them, with a later batch: what agents send to each
-    other, and what goes through a topic on its way to one."""
+    """Whether a later batch of the topology may read the records that it writes: what agents send to each other,
+    directly
+    or through another topic.
+    """
     takers = [node for agents in topology.of_type(Agents) for node in agents.sources]
     taken = set[str]().union(*(topology.upstream_topics(node) for node in takers))
     on_the_way = isinstance(sink.upstream, StreamSource) and sink.topic not in topology.upstream_topics(sink)
@@ -108,7 +110,7 @@ def _check_names(topology: Topology) -> None:
 
 
 class TopicReadTwoWays(TopologyError):
-    """One topic with two declared types."""
+    """A topic with two declared types."""
 
     def __init__(self, topic: str, at: Location | None) -> None:
         super().__init__(
@@ -119,7 +121,9 @@ class TopicReadTwoWays(TopologyError):
 
 
 def _check_serdes(topology: Topology) -> None:
-    """Two sources of one topic would need two decodings of the same bytes; one source feeds any number of steps."""
+    """Reject two sources of one topic that decode the same bytes differently; one source can feed any number of
+    steps.
+    """
     seen: dict[str, StreamSource | TableSource] = {}
     for source in topology.sources:
         first = seen.setdefault(source.topic, source)

@@ -65,7 +65,7 @@ def _better(best: Data, other: Data, better: Callable[[Data, Data], pa.Array]) -
     if best.type == pa.float64():
         # NaN loses against every number.
         replace = pc.or_(replace, pc.and_not(pc.is_nan(best), pc.is_nan(other)))
-    # A null comparison chooses null, and then the first of the two that is there.
+    # A null comparison chooses null, and then the first of the two that is not null.
     return pc.coalesce(pc.if_else(replace, other, best), best, other)
 
 

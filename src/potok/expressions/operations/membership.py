@@ -40,7 +40,7 @@ def _isin(vectors: Sequence[Vector], call: Call) -> Vector:
 
 
 def _equal_to(values: Iterable[object], type_: pa.DataType) -> list[object]:
-    """The values that something of this type can be equal to, each in that type."""
+    """Return the values that an operand of this type can be equal to, each in that type."""
     kept: list[object] = [value for value in values if value is None]
     kind = family(type_)
     for value in values:
@@ -61,7 +61,7 @@ def _numbers(value: float, kind: Family) -> Iterable[object]:
         and (value.bit_length() > 1000 or int(float(value)) != value)
     ):
         return ()
-    # Arrow looks floats up by their bits, and zero has two spellings.
+    # Arrow looks up floats by their bits, and zero has two representations.
     return (0.0, -0.0) if value == 0 else (float(value),)
 
 
@@ -85,7 +85,7 @@ def _contains(vectors: Sequence[Vector], call: Call) -> Vector:
     if family(operand.data.type) == "string":
         return Vector(pc.match_substring(operand.data, pattern=wanted), required(operand))
     matches = pc.fill_null(pc.equal(_whole(operand.data.values), pa.scalar(wanted)), False)
-    # How many matches lie in front of each offset: a list holds one if the count grows between its offsets.
+    # How many matches precede each offset: a list contains one if the count grows between its offsets.
     counted = np.concatenate(([0], np.cumsum(matches.to_numpy(zero_copy_only=False), dtype=np.int64)))
     offsets = operand.data.offsets.to_numpy()
     return Vector(pa.array(counted[offsets[1:]] > counted[offsets[:-1]]), required(operand))
@@ -121,7 +121,7 @@ def _get(vectors: Sequence[Vector], call: Call) -> Vector:
     found = cast(pc.map_lookup(operand.data, pa.scalar(key, operand.data.type.key_type), "last"), call.type)
     suspect = required(operand)
     if default is not None and found.null_count:
-        # The default stands for a missing key and not for a None that is there, and the lookup shows both as null.
+        # The default applies to a missing key and not to a None value, but the lookup returns null for both.
         if operand.data.items.null_count:
             suspect = either(suspect, nulls(found))
         found = pc.fill_null(found, pa.scalar(default, call.type))

@@ -1,4 +1,4 @@
-"""What an operation is: its name, its type rule, and its columnar form."""
+"""An operation: its name, its type rule, and its columnar form."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from potok.expressions.tracing.refusal import NotTraceable
 from potok.expressions.vectorised.vector import Vector
 
 Typed = Callable[[Sequence[Expr], tuple[object, ...]], pa.DataType]
-"""Gives the result's type, or refuses. The second argument are the options: plain Python values."""
+"""Returns the result type, or refuses. The second argument is the options: plain Python values."""
 
 Vectorised = Callable[[Sequence[Vector], Call], Vector]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that a `Call` can name. Its Python form is the method or Potok function of the same name."""
+    """An operation that a `Call` can name. Its Python form is the method or Potok function of the same name."""
 
     name: str
     style: CallStyle
@@ -28,7 +28,7 @@ class Operation:
     typed: Typed
     vector: Vectorised
     parameters: tuple[str, ...] = ()
-    """The names by which a method's options may be given."""
+    """The names by which a method's options may be passed."""
 
     def call(self, args: Sequence[Expr], options: tuple[object, ...] = ()) -> Call:
         if family(args[0].type) not in self.receivers:
@@ -37,7 +37,7 @@ class Operation:
 
 
 def always(type_: pa.DataType, options: int = 0) -> Typed:
-    """The type rule of an operation whose result type is fixed and which takes so many options."""
+    """Return the type rule of an operation with a fixed result type and this many options."""
 
     def typed(args: Sequence[Expr], given: tuple[object, ...]) -> pa.DataType:
         if len(given) != options or len(args) != 1:

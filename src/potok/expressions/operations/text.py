@@ -1,4 +1,4 @@
-"""String methods. Arrow follows its own Unicode tables, so where these matter only ASCII rows are vouched for."""
+"""String methods. Arrow has its own Unicode tables, so where these matter only ASCII rows are exact."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _ascii(kernel: Callable[..., Data]) -> Vectorised:
 
 
 def _exact(kernel: Callable[..., Data]) -> Vectorised:
-    """An operation that is the same on bytes of UTF-8 as on code points."""
+    """An operation with the same result on UTF-8 bytes as on code points."""
 
     def vector(vectors: Sequence[Vector], call: Call) -> Vector:
         (text,) = vectors
@@ -45,7 +45,7 @@ def _exact(kernel: Callable[..., Data]) -> Vectorised:
 
 
 def _constants(result: pa.DataType, *kinds: type, least: int) -> Typed:
-    """A type rule for constant options of these kinds, of which the first `least` must be given."""
+    """Return a type rule for constant options of these kinds, of which the first `least` are required."""
 
     def typed(args: Sequence[Expr], given: tuple[object, ...]) -> pa.DataType:
         right = all(type(option) is kind for option, kind in zip(given, kinds, strict=False))
@@ -63,7 +63,7 @@ def _encodable(text: str) -> bool:
 
 
 def _not_empty(rule: Typed) -> Typed:
-    """Python gives an empty search text a meaning of its own, or raises."""
+    """Python treats an empty search text specially, or raises."""
 
     def typed(args: Sequence[Expr], given: tuple[object, ...]) -> pa.DataType:
         if given and given[0] == "":

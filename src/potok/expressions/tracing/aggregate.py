@@ -29,7 +29,7 @@ MergeOp = OneOf["sum", "min", "max", "same"]
 
 
 class Absent(Enum):
-    """The initial value of what has none."""
+    """The initial value of an aggregate without one."""
 
     ABSENT = "absent"
 
@@ -41,8 +41,10 @@ ABSENT: Final = Absent.ABSENT
 class AggregateTerm:
     """One number or field of an aggregate, as a fold of `term` over the records.
 
-    `sum` adds; `min` and `max` take the least and the greatest, where null and NaN lose against anything else; `same`
-    depends on nothing but the key, so that every record of a group gives it, and it replaces what was there.
+    `sum` adds; `min` and `max` take the least and the greatest, where null and NaN lose against anything else;
+    `same`
+    depends only on the key, so that every record of a group has the same value, which replaces the previous
+    one.
     """
 
     path: tuple[str, ...]
@@ -52,7 +54,9 @@ class AggregateTerm:
     type: pa.DataType
 
     def evaluate(self, columns: Mapping[str, pa.Array], rows: int) -> Evaluated:
-        """The contribution of each row, in the type of the aggregate. For suspect rows, call `contribution`."""
+        """Return the contribution of each row, in the type of the aggregate. For suspect rows, call
+        `contribution`.
+        """
         result = evaluate(self.term, columns, rows)
         column = result.column.cast(self.type, safe=False)
         # Adding None raises in Python.
@@ -60,14 +64,14 @@ class AggregateTerm:
         return Evaluated(column, suspect, result.failures)
 
     def contribution(self, row: Mapping[str, object]) -> Any:
-        """What one row adds, computed by Python; raises what the aggregator would raise on that row."""
+        """Return what one row adds, computed by Python; raise what the aggregator would raise on that row."""
         value = evaluate_row(self.term, row)
         if self.op == "sum":
-            _ = 0 + value  # for what it raises
+            _ = 0 + value  # evaluated for its exception
         return value
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Two partial results as one; also the initial value, on the left, and a partial result."""
+        """Merge two partial results; also the initial value, on the left, and a partial result."""
         if left is ABSENT:
             return right
         match self.op:
@@ -86,7 +90,7 @@ class AggregateTerm:
 
 @dataclass(frozen=True, slots=True)
 class TracedAggregate:
-    """An aggregator that is merged from partial results, in whatever order these come."""
+    """An aggregator that merges partial results, in any order."""
 
     terms: tuple[AggregateTerm, ...]
     type: pa.DataType
@@ -100,7 +104,9 @@ class TracedAggregate:
 def trace_aggregate(
     initial: object, aggregator: Function, key: pa.DataType | None, value: pa.DataType | None
 ) -> TracedAggregate | Untraceable:
-    """An aggregator of `(k, v, agg)` or `(v, agg)` as terms to be merged, or the reason why it is none."""
+    """Return an aggregator of `(k, v, agg)` or `(v, agg)` as terms to merge, or the reason why it cannot be
+    traced.
+    """
     try:
         return _trace(initial, aggregator, (Argument("key", key), Argument("value", value))[3 - aggregator.arity :])
     except NotTraceable as refusal:
@@ -108,7 +114,9 @@ def trace_aggregate(
 
 
 def trace_reduce(reducer: Function, value: pa.DataType | None) -> TracedAggregate | Untraceable:
-    """A reducer of `(v1, v2)`, such as `v1 + v2`. The first value of a key is its aggregate: none is given."""
+    """Trace a reducer of `(v1, v2)`, such as `v1 + v2`. It has no initial value: a key starts with its first
+    value.
+    """
     if value is None or family(value) == "struct":
         return Untraceable("a reducer is merged from parts only over numbers, texts or dates")
     try:
@@ -120,7 +128,7 @@ def trace_reduce(reducer: Function, value: pa.DataType | None) -> TracedAggregat
 def _trace(
     initial: object, function: Function, arguments: Sequence[Argument], start: pa.DataType | None = None
 ) -> TracedAggregate | Untraceable:
-    """Trace until the aggregate comes out in the type it went in with: 0 becomes a float where floats are added."""
+    """Trace until the aggregate has the same type before and after: 0 becomes a float where floats are added."""
     type_ = _type_of(initial) if start is None else start
     aggregate_first = start is not None
     for attempt in range(3):
@@ -130,7 +138,7 @@ def _trace(
         except UnknownField as error:
             if attempt == 0:
                 raise
-            raise NotTraceable(f'the aggregate loses its field "{error.name}" on the way') from error
+            raise NotTraceable(f'the aggregate loses its field "{error.name}"') from error
         if isinstance(traced, Untraceable):
             return traced
         if traced.expr.type == type_:
@@ -173,19 +181,19 @@ def _term(expr: Expr, path: tuple[str, ...], initial: object) -> AggregateTerm:
         if not isinstance(initial, int | float | Absent):
             raise NotTraceable("a sum starts from a number")
         return AggregateTerm(path, "sum", _addend(itself, expr), initial, expr.type)
-    raise NotTraceable(f"{_place(path)} is no sum, least or greatest of itself and the record: {expr}")
+    raise NotTraceable(f"{_path_text(path)} is not a sum, least or greatest of itself and the record: {expr}")
 
 
 def _reads(expr: Expr, *names: str) -> bool:
     return any(isinstance(node, Column) and node.name in names for node in walk(expr))
 
 
-def _place(path: tuple[str, ...]) -> str:
+def _path_text(path: tuple[str, ...]) -> str:
     return ".".join((AGGREGATE, *path))
 
 
 def _without(itself: Column, expr: Call) -> Expr:
-    """What is compared with the aggregate."""
+    """Return what is compared with the aggregate."""
     others = list(_flattened(expr, expr.name))
     if others.count(itself) != 1:
         raise NotTraceable(f"{expr.name} does not take {itself} once")
@@ -204,30 +212,30 @@ def _flattened(expr: Expr, name: str) -> Iterator[Expr]:
 
 
 def _addend(itself: Column, expr: Binary) -> Expr:
-    """What is added to the aggregate: `(agg + a) - b` adds `a - b`."""
+    """Return what is added to the aggregate: `(agg + a) - b` adds `a - b`."""
     added: Expr | None = None
     found = 0
     for sign, part in _addends(expr, "+"):
         if part == itself and sign == "+":
             found += 1
         elif _reads(part, AGGREGATE):
-            raise NotTraceable(f"{itself} is no sum of itself and the record: {expr}")
+            raise NotTraceable(f"{itself} is not a sum of itself and the record: {expr}")
         elif added is None:
             added = part if sign == "+" else _folded(unary("-", part))
         else:
             added = _folded(binary(sign, added, part))
     if found != 1 or added is None:
-        raise NotTraceable(f"{itself} is no sum of itself and the record: {expr}")
+        raise NotTraceable(f"{itself} is not a sum of itself and the record: {expr}")
     return added
 
 
 def _folded(expr: Expr) -> Expr:
-    """A computation of constants alone as a constant: evaluation counts on a column in every operation."""
+    """Evaluate a computation of constants to a constant: evaluation expects a column in every operation."""
     return expr if any(isinstance(node, Column) for node in walk(expr)) else literal(evaluate_row(expr, {}))
 
 
 def _addends(expr: Expr, sign: str) -> Iterator[tuple[str, Expr]]:
-    """The parts of a sum around the aggregate; parts without it stay whole."""
+    """Return the parts of a sum around the aggregate; parts without it stay whole."""
     if isinstance(expr, Binary) and expr.op in ("+", "-") and _reads(expr, AGGREGATE):
         yield from _addends(expr.left, sign)
         opposite = {"+": "-", "-": "+"}[sign]

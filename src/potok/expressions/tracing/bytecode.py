@@ -1,12 +1,15 @@
-"""The allow-list: which bytecode may be traced at all.
+"""The allow-list: which bytecode may be traced.
 
-A stand-in cannot see all that is done with it: `x is None`, `isinstance(x, int)` and `time.time()` do not ask it, and a
-branch taken once is taken for every record. So the bytecode is read before it is run. Only straight-line code
-passes, and a small simulation of the stack follows it to know what is called and on what: the stand-ins' methods and
+A proxy does not see everything that is done with it: `x is None`, `isinstance(x, int)` and `time.time()` do not
+call
+it, and a branch taken once is taken for every record. So the bytecode is checked before it is run. Only
+straight-line
+code passes, and a small simulation of the stack follows what is called and on what: methods of the proxies and
 Potok's functions, nothing else.
 
-Names from outside, global or closed over, must hold constants. Their values are taken when the topology is built: the
-workers get a copy of the function in any case, so what changes in the program later was never going to reach them.
+Global names and closure variables must hold constants. Their values are captured when the topology is built:
+the
+workers get a copy of the function in any case, so later changes in the program never reach them.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from potok.expressions.tracing.stack_slots import (
 
 
 def check(function: Callable[..., object], arguments: int) -> FunctionType:
-    """The function itself, if it may be traced with so many arguments."""
+    """Return the function itself, if it may be traced with this number of arguments."""
     if type(function) is not FunctionType:
         raise NotTraceable(_other_callable(function))
     code = function.__code__
@@ -55,7 +58,7 @@ def check(function: Callable[..., object], arguments: int) -> FunctionType:
 
 
 def captured(function: FunctionType) -> dict[str, object]:
-    """The variables of enclosing functions, as far as they are set."""
+    """Return the closure variables that are set."""
     values: dict[str, object] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -77,7 +80,7 @@ def _other_callable(function: object) -> str:
 
 
 class _Simulation:
-    """Reads the code once from top to bottom: there are no branches, so that is the order in which it runs."""
+    """Reads the code once from top to bottom: without branches, that is the order in which it runs."""
 
     def __init__(self, function: FunctionType, arguments: int) -> None:
         self._function = function
@@ -142,7 +145,7 @@ class _Simulation:
 
     def load_attribute(self, instruction: dis.Instruction) -> None:
         (owner,) = self.pop()
-        # Since 3.12 the lowest bit of LOAD_ATTR says that a call follows, which LOAD_METHOD said before.
+        # Since 3.12 the lowest bit of LOAD_ATTR means that a call follows; older versions have LOAD_METHOD.
         before_call = instruction.opname == "LOAD_METHOD" or (_MERGED and bool((instruction.arg or 0) & 1))
         member = attribute(owner, instruction.argval)
         self.push(*((member, Nothing()) if before_call else (member,)))
@@ -151,7 +154,7 @@ class _Simulation:
         count = _OPERANDS[instruction.opname]
         operands = [value(slot) for slot in self.pop(count)]
         if instruction.argrepr in ("%", "%=") and not is_number(operands[0]):
-            # A text with no place for it never asks the right side anything.
+            # A format string without a placeholder never evaluates the right side.
             raise NotTraceable("it formats text; use potok.functions.concat")
         if instruction.opname == "CALL_INTRINSIC_1" and instruction.arg != _UNARY_POSITIVE:
             raise NotTraceable("its bytecode has CALL_INTRINSIC_1, which is not traced")
@@ -180,10 +183,10 @@ class _Simulation:
             case [Known()]:
                 self.push(combined(*operands))
             case _:
-                raise NotTraceable("it calls something that is no function of potok.functions")
+                raise NotTraceable("it calls a function that is not in potok.functions")
 
     def discard(self, _: dis.Instruction) -> None:
-        raise NotTraceable("it computes something and throws it away")
+        raise NotTraceable("it discards a computed value")
 
     def result(self, instruction: dis.Instruction) -> None:
         if instruction.opname == "RETURN_CONST":
@@ -192,12 +195,12 @@ class _Simulation:
 
 
 def _names(instruction: dis.Instruction) -> tuple[str, ...]:
-    """The local variables of an instruction: since 3.13 there may be two."""
+    """Return the local variables of an instruction: since 3.13 there may be two."""
     return instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
 
 
 def _parameters(function: FunctionType, arguments: int) -> dict[str, Slot]:
-    """The arguments are stand-ins, and every further parameter must have a constant default."""
+    """The arguments are proxies, and every further parameter must have a constant default."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     slots: dict[str, Slot] = dict.fromkeys(names[:arguments], StandIn())

@@ -1,4 +1,4 @@
-"""What Python would answer for an unsuspecting object, and would answer wrongly: refused."""
+"""Operations that Python would answer, wrongly, for any object: refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _refuse(what: str) -> Callable[..., Any]:
 
 
 class Opaque:
-    """The second line of defence behind the bytecode's allow-list: nothing here can be asked of a stand-in."""
+    """The second line of defence after the bytecode's allow-list: operations that a proxy refuses."""
 
     __slots__ = ()
 
@@ -35,4 +35,4 @@ class Opaque:
     __enter__ = __exit__ = __await__ = _refuse("with and await are not traced")
     __lt__ = __le__ = __gt__ = __ge__ = _refuse("it compares a method that it does not call")
     __eq__ = __ne__ = _refuse("it compares a method that it does not call")
-    __hash__ = _refuse("a value is used as a key of a dict or a member of a set")
+    __hash__ = _refuse("a value is used as a key of a dict or an element of a set")

@@ -1,4 +1,4 @@
-"""Stand-ins for the arguments of a lambda: what is done to them becomes an expression."""
+"""Proxies for the arguments of a lambda: operations on them build an expression."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _unary(op: str) -> Callable[[Proxy], Proxy]:
 
 
 class Proxy(Opaque):
-    """A value that is not there yet."""
+    """A value that is not known yet."""
 
     # Dunder names, because every other name may be a field.
     __slots__ = ("__potok_expr__", "__potok_recorder__")
@@ -82,7 +82,7 @@ class Proxy(Opaque):
 
 
 class Method(Opaque):
-    """A method that is about to be called."""
+    """A bound method of a proxy."""
 
     __slots__ = ("__potok_name__", "__potok_owner__")
     __potok_owner__: Proxy
@@ -107,19 +107,19 @@ class Method(Opaque):
 
 
 def traced_call(name: str, recorder: Recorder, args: tuple[object, ...], options: tuple[object, ...] = ()) -> Proxy:
-    """A call of a Potok function, of which at least one argument is a stand-in."""
+    """Trace a call of a Potok function with at least one proxy argument."""
     exprs = [lift(arg, recorder) for arg in args]
     call = OPERATIONS["function", name].call(exprs, options)
     return Proxy(recorder.made(call, *exprs), recorder)
 
 
 def lift(value: object, recorder: Recorder) -> Expr:
-    """The expression of a stand-in, of a constant, or of a dict or list of them."""
+    """Return the expression of a proxy, of a constant, or of a dict or list of them."""
     return recorder.lift(value, _expr_of)
 
 
 def result_of(returned: object, recorder: Recorder) -> Expr:
-    """The expression of what a traced function returned."""
+    """Return the expression of the result of a traced function."""
     return recorder.result(returned, _expr_of)
 
 
@@ -134,7 +134,9 @@ def _made(owner: Proxy, constructor: Callable[..., Expr], op: str, *operands: ob
 
 
 def _struct_attribute(owner: Proxy, name: str) -> Any:
-    """A field, unless a dict has an attribute of that name: a lambda that runs on real values gets that one."""
+    """Return a field, unless dict has an attribute of that name: a lambda that runs on real values gets the
+    attribute.
+    """
     expr = owner.__potok_expr__
     if name == "keys":
         return lambda: [field.name for field in expr.type]
@@ -148,10 +150,10 @@ def _struct_attribute(owner: Proxy, name: str) -> Any:
 
 
 def _struct_get(owner: Proxy, *args: object, **named: object) -> Proxy:
-    """A row of a typed stream has every field, so the default never shows."""
+    """A row of a typed stream has every field, so the default is never used."""
     if named or len(args) not in (1, 2) or not all(is_constant(arg) for arg in args):
         raise NotTraceable("get() is traced only with constant arguments")
     try:
         return owner[args[0]]
     except UnknownField as error:
-        raise NotTraceable(f'get() of "{error.name}", which is no field') from error
+        raise NotTraceable(f'get() of "{error.name}", which is not a field') from error

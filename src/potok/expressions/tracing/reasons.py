@@ -1,4 +1,4 @@
-"""Why bytecode cannot be traced, in the words of someone who wrote Python and not bytecode."""
+"""Explain why bytecode cannot be traced, in terms of Python source code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _REASONS: Final = {
 
 
 def reason_for(code: CodeType) -> str | None:
-    """The first reason that a user would name; None if no construct stands out."""
+    """Return the reason that is most useful to a user; None if there is no specific construct."""
     for flags, reason in _FLAGS:
         if code.co_flags & flags:
             return reason
@@ -80,7 +80,7 @@ def _nested(code: CodeType) -> str:
 
 
 def _branch(names: list[str]) -> str | None:
-    """The construct behind a conditional jump. In bytecode they differ only in what is kept on the stack for later."""
+    """Return the construct behind a conditional jump. In bytecode they differ only in what stays on the stack."""
     if "LOAD_ASSERTION_ERROR" in names:
         return _REASONS["LOAD_ASSERTION_ERROR"]
     for index, name in enumerate(names):

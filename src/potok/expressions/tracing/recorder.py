@@ -1,4 +1,4 @@
-"""Keeps account of a trace: which expressions were made, and which of them never reached the result."""
+"""Record a trace: which expressions were created, and which of them never reached the result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from potok.expressions.python_types import UNTYPED, family
 from potok.expressions.tracing.refusal import NotTraceable
 
 LARGEST: Final = 500
-"""Nodes in one expression. A value that is used twice is computed twice, so a few doublings could grow without end."""
+"""Nodes in one expression. A value that is used twice is computed twice, so repeated doubling could grow fast."""
 
 ExprOf = Callable[[object], Expr | None]
 
 
 class Recorder:
-    """The account of one trace."""
+    """The record of one trace."""
 
     def __init__(self) -> None:
         self._made: list[Expr] = []
@@ -36,7 +36,7 @@ class Recorder:
         return expr
 
     def lift(self, value: object, expr_of: ExprOf) -> Expr:
-        """The expression of a stand-in, of a constant, or of a dict or list of them."""
+        """Return the expression of a proxy, of a constant, or of a dict or list of them."""
         expr = expr_of(value)
         if expr is not None:
             return expr
@@ -51,7 +51,9 @@ class Recorder:
         return literal(value)
 
     def result(self, value: object, expr_of: ExprOf) -> Expr:
-        """The expression of what the lambda returned, once nothing that it computed is missing from it."""
+        """Return the expression of the lambda's result, after checking that it includes everything that was
+        computed.
+        """
         if type(value) is tuple and value:
             items = self._lift_all(value, expr_of)
             type_ = pa.struct([(str(index), item.type) for index, item in enumerate(items)])
@@ -79,7 +81,7 @@ class Recorder:
         return self.made(StructExpr(type_, tuple(zip(names, items, strict=True))), *items)
 
     def _check(self, result: Expr) -> None:
-        """Python would have raised for what was computed and then dropped, so it may not just disappear."""
+        """Refuse a trace that drops a computed value, because Python might have raised for it."""
         columns = [node for node in walk(result) if isinstance(node, Column)]
         for column in columns:
             if column.type == UNTYPED:
@@ -91,9 +93,9 @@ class Recorder:
 
 
 def _covered(dropped: Column, columns: Sequence[Column]) -> bool:
-    """Whether another field of the same struct is read anyway: both raise for the same rows, those where it is None.
+    """Whether another field of the same struct is read: both raise for the same rows, those where it is None.
 
-    So `{**v, "amount": 0}` needs nothing of the `amount` that it replaces.
+    So `{**v, "amount": 0}` does not need the `amount` that it replaces.
     """
     depth = len(dropped.path) - 1
     return any(

@@ -1,4 +1,4 @@
-"""Why a lambda is not traced, and the mistakes that tracing finds while the topology is built."""
+"""Why a lambda is not traced, and the errors that tracing finds while the topology is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from potok.errors import Location, TopologyError
 
 
 class NotTraceable(Exception):
-    """Something in a lambda has no exact columnar form. This is no error: the step runs as Python instead."""
+    """Something in a lambda has no exact columnar form. This is not an error: the step runs as Python instead."""
 
     @property
     def reason(self) -> str:
@@ -20,7 +20,7 @@ class UnknownField(TopologyError):
     """A lambda reads a field that the declared type does not have."""
 
     def __init__(self, name: str, of: str, known: Sequence[str] | None, at: Location | None = None) -> None:
-        """`known` is None where there are no fields at all, because the value is no struct."""
+        """`known` is None if there are no fields, because the value is not a struct."""
         self.name = name
         self.matches = tuple(get_close_matches(name, known or (), n=3, cutoff=0.6))
         if known is None:

@@ -1,4 +1,4 @@
-"""The text of a lambda, found in the file that it was compiled from."""
+"""Find the source text of a lambda in the file that it was compiled from."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import CodeType
 
 
 def source_of(code: CodeType) -> str:
-    """The source of a function or lambda, as one line for a lambda; "" where it cannot be told."""
+    """Return the source of a function or lambda, as one line for a lambda; "" if it cannot be found."""
     candidates = [node for node in _functions(code.co_filename) if _matches(node, code)]
     if len(candidates) > 1:
         candidates = [node for node in candidates if _encloses(node, code)]
     if not candidates:
         return ""
-    # Of lambdas inside one another on one line, the one that begins last is the innermost.
+    # Of nested lambdas on one line, the one that starts last is the innermost.
     node = max(candidates, key=lambda found: (found.lineno, found.col_offset))
     text = ast.get_source_segment("".join(linecache.getlines(code.co_filename)), node) or ""
     return " ".join(text.split()) if isinstance(node, ast.Lambda) else text
@@ -31,7 +31,7 @@ def _functions(filename: str) -> tuple[ast.Lambda | ast.FunctionDef, ...]:
 
 
 def _matches(node: ast.Lambda | ast.FunctionDef, code: CodeType) -> bool:
-    """Whether the node begins on the code's first line and has its parameters."""
+    """Whether the node starts on the code's first line and has its parameters."""
     names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     return (
         _first_line(node) == code.co_firstlineno
@@ -46,10 +46,10 @@ def _first_line(node: ast.Lambda | ast.FunctionDef) -> int:
 
 
 def _encloses(node: ast.Lambda | ast.FunctionDef, code: CodeType) -> bool:
-    """Whether all of the code's instructions lie inside the node."""
+    """Whether all of the code's instructions are inside the node."""
     start, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
     for line, end_line, column, end_column in code.co_positions():
-        # The first instructions carry the position of the definition as a whole, column 0 to 0.
+        # The first instructions have the position of the whole definition, column 0 to 0.
         if line is None or end_line is None or column is None or end_column is None or (column, end_column) == (0, 0):
             continue
         if (line, column) < start or (end_line, end_column) > end:

@@ -1,4 +1,6 @@
-"""What is known about a value on Python's stack while straight-line code is read, and what may be done with it."""
+"""What is known about a value on Python's stack while straight-line code is checked, and which operations it
+allows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from potok.expressions.tracing.refusal import NotTraceable
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A plain value; for the result of computing with constants, only that it is plain."""
+    """A plain value; for the result of computing with constants, only the fact that it is plain."""
 
     value: object = None
     known: bool = True
@@ -22,17 +24,17 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """A proxy, or what one answered."""
+    """A proxy, or the result of an operation on one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A dict, list, set, tuple or slice that the code builds, or what it took out of one."""
+    """A dict, list, set, tuple or slice that the code builds, or an element of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An attribute of a stand-in: a field, unless it is called."""
+    """An attribute of a proxy: a field, unless it is called."""
 
     name: str
 
@@ -44,14 +46,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module of Potok, on the way to one of its functions."""
+    """A module of Potok, before one of its functions is looked up."""
 
     module: ModuleType
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The empty slot that calls keep beside the function."""
+    """The empty slot that calls have next to the function."""
 
 
 Slot = Constant | StandIn | Container | Member | Known | Module | Nothing
@@ -73,14 +75,14 @@ def value(slot: Slot) -> Value:
 
 
 def is_number(operand: Value) -> bool:
-    """Whether the operand is a number, or a stand-in, which will refuse what it is not."""
+    """Whether the operand is a number, or a proxy, which checks its own type."""
     return isinstance(operand, StandIn) or (
         isinstance(operand, Constant) and operand.known and isinstance(operand.value, int | float)
     )
 
 
 def combined(*operands: Value) -> Value:
-    """What an operation on these gives. A stand-in answers for itself, whatever stands beside it."""
+    """Return the result of an operation on these. A proxy decides for itself, whatever the other operand is."""
     if any(isinstance(operand, StandIn) for operand in operands):
         return StandIn()
     if all(isinstance(operand, Constant) for operand in operands):
@@ -95,11 +97,11 @@ def attribute(owner: Slot, name: str) -> Slot:
         raise NotTraceable(f"it reads {name}")
     if isinstance(owner, StandIn | Member):
         return Member(name)
-    raise NotTraceable(f"it reads the attribute {name} of something that is no field")
+    raise NotTraceable(f"it reads the attribute {name} of something that is not a field")
 
 
 def outside(name: str, scope: Mapping[str, object]) -> Slot:
-    """A name that the function takes from around it."""
+    """Resolve a global name or closure variable of the function."""
     if name not in scope:
         raise NotTraceable(f"the name {name} is not defined")
     return _from_outside(name, scope[name])

@@ -1,7 +1,8 @@
-"""Call a lambda once with stand-ins, and keep the expression that comes out.
+"""Call a lambda once with proxies, and return the resulting expression.
 
-A wrong trace is worse than a slow step, so everything that is not certain makes a function untraceable, with a reason
-for `explain`. A mistake in the program, such as a field that does not exist, is raised instead.
+A wrong trace is worse than a slow step, so any uncertainty makes a function untraceable, with a reason for
+`explain`.
+An error in the program, such as a field that does not exist, is raised instead.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from potok.expressions.tracing.refusal import NotTraceable
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument that the function will be called with: the column it comes from, and its type if it has one."""
+    """An argument of the function: the column it comes from, and its type if it has one."""
 
     name: str
     type: pa.DataType | None
@@ -36,8 +37,9 @@ class Argument:
 class Traced:
     """A function that runs natively.
 
-    `function` is the user's own, with every name it reads fixed at the value that went into `expr`. Suspect rows run
-    through it, so that both always agree.
+    `function` is the user's own, with every name it reads bound to the value used in `expr`. Suspect rows run
+    through it,
+    so that both always agree.
     """
 
     expr: Expr
@@ -52,7 +54,7 @@ class Untraceable:
 
 
 def trace(function: Function | Callable[..., Any], arguments: Sequence[Argument]) -> Traced | Untraceable:
-    """The expression of a function, or the reason why it has none.
+    """Return the expression of a function, or the reason why it has none.
 
     Raises:
         UnknownField: It reads a field that the type of the argument does not have.
@@ -79,7 +81,7 @@ def trace(function: Function | Callable[..., Any], arguments: Sequence[Argument]
 
 
 def record_arguments(function: Function, key: pa.DataType | None, value: pa.DataType | None) -> tuple[Argument, ...]:
-    """The arguments of a function of `(k, v)` or `(v)`."""
+    """Return the arguments of a function of `(k, v)` or `(v)`."""
     return (Argument("key", key), Argument("value", value))[2 - function.arity :]
 
 

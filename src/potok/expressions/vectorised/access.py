@@ -1,4 +1,4 @@
-"""Reading: columns, fields, elements, characters, and building structs and lists."""
+"""Access to columns, fields, elements and characters, and construction of structs and lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from potok.expressions.vectorised.vector import Data, Vector, as_array, cast, ei
 
 
 def column(expr: Column, columns: Mapping[str, pa.Array]) -> Vector:
-    """A column or a field in it. Reading a field of None raises in Python, so null structs on the way are suspect."""
+    """Return a column or a field in it. Reading a field of None raises in Python, so null structs on the path are
+    suspect.
+    """
     vector = Vector(columns[expr.name])
     for name in expr.path:
         vector = field(vector, name)
@@ -22,7 +24,7 @@ def column(expr: Column, columns: Mapping[str, pa.Array]) -> Vector:
 
 def field(operand: Vector, name: str) -> Vector:
     data = operand.data
-    # The child array alone would show what lies underneath a null struct.
+    # The child array alone would show the values below a null struct.
     child = pc.struct_field(data, [name]) if data.null_count else data.field(name)
     return Vector(child, required(operand))
 
@@ -41,7 +43,9 @@ def element(operand: Vector, index: int) -> Vector:
 
 
 def entry(operand: Vector, key: str) -> Vector:
-    """`map[key]`; a missing key is suspect, and so is None, which looks the same. Of equal keys a dict has the last."""
+    """`map[key]`; a missing key is suspect, and so is None, which looks the same. Of equal keys, a dict has the
+    last.
+    """
     found = pc.map_lookup(operand.data, pa.scalar(key, operand.data.type.key_type), "last")
     return Vector(found, either(operand.suspect, nulls(found)))
 

@@ -1,4 +1,4 @@
-"""Comparisons as Python makes them: exact between ints and floats, and with None equal to nothing but None."""
+"""Comparisons as in Python: exact between ints and floats, and with None equal only to None."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CALENDAR: Final = {
 
 
 def off_calendar(data: Data) -> Mask:
-    """The rows whose date lies outside the years that Python's dates know."""
+    """Return the rows whose date is outside the range of Python's dates."""
     limits = _CALENDAR.get(data.type)
     if limits is None or isinstance(data, pa.Scalar):
         return None
@@ -64,7 +64,7 @@ def compare(op: str, left: Vector, right: Vector) -> Vector:
 
 
 def _numbers(left: Data, right: Data) -> tuple[Data, Data, Mask]:
-    """Both sides in one type, and the rows where an int was too large to be compared as a float."""
+    """Return both sides in one type, and the rows where an int was too large to be compared as a float."""
     floats = pa.types.is_floating(left.type), pa.types.is_floating(right.type)
     if left.type == right.type and left.type != pa.bool_():
         return left, right, None
@@ -94,7 +94,7 @@ def _with_nulls(op: str, result: pa.Array, a: Data, b: Data) -> pa.Array:
 
 
 def _never_equal(op: str, left: Vector, right: Vector) -> Vector:
-    """`==` between values of families that are never equal, except that None may meet None."""
+    """`==` between values of families that are never equal, except for None and None."""
     column = left.data if isinstance(left.data, pa.Array) else right.data
     unequal = pa.repeat(pa.scalar(op == "!="), len(column))
     left_nulls, right_nulls = nulls(left.data), nulls(right.data)

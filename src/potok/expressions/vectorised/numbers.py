@@ -1,4 +1,4 @@
-"""Arithmetic that agrees with Python's ints and floats, or says in which rows it may not."""
+"""Arithmetic that agrees with Python's ints and floats, or returns the rows in which it may not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOGIC: Final = {"&": pc.and_, "|": pc.or_, "^": pc.xor}
 
 
 def bounds(data: Data) -> tuple[int, int]:
-    """The least and the greatest int; (0, 0) if there is none."""
+    """Return the least and the greatest int; (0, 0) if there is none."""
     if isinstance(data, pa.Scalar):
         value = data.as_py()
         return value, value
@@ -30,7 +30,7 @@ def bounds(data: Data) -> tuple[int, int]:
 
 
 def inexact(data: Data) -> Mask:
-    """The rows whose int may have no float of its own."""
+    """Return the rows whose int may have no exact float."""
     least, greatest = bounds(data)
     if least >= -EXACT_FLOAT and greatest <= EXACT_FLOAT:
         return None
@@ -61,7 +61,7 @@ def arithmetic(op: str, left: Vector, right: Vector, type_: pa.DataType) -> Vect
 
 
 def _overflow(op: str, a: Data, b: Data, result: pa.Array) -> Mask:
-    """The rows where 64 bits were too few: by the columns' bounds if these rule it out, else row by row."""
+    """Return the rows that overflowed 64 bits: by the columns' bounds if these rule it out, else row by row."""
     (a0, a1), (b0, b1) = bounds(a), bounds(b)
     if op == "*":
         corners = [x * y for x in (a0, a1) for y in (b0, b1)]
@@ -117,7 +117,7 @@ def _floor(op: str, a: Data, b: Data, suspect: Mask) -> Vector:
     suspect = either(suspect, _zeros(b))
     if a.type == pa.int64():
         if bounds(a)[0] == INT64_MIN:
-            # Divided by -1 it leaves 64 bits.
+            # Divided by -1 it overflows 64 bits.
             suspect = either(suspect, where(pc.equal(a, INT64_MIN) if isinstance(a, pa.Array) else pc.equal(b, -1)))
         kernel = np.floor_divide if op == "//" else np.remainder
         with np.errstate(all="ignore"):
@@ -127,7 +127,9 @@ def _floor(op: str, a: Data, b: Data, suspect: Mask) -> Vector:
 
 
 def _float_divmod(a: Any, b: Any) -> tuple[Any, Any]:
-    """Python's own steps: the remainder has the divisor's sign, and the quotient is snapped to the nearest integer."""
+    """Follow Python's algorithm: the remainder has the divisor's sign, and the quotient is rounded to the nearest
+    integer.
+    """
     with np.errstate(all="ignore"):
         remainder = np.fmod(a, b)
         quotient = (a - remainder) / b

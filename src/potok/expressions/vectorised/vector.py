@@ -1,4 +1,4 @@
-"""A column under computation, with the rows whose result cannot be vouched for."""
+"""A column being computed, with the rows whose result may differ from Python's."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Data: TypeAlias = "pa.Array | pa.Scalar"
-"""A literal stays a scalar: Arrow's kernels take both."""
+"""A literal stays a scalar: Arrow's kernels accept both."""
 
 Mask: TypeAlias = "pa.BooleanArray | None"
-"""Rows, without nulls among them. None is no row, so that clean columns pay nothing."""
+"""A mask of rows, without nulls. None means no row, so that clean columns cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Data and its suspects. In a row that is not suspect, the data is what Python gives, and null is Python's None."""
+    """Data and its suspects. In a row that is not suspect, the data equals Python's result, and null is Python's
+    None.
+    """
 
     data: Data
     suspect: Mask = None
 
 
 def either(*masks: Mask) -> Mask:
-    """The rows in any of the masks."""
+    """Return the rows in any of the masks."""
     union: Mask = None
     for mask in masks:
         if mask is not None:
@@ -33,14 +35,14 @@ def either(*masks: Mask) -> Mask:
 
 
 def nulls(data: Data) -> Mask:
-    """The rows that hold None; costs nothing where the column has none. Literals are never None here."""
+    """Return the rows that are None; costs nothing if the column has no nulls. Literals are never None here."""
     if isinstance(data, pa.Scalar) or data.null_count == 0:
         return None
     return pc.is_null(data)
 
 
 def where(condition: Data) -> Mask:
-    """A mask of the rows where a computed condition is true; a null condition is not."""
+    """Return a mask of the rows where a computed condition is true; a null condition is not."""
     if isinstance(condition, pa.Scalar):
         raise TypeError("a condition on literals alone has no rows")
     if condition.null_count:
@@ -49,17 +51,19 @@ def where(condition: Data) -> Mask:
 
 
 def required(*operands: Vector) -> Mask:
-    """Suspects of an operation that raises, or means something else, when an operand is None."""
+    """Return the suspects of an operation that raises, or has another meaning, when an operand is None."""
     return either(*(operand.suspect for operand in operands), *(nulls(operand.data) for operand in operands))
 
 
 def inherited(*operands: Vector) -> Mask:
-    """Suspects of an operation that takes None as it comes."""
+    """Return the suspects of an operation that accepts None."""
     return either(*(operand.suspect for operand in operands))
 
 
 def cast(data: Data, type_: pa.DataType) -> Data:
-    """The data in another type of the same family or a wider one. int to float rounds to even, as Python's does."""
+    """Return the data in another type of the same family or a wider one. int to float rounds to even, as in
+    Python.
+    """
     if data.type == type_:
         return data
     if isinstance(data, pa.Scalar) and not data.is_valid:

@@ -1,1 +1,1 @@
-"""What is known of each step before anything runs."""
+"""Types and traced functions of each step, inferred before anything runs."""

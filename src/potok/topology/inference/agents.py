@@ -1,4 +1,4 @@
-"""What is known of agents before they run."""
+"""Inference for agents."""
 
 from __future__ import annotations
 

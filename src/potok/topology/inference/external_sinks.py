@@ -1,4 +1,4 @@
-"""What is known of sinks outside the log."""
+"""Inference for sinks outside the log."""
 
 from __future__ import annotations
 

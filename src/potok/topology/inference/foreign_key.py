@@ -1,4 +1,4 @@
-"""What is known of joins by a foreign key."""
+"""Inference for foreign-key joins."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, Node
 
 
 class ForeignKeyDiffers(TopologyError):
-    """A function that returns what cannot be a key of the other table."""
+    """A foreign-key function whose result cannot be a key of the other table."""
 
     def __init__(self, node: ForeignMatch, found: pa.DataType, wanted: pa.DataType) -> None:
         super().__init__(
-            f'{node.left.function.name} gives {found}, but the keys of table "{node.right.name}" are {wanted}',
+            f'{node.left.function.name} returns {found}, but the keys of table "{node.right.name}" are {wanted}',
             hint='declare both with one type, for example builder.table("customers", key=int)',
             at=node.at,
         )
 
 
 class WindowsReferred(TopologyError):
-    """A join by foreign key from or to windows."""
+    """A foreign-key join from or to a windowed table."""
 
     def __init__(self, node: Node, table: str) -> None:
         super().__init__(

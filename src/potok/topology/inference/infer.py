@@ -1,5 +1,4 @@
-"""What is known of each step before anything runs: the types of its keys and values, and which functions were
-traced."""
+"""Infer the key and value types of each step, and which functions can be traced, before anything runs."""
 
 from __future__ import annotations
 
@@ -31,7 +30,9 @@ class Inferred:
 
 
 def infer(topology: Topology) -> Inferred:
-    """Types and traces of all steps. A field that does not exist is found here, with the place of the lambda."""
+    """Return types and traces of all steps. A field that does not exist is reported here, with the location of the
+    lambda.
+    """
     steps: dict[Node, Step] = {}
     looked_up = tables_looked_up(topology)
     for node in topology:

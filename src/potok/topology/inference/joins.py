@@ -1,4 +1,4 @@
-"""What is known of joins of streams, with streams and with tables."""
+"""Inference for joins of streams with streams and with tables."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from potok.topology.nodes.tables import TableFilter, TableMapValues, ToTable
 
 
 class KeysDiffer(TopologyError):
-    """Two sides whose keys are of different types never have one in common."""
+    """A join of two sides whose key types differ, so that no keys are equal."""
 
     def __init__(self, node: Node, left: Step, right: Step) -> None:
         names = [upstream.name for upstream in node.upstreams]
         super().__init__(
-            f'cannot join "{names[0]}" with "{names[1]}": the keys of the one are {_shown(left.key)}, '
-            f"of the other {_shown(right.key)}",
+            f'cannot join "{names[0]}" with "{names[1]}": the keys of the one are {_render(left.key)}, '
+            f"of the other {_render(right.key)}",
             hint=_key_hint(left, right),
             at=node.at,
         )
 
 
 class WindowedTable(TopologyError):
-    """The rows of a windowed table have a window in their key, which no record has."""
+    """A join of a stream with a windowed table, whose keys contain a window."""
 
     def __init__(self, node: Node, table: str, at: Location | None) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class WindowedTable(TopologyError):
         )
 
 
-def _shown(type_: pa.DataType | None) -> str:
+def _render(type_: pa.DataType | None) -> str:
     return "dynamic" if type_ is None else str(type_)
 
 
@@ -75,7 +75,7 @@ def _check_keys(node: Node, left: Step, right: Step) -> None:
 def trace_joiner(
     function: Function | None, schema: Schema | None, key: pa.DataType | None, left: Step, right: Step
 ) -> tuple[Expr | None, pa.DataType | None, str]:
-    """The expression of a joiner, the type of its results, and why it has no expression."""
+    """Return the expression of a joiner, the type of its results, and the reason if it has no expression."""
     declared = arrow_of(schema)
     if function is None:
         both_typed = left.value is not None and right.value is not None
@@ -99,7 +99,7 @@ def trace_joiner(
 
 
 def fields_of_side(step: Step, index: int) -> tuple[str, ...] | None:
-    """The fields that the joiner of a step reads of one side's values; None is all."""
+    """Return the fields of one side's values that the joiner of a step reads; None means all."""
     expr = step.exprs[0] if step.exprs else None
     if expr is None:
         return None
@@ -154,8 +154,8 @@ def _lookup(node: TableLookup | HistoryLookup, ups: list[Step]) -> Step:
         intact=False,
         sharded=not stream.home,
         plan=None,
-        # Without a wait the row is the one at hand; what waits sees versions, but those of a table that is computed
-        # are what the batches made of it.
+        # Without a wait, the current row is read. With a wait, versions are read, but those of a computed table
+        # depend on batch boundaries.
         order_dependent=not waits or node.table.is_table,
         rekeyed=stream.rekeyed or waits,
         window=None,
@@ -184,14 +184,16 @@ def _history_map_values(node: HistoryMapValues, ups: list[Step]) -> Step:
 
 
 def projected(type_: pa.DataType | None, fields_read: tuple[str, ...] | None) -> pa.DataType | None:
-    """The type of what a joiner reads of a value."""
+    """Return the type of the fields that a joiner reads from a value."""
     if fields_read is None or type_ is None:
         return type_
     return pa.struct([type_.field(name) for name in fields_read]) if fields_read else pa.null()
 
 
 def readable_rows(node: TableLookup, steps: Mapping[Node, Step]) -> str | None:
-    """The name of a table whose cells hold its rows as they are shown, under their keys; others are copied."""
+    """Return the name of a table whose cells store its rows under their keys as readers see them; other tables are
+    copied.
+    """
     table = node.table
     if isinstance(table, TableFilter | TableMapValues):
         return table.name if table.kept and steps[table].window is None else None
@@ -202,14 +204,16 @@ def readable_rows(node: TableLookup, steps: Mapping[Node, Step]) -> str | None:
 
 
 def join_layout(node: StreamJoin | TableLookup | HistoryLookup, steps: Mapping[Node, Step]) -> dict[str, str]:
-    """What decides how the cells of a join look: what is kept of each side depends on what the joiner reads."""
+    """Return what decides the layout of the cells of a join: the stored fields of each side depend on what the
+    joiner reads.
+    """
     step, (left, right) = steps[node], node.upstreams
     types = [projected(steps[up].value, fields_of_side(step, index)) for index, up in enumerate((left, right))]
     if isinstance(node, StreamJoin):
-        cells = f"{node.how}, left {_shown(types[0])}, right {_shown(types[1])}"
+        cells = f"{node.how}, left {_render(types[0])}, right {_render(types[1])}"
     elif isinstance(node, HistoryLookup):
-        cells = f"waiting {_shown(types[0])}, versions {_shown(steps[right].value)}"
-        cells += f", for keys {_shown(steps[left].home[0])}" if steps[left].home else ""
+        cells = f"waiting {_render(types[0])}, versions {_render(steps[right].value)}"
+        cells += f", for keys {_render(steps[left].home[0])}" if steps[left].home else ""
     else:
-        cells = "none" if readable_rows(node, steps) else f"copies {_shown(steps[right].value)}"
-    return {"kind": node.kind, "key": _shown(steps[left].key), "cells": cells}
+        cells = "none" if readable_rows(node, steps) else f"copies {_render(steps[right].value)}"
+    return {"kind": node.kind, "key": _render(steps[left].key), "cells": cells}

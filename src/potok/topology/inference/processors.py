@@ -1,4 +1,4 @@
-"""What is known of processors before they run."""
+"""Inference for processors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of sources, steps on records, aggregates and tables."""
+"""Inference for sources, steps on records, aggregates and tables."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _branch(node: Branch, ups: list[Step]) -> Step:
 
 @infer_step.register(Arm)
 @infer_step.register(Repartition)
-def _same(node: Node, ups: list[Step]) -> Step:
+def _unchanged(node: Node, ups: list[Step]) -> Step:
     moved = isinstance(node, Repartition)
     return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, sharded=moved or ups[0].sharded)
 
@@ -134,7 +134,7 @@ def _merge(node: Merge, ups: list[Step]) -> Step:
         first.key if same_key else None,
         first.value if same_value else None,
         intact=all(up.intact for up in ups) and same_value,
-        # Records that waited come behind others of their partition, so the order of positions is lost.
+        # Delayed records follow others of their partition, so the order of positions is lost.
         rekeyed=any(up.rekeyed for up in ups) or not same_key or len(topics) > 1 or len(waits) > 1,
         topics=topics,
         sharded=all(up.sharded for up in ups) and same_key,
@@ -142,7 +142,7 @@ def _merge(node: Merge, ups: list[Step]) -> Step:
 
 
 def _put_in_order(node: Node) -> frozenset[Node]:
-    """The steps on the way to this one that let records wait and go on by event time."""
+    """Return the upstream steps that delay records and emit them by event time."""
     seen, ahead = set[Node](), [node]
     while ahead:
         one = ahead.pop()
@@ -250,7 +250,7 @@ def _to_table(node: ToTable, ups: list[Step]) -> Step:  # noqa: ARG001
 
 @infer_step.register
 def _to_stream(node: ToStream, ups: list[Step]) -> Step:
-    # The changes of a row come one after the other, from its shard, whatever the times they carry.
+    # The changes of a row arrive in order, from its shard, whatever their timestamps.
     made = replace(
         ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False, window=None, rekeyed=False
     )

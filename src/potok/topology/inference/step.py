@@ -1,4 +1,4 @@
-"""What is known of a step before anything runs. Each family of nodes says it in a file of its own."""
+"""The result of inference for a step. Each family of nodes has its own module."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from potok.topology.nodes import Node, Window
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What inference found out about a node.
+    """The result of inference for a node.
 
-    `key` and `value` are the types of what comes out; None is dynamic. `exprs` holds one expression for each function
-    of the node, or None where that function runs as Python, and `reason` says why. `intact` says that values are
-    still as
-    they were read from their topic; `rekeyed` that the records of a key may come from several partitions; `sharded`
-    that records are on the shard of their key. `window` is that of the table whose rows these are; `home` is
-    the type of the key that records go back to, while they look something up under another.
+    `key` and `value` are the output types; None is dynamic. `exprs` holds one expression for each function of
+    the node,
+    or None if that function runs as Python, and `reason` says why. `intact` means that values are unchanged
+    since they
+    were read from their topic; `rekeyed` that the records of a key may come from several partitions; `sharded`
+    that
+    records are on the shard of their key. `window` is that of the table whose rows these are; `home` is the
+    type of the
+    key that records return to after a lookup under another key.
     """
 
     key: pa.DataType | None
@@ -65,7 +68,7 @@ def infer_step(node: Node, ups: list[Step]) -> Step:  # noqa: ARG001 - every kin
 
 
 def windowed_key(key: pa.DataType | None, window: Window | None) -> pa.DataType | None:
-    """The key of a windowed table: the grouped key with the window's start and end."""
+    """Return the key of a windowed table: the grouping key with the window's start and end."""
     if key is None or window is None:
         return key
     return pa.struct([pa.field("key", key), pa.field("start", pa.int64()), pa.field("end", pa.int64())])

@@ -1,4 +1,4 @@
-"""What is known of groups of rows and of joins of tables."""
+"""Inference for table groups and joins of tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _table_group(node: TableGroup, ups: list[Step]) -> Step:
 
 
 def _fitting(node: TableGroup, expr: Expr | None, reason: str) -> tuple[Expr | None, str]:
-    """The traced function, unless it says another thing than what is declared."""
+    """Return the traced function, unless its type differs from the declared one."""
     if expr is None:
         return None, reason
     if node.pairs:
@@ -63,7 +63,7 @@ def _table_aggregate(node: TableAggregate, ups: list[Step]) -> Step:
 
 
 def _check_fields(node: TableAggregate, up: Step) -> None:
-    """Rows are taken in and let go by Python, but a field that does not exist is found before there are any."""
+    """Check field names at build time, although rows are added and retracted in Python."""
     adder, subtractor = node.aggregation.function, node.subtractor
     if node.aggregation.kind != "fold" or up.value is None or adder is None or subtractor is None:
         return
@@ -77,7 +77,7 @@ def _check_fields(node: TableAggregate, up: Step) -> None:
 
 
 def _selector(aggregation: Aggregation, up: Step) -> tuple[Expr | None, str]:
-    """What an aggregate takes of a row, if that can be computed as columns."""
+    """Return what an aggregate reads from a row, if that can be computed on columns."""
     if aggregation.kind in ("count", "reduce", "fold"):
         return None, ""
     if aggregation.function is not None:
@@ -99,7 +99,7 @@ def _result(aggregation: Aggregation, type_: pa.DataType | None) -> pa.DataType 
 
 
 class TableKeysDiffer(TopologyError):
-    """Two tables whose keys can never be equal."""
+    """A join of two tables whose keys can never be equal."""
 
     def __init__(self, node: TableJoin, left: str, right: str) -> None:
         super().__init__(
@@ -129,7 +129,7 @@ def _table_join(node: TableJoin, ups: list[Step]) -> Step:
 
 
 def _both_windows(left: Window | None, right: Window | None) -> Window | None:
-    """The windows of a joined table: open and readable as long as those of either side."""
+    """Return the windows of a joined table: open and readable as long as those of either side."""
     if left is None or right is None:
         return None
     times = {name: max(getattr(left, name), getattr(right, name)) for name in ("grace_ms", "retention_ms")}
@@ -144,9 +144,9 @@ def _key_kind(up: Step) -> str:
 def joined_type(
     function: Function | None, schema: Schema | None, key: pa.DataType | None, left: Step, right: Step
 ) -> pa.DataType | None:
-    """The type of a joined row; without a joiner it holds both."""
+    """Return the type of a joined row; without a joiner it contains both rows."""
     if function is not None or schema is not None:
-        # Rows are joined one by one, but a field that does not exist is found before there are any.
+        # Rows are joined one by one, but a field that does not exist is reported at build time.
         trace_joiner(function, schema, key, left, right)
         return arrow_of(schema)
     if left.value is None or right.value is None:

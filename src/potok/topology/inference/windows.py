@@ -1,4 +1,4 @@
-"""What is known of aggregates in windows that follow the records of a key."""
+"""Inference for aggregates in windows that follow the records of a key."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from potok.topology.nodes import Session, Sliding, Window
 
 
 def plan_in_window(plan: AggregatePlan, window: Window | None) -> AggregatePlan:
-    """Sessions from the last record merge as columns; other windows need their records again, whatever is asked.
+    """Plan an aggregate in windows: sessions with a gap merge as columns; other windows need their records again.
 
-    Their records are folded in the order of event time, so nothing depends on the order in which they came.
+    Their records are aggregated in the order of event time, so the result does not depend on the order of
+    arrival.
     """
     if not isinstance(window, Session | Sliding):
         return plan
@@ -25,7 +26,7 @@ def plan_in_window(plan: AggregatePlan, window: Window | None) -> AggregatePlan:
 
 
 def trace_marks(window: Window | None, up: Step) -> tuple[Expr | None, ...]:
-    """The expressions of `opens` and `closes`, of those that there are."""
+    """Return the expressions of `opens` and `closes`, if given."""
     if not isinstance(window, Session):
         return ()
     return tuple(trace_in(test, up)[0] for test in (window.opens, window.closes) if test is not None)

@@ -1,4 +1,4 @@
-"""Agents: coroutines of the user's that take records, keep tables and send to topics."""
+"""Agents: the user's coroutines that process records, store tables and send to topics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from potok.topology.nodes.windows import FixedWindow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agents(Node):
-    """Drives the agents of a crew, record by record, in the order of their definition.
+    """Drives the agents of a group, record by record, in the order of their definition.
 
-    Unless the crew is spread, all records come to one shard, so that any table may have any key.
+    Unless the group is spread, all records move to one shard, so that any agent can access any key of any
+    table.
     """
 
     sources: tuple[Node, ...]
@@ -38,14 +39,14 @@ class Agents(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AgentTable(Node):
-    """A table of agents: they write its cells themselves, and its changes come out here."""
+    """A table of agents, which write its cells directly; this node emits its changes."""
 
     upstream: Agents
     index: int
 
     @property
     def upstream_output(self) -> int:
-        """Its number among the outputs of the agents: tables come behind topics."""
+        """Return its number among the outputs of the agents: tables follow topics."""
         return len(self.upstream.agent_group.topics) + self.index
 
     @property
@@ -75,7 +76,9 @@ class AgentTable(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AgentSends(Node):
-    """What agents send to one topic, already as bytes: what cannot be written is told to the agent that sends it."""
+    """The records that agents send to one topic, already serialized, so that a serialization error is raised in
+    the agent that sends.
+    """
 
     upstream: Agents
     index: int

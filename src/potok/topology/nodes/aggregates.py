@@ -1,4 +1,4 @@
-"""Steps that keep one value per key, or per key and window."""
+"""Steps that store one value per key, or per key and window."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class AggregatePart:
     type: pa.DataType
     function: Function | None = None
     initial: int | float | None = None
-    """What a key begins with; without it, a key without values has none."""
+    """The initial value of a key; without it, a key without values has no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What is kept: a kind by name, with the function or the initial value that the kind needs.
+    """An aggregate: a kind by name, with the function or the initial value that the kind needs.
 
-    `count`; `sum`, `min`, `max`, `avg`, `collect_list`, `count_distinct`, `latest`, `earliest` of `function`'s result
-    (the whole value without one); `reduce` by a function of two values; `fold` from `initial` by a function of key,
-    value
-    and the aggregate so far.
+    `count`; `sum`, `min`, `max`, `avg`, `collect_list`, `count_distinct`, `latest`, `earliest` of `function`'s
+    result
+    (the whole value without one); `reduce` by a function of two values; `fold` from `initial` by a function of
+    key,
+    value and the aggregate so far.
     """
 
     kind: str
@@ -41,9 +42,9 @@ class Aggregation:
     make_initial: Function | None = None
     schema: Schema | None = None
     parts: tuple[AggregatePart, ...] = ()
-    """For a fold whose result is a struct of such fields: what `function` does, as columns that merge."""
+    """For a fold whose result is a struct of such fields: `function` as columns that merge."""
     by_offset: bool = False
-    """For a fold in sessions: their records are folded in the order of their offsets, not of their times."""
+    """For a fold in sessions: aggregate the records in the order of their offsets, not of their timestamps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

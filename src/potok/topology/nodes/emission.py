@@ -1,4 +1,4 @@
-"""Steps that choose when the changes of a table go on."""
+"""Steps that decide when the changes of a table are emitted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from potok.topology.nodes.table_joins import windows_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suppress(Node):
-    """Holds changes back: each row until its window closes or, with `every_ms`, for so long after its first change.
+    """Buffers changes: each row until its window closes or, with `every_ms`, for that long after its first change.
 
-    What goes on is the last of the changes that were held. The result of a window has its own time as stream time. A
-    change that was held for `every_ms` has the least stream time of those that it stands for: if it was not late when
-    it came, it is not late because it was held.
+    Only the last of the buffered changes is emitted. The result of a window has its own timestamp as stream
+    time. A
+    change buffered for `every_ms` has the least stream time of the changes that it replaces: if it was not late
+    when it
+    arrived, buffering does not make it late.
     """
 
     upstream: Node

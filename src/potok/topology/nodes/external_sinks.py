@@ -11,7 +11,7 @@ from potok.topology.nodes.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deliver(Node):
-    """Deliver to a target outside the log."""
+    """Deliver to a sink outside the log."""
 
     upstream: Node
     target: SinkSpec

@@ -13,7 +13,7 @@ from potok.topology.nodes.sources import TableSource
 
 
 class JoinKind(StrEnum):
-    """Which records come out that found no partner: none, those of the left side, or those of both."""
+    """Which records without a match are emitted: none, those of the left side, or those of both."""
 
     INNER = "inner"
     LEFT = "left"
@@ -22,23 +22,28 @@ class JoinKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinWindow:
-    """A right record r is in reach of a left record l if `l - before <= r <= l + after`, by their times.
+    """A right record r matches a left record l if `l - before <= r <= l + after`, by their timestamps.
 
-    A left record is late once the stream time of its partition is past `l + after + grace`, a right one once it is
-    past `r + before + grace`: all that it could meet lies behind by then. Both ends belong to the window, so a record
-    that comes in order is never late, not even for a window without a length.
+    A left record is late once the stream time of its partition is past `l + after + grace`, a right one once it
+    is
+    past `r + before + grace`: everything that it could match is older by then. Both ends belong to the window,
+    so a
+    record that arrives in order is never late, not even for a window of length zero.
 
-    Rows of both sides close when the closing clock C is past their time + before + after + grace, for a record that
-    comes later has a stream time of C at least, and so, if it is accepted:
+    Rows of both sides close when the watermark C is past their time + before + after + grace, because a record
+    that
+    arrives later has a stream time of at least C, and so, if it is accepted:
 
     - a right one has r >= C - before - grace, so with C > l + before + after + grace it has r > l + after;
     - a left one has l >= C - after - grace, so with C > r + before + after + grace it has l > r + before.
 
-    Neither is in reach of what has closed.
+    Neither matches a closed row.
 
-    A row that met nobody comes out when the clock is past its time by `wait_ms`. That is also the furthest that a
-    record which is accepted can be behind its clock. So behind a join that lets rows wait, the clock is held back by
-    it, and all that comes out has its own time as stream time, or less if it was ahead of its partition.
+    A row without a match is emitted when the watermark is past its time by `wait_ms`. That is also the furthest
+    that an
+    accepted record can be behind the watermark. So downstream of a join that delays rows, the watermark is held
+    back by
+    it, and every result has its own timestamp as stream time, or less if it was ahead of its partition.
     """
 
     before_ms: int
@@ -47,16 +52,18 @@ class JoinWindow:
 
     @property
     def wait_ms(self) -> int:
-        """How far the clock may have passed the time of a row that still waits."""
+        """Return how far the watermark may have passed the time of a row that still waits."""
         return self.before_ms + self.after_ms + self.grace_ms
 
     @property
     def keep_ms(self) -> int:
-        """How long after its own time a row of either side is kept: the clock that closes it has passed the end."""
+        """Return how long after its own time a row of either side is stored: the watermark that closes it has
+        passed the end.
+        """
         return self.wait_ms + 1
 
     def reach_ms(self, side: int) -> tuple[int, int]:
-        """How much earlier and later than a record of a side what it meets may be."""
+        """Return how much earlier and later than a record of a side its matches may be."""
         return (self.before_ms, self.after_ms) if side == 0 else (self.after_ms, self.before_ms)
 
     def __str__(self) -> str:
@@ -69,7 +76,7 @@ class JoinWindow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamJoin(Node):
-    """Each pair of a left and a right record with one key that are in reach of each other, once."""
+    """Emit each pair of a left and a right record that have the same key and match by time, once."""
 
     left: Node
     right: Node
@@ -94,7 +101,7 @@ class StreamJoin(Node):
 
     @property
     def holds_back_ms(self) -> int:
-        """Pairs go on when they meet; only rows that come out alone have waited."""
+        """Pairs are emitted when they match; only rows without a match have waited."""
         return 0 if self.how is JoinKind.INNER else self.window.wait_ms
 
     @property
@@ -104,7 +111,7 @@ class StreamJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LookupKey(Node):
-    """Lets records look something up under another key; their own key comes back behind the join."""
+    """Gives records another key for a lookup; the join restores their own key."""
 
     upstream: Node
     function: Function
@@ -137,16 +144,21 @@ class TableLookup(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryLookup(Node):
-    """Each record of a stream with the row that its key had at the record's own time.
+    """Join each record of a stream with the row that its key had at the record's own time.
 
-    A record waits until the closing clock C is past its time + grace. A table record v that comes later has a stream
-    time of C at least and, if it is not late, v >= C - grace, so it lies behind the time that was looked up. What is
-    late, a stream record or a table record alike, counts as if it had the least time that is not: its stream time -
-    grace. So the result does not depend on the order in which the two sides come. The clock of the steps behind is held
-    back by the grace, and the time that was looked up is the stream time of what goes on.
+    A record waits until the watermark C is past its time + grace. A table record v that arrives later has a
+    stream
+    time of at least C and, if it is not late, v >= C - grace, so it is after the time that was looked up. A
+    late record
+    of either side counts as if it had the least time that is not late: its stream time - grace. So the result
+    does not
+    depend on the order in which the two sides arrive. The watermark of downstream steps is held back by the
+    grace, and
+    the time that was looked up is the stream time of the result.
 
-    Without a grace nothing waits, and a record meets what the table knows by then of the record's time. `history_ms` is
-    how far back a table goes that keeps versions: it does not accept older records.
+    Without a grace no record waits, and a record is joined with the current version of the row at the record's
+    time.
+    `history_ms` is how far back a versioned table goes: it does not accept older records.
     """
 
     stream: Node
@@ -186,14 +198,14 @@ def _gate(waits: bool) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRecords(Node):
-    """The records that a table is read from, each of them, before they replace each other."""
+    """All records that a table is read from, before later ones replace earlier ones."""
 
     upstream: TableSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryFilter(Node):
-    """A filter of a table, on each of its records: one that does not pass deletes."""
+    """A filter of a table, applied to each of its records: a record that does not pass becomes a delete."""
 
     upstream: Node
     predicate: Function
@@ -202,7 +214,7 @@ class HistoryFilter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryMapValues(Node):
-    """`map_values` of a table, on each of its records: a delete stays one."""
+    """`map_values` of a table, applied to each of its records: a delete stays a delete."""
 
     upstream: Node
     function: Function

@@ -1,4 +1,4 @@
-"""Steps that give records another key, or another place."""
+"""Steps that change the key or the shard of records."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class SelectKey(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repartition(Node):
-    """Bring each record to the shard of its key."""
+    """Move each record to the shard of its key."""
 
     upstream: Node

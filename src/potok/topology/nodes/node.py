@@ -1,4 +1,4 @@
-"""What every vertex of a topology has: a name, a place in the user's program, and upstreams."""
+"""The properties of every vertex of a topology: a name, a location in the user's program, and upstreams."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Node:
 
     @property
     def upstream_output(self) -> int | None:
-        """The number of the output of its upstream that this vertex reads, where that has several."""
+        """The number of the upstream's output that this vertex reads, if the upstream has several."""
         return None
 
     @property
     def kind(self) -> str:
-        """The word for this vertex in descriptions: the class name in the spelling of the DSL."""
+        """The name of this vertex in descriptions: the class name in the spelling of the DSL."""
         name = type(self).__name__
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
     @property
     def step(self) -> str:
-        """The step as the user knows it: of several vertices that one verb makes, all have its name."""
+        """The step that the user declared: all vertices that one DSL method creates share its name."""
         return self.name
 
     @property
@@ -48,27 +48,27 @@ class Node:
 
     @property
     def keeps(self) -> bool:
-        """Whether this vertex has cells, be they a table or only what it must remember."""
+        """Whether this vertex has cells, as a readable table or as internal state."""
         return self.stateful
 
     @property
     def timed(self) -> bool:
-        """Whether this vertex does something when the closing clock moves."""
+        """Whether this vertex does something when the watermark advances."""
         return False
 
     @property
     def gathers(self) -> bool:
-        """Whether the records of all upstreams must be on the shard of their key when they come in."""
+        """Whether the records of all upstreams must be on the shard of their key."""
         return False
 
     @property
     def holds_back_ms(self) -> int:
-        """How far behind the clock of its records a vertex lets them go on."""
+        """How long a vertex delays records behind their stream time."""
         return 0
 
     @property
     def leaves_the_log(self) -> bool:
-        """Whether this vertex gives records to somebody outside, who would see those of a replay too."""
+        """Whether this vertex sends records outside the log, where those of a replay would be visible too."""
         return False
 
     @property
@@ -81,7 +81,7 @@ _names: dict[type[Node], tuple[str, ...]] = {}
 
 
 def _names_of(node: Node) -> tuple[str, ...]:
-    """The names of a node's fields, found once for each class: every batch walks its topology many times."""
+    """Return the names of a node's fields, cached per class: every batch walks its topology many times."""
     names = _names.get(type(node))
     if names is None:
         names = _names[type(node)] = tuple(field.name for field in fields(node))

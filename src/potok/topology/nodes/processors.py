@@ -1,4 +1,4 @@
-"""Steps of the user's own, and what puts records in order for them."""
+"""The user's own steps, and the step that orders records for them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from potok.topology.stores import Store, WindowStore
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process(Node):
-    """Calls a processor for each record. What it sends to the main output comes out here, the rest by channels.
+    """Calls a processor for each record. This node emits its main output; channels emit the others.
 
-    With `fixed_key`, all that it sends has the key of the record.
+    With `fixed_key`, all output has the key of the record.
     """
 
     upstream: Node
@@ -55,7 +55,7 @@ class Channel(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreTable(Node):
-    """What a value store of a processor holds, as a table that can be read."""
+    """The content of a value store of a processor, as a readable table."""
 
     upstream: Process
     index: int
@@ -76,7 +76,7 @@ class StoreTable(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered(Node):
-    """Holds records back until none that is accepted can come before them, and lets them go by event time.
+    """Buffers records until no earlier one can be accepted, and emits them by event time.
 
     A record is late once the stream time of its partition is more than `grace_ms` past it.
     """

@@ -1,4 +1,4 @@
-"""How long a table keeps what nobody changes, and what it was before it changed."""
+"""How long a table keeps rows that do not change, and earlier versions of rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from potok.duration import show_ms
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """With `ttl_ms`, a row is deleted so long after its last change: when the closing clock has passed the event time
-    of that change, or, `by_processing_time`, when so much time has gone by since it was read.
+    """With `ttl_ms`, a row is deleted that long after its last change: when the watermark has passed the event
+    time of
+    that change by it or, `by_processing_time`, when that much time has passed since it was read.
 
-    With `history_ms`, versions of a row that are no longer the last stay readable for so long behind the clock.
+    With `history_ms`, earlier versions of a row stay readable until the watermark has passed them by that much.
     """
 
     ttl_ms: int | None = None
@@ -21,12 +22,12 @@ class Lifetime:
 
     @property
     def timed(self) -> bool:
-        """Whether the closing clock is asked: it ends something, or what processing time ends stands where it is."""
+        """Whether the watermark matters: it expires rows or versions, or rows that expire by processing time."""
         return self.history_ms is not None or self.ttl_ms is not None
 
     @property
     def cells(self) -> str:
-        """What the cells hold besides rows: a table that did not keep it before cannot begin to."""
+        """Return what the cells store besides rows: a table without it cannot add it later."""
         if self.history_ms is not None:
             return "objects with versions"
         if self.ttl_ms is not None:
@@ -42,4 +43,4 @@ class Lifetime:
 
 
 FOREVER = Lifetime()
-"""Rows stay until they are deleted, and nothing is remembered of what they were."""
+"""Rows stay until they are deleted, and no versions are stored."""

@@ -1,4 +1,4 @@
-"""Where records go."""
+"""Sinks: where records are written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.topology.nodes.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sink(Node):
-    """Write to a topic. A format left empty follows from the type of what is written."""
+    """Write to a topic. An empty format is derived from the type of the records."""
 
     upstream: Node
     topic: str
@@ -22,13 +22,13 @@ class Sink(Node):
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     retention_ms: int | None = None
     cleanup_policy: str = "delete"
-    """How the topic is kept, if this sink is what creates it."""
+    """Retention and compaction of the topic, if this sink creates it."""
     stamp: Function | None = None
-    """The event time of what is written, of its key and value; without one, records keep theirs."""
+    """The event time of a written record, as a function of its key and value; without one, records keep theirs."""
 
     @property
     def kept(self) -> str:
-        """The same in words, where it is not for ever and everything."""
+        """Return the retention as text, unless it is the default."""
         words = ["compacted"] if "compact" in self.cleanup_policy else []
         words += [f"kept {show_ms(self.retention_ms)}"] if self.retention_ms is not None else []
         return f" ({', '.join(words)})" if words else ""
@@ -36,7 +36,7 @@ class Sink(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foreach(Node):
-    """Call `action` for each record; nothing comes after it."""
+    """Call `action` for each record; it has no output."""
 
     upstream: Node
     action: Function

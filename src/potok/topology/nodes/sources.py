@@ -1,4 +1,4 @@
-"""Where records come from."""
+"""Sources: where records are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Serde:
 
 
 class TimeNotion(Enum):
-    """Which clock stamps a record of a source."""
+    """Which clock provides the timestamps of a source."""
 
     EVENT = "event"
     INGESTION = "ingestion"
@@ -36,9 +36,11 @@ class Timestamps:
     """Where the event time of a source's records comes from: the record itself, a field, or a function of key and
     value.
 
-    `format` says how text is read, as `strptime` does, or that numbers are `seconds` or `microseconds`. `max_jump_ms`
-    bounds how far one record may move the clock of its partition. A record whose time cannot be read is set aside, or
-    with `strict` ends the query.
+    `format` is how text is parsed, as by `strptime`, or says that numbers are `seconds` or `microseconds`.
+    `max_jump_ms`
+    limits how far one record may advance the stream time of its partition. A record whose time cannot be read
+    becomes a
+    dead letter or, with `strict`, stops the query.
     """
 
     notion: TimeNotion = TimeNotion.EVENT
@@ -51,8 +53,10 @@ class Timestamps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Node):
-    """The records of a topic, each on its own; those without a value too, unless it `skips_null`. `partitions` are how
-    many the topic gets if it does not exist."""
+    """The records of a topic, including those without a value, unless it `skips_null`. `partitions` is the number
+    of
+    partitions of the topic if it is created.
+    """
 
     topic: str
     key: Serde
@@ -64,8 +68,10 @@ class StreamSource(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSource(Node):
-    """The records of a topic as upserts by key; a null value deletes. `about` puts what is known of a record beside its
-    value into the row: fields by name, behind those that it has."""
+    """The records of a topic as upserts by key; a null value deletes. `about` adds metadata of a record to the
+    row: fields
+    by name, after those that it has.
+    """
 
     topic: str
     key: Serde

@@ -1,4 +1,4 @@
-"""Steps that look at one record at a time."""
+"""Steps that process one record at a time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Filter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map(Node):
-    """Replace key and value. If `null_stays`, a record without a value has none behind it either, and nothing in the
-    `value_parts` of its key: the positions of its fields, or 0 for a key that is no struct."""
+    """Replace key and value. If `null_stays`, a record without a value still has none, and its key has null in its
+    `value_parts`: the positions of its fields, or 0 for a key that is not a struct.
+    """
 
     upstream: Node
     function: Function
@@ -34,7 +35,7 @@ class Map(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapValues(Node):
-    """Replace the value; the key, and so the shard, stays. If `null_stays`, so does a value that is not there."""
+    """Replace the value; the key, and so the shard, does not change. If `null_stays`, neither does a null value."""
 
     upstream: Node
     function: Function
@@ -62,7 +63,7 @@ class FlatMapValues(Node):
 
 
 class About(StrEnum):
-    """What a step can know of a record beside its key and value."""
+    """The metadata of a record that a step can read, besides key and value."""
 
     TIMESTAMP = "timestamp"
     PARTITION = "partition"
@@ -73,7 +74,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annotate(Node):
-    """Put what is known of a record beside its value into it: fields by name, behind those that it has."""
+    """Add metadata of a record to its value: fields by name, after those that it has."""
 
     upstream: Node
     fields: tuple[tuple[str, About], ...]
@@ -93,7 +94,9 @@ class Branch(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm(Node):
-    """One way out of a branch; `index` counts the predicates, and the arm after the last takes the rest."""
+    """One output of a branch; `index` counts the predicates, and the arm after the last takes the remaining
+    records.
+    """
 
     upstream: Branch
     index: int
@@ -105,14 +108,14 @@ class Arm(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge(Node):
-    """The records of several streams as one."""
+    """Merge the records of several streams."""
 
     sources: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peek(Node):
-    """Call `action` for each record, and pass the record on."""
+    """Call `action` for each record, and pass the record on unchanged."""
 
     upstream: Node
     action: Function

@@ -1,4 +1,4 @@
-"""Tables made of the rows of a table under other keys."""
+"""Tables derived from the rows of a table under other keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from potok.topology.nodes.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableGroup(Node):
-    """The rows of a table by group: `function` tells the group of a row or, with `pairs`, its group and its value.
+    """The rows of a table by group: `function` returns the group of a row or, with `pairs`, its group and its
+    value.
 
-    A change takes the row as it was out of its old group, and puts the row as it is into its new one.
+    A change removes the old row from its old group and adds the new row to its new one.
     """
 
     upstream: Node
@@ -23,21 +24,23 @@ class TableGroup(Node):
     key_schema: Schema | None = None
     schema: Schema | None = None
     every_update: bool = False
-    """Whether a group is told of a row also if the row was there only between two changes of one batch."""
+    """Whether a group also receives a row that existed only between two changes of one batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableAggregate(Node):
-    """A table of one aggregate per group. A row that leaves its group is taken out: by `subtractor` where the
-    aggregate is the user's. A group without rows has no aggregate or, with `keeps_empty`, that of no rows, from its
-    first row on."""
+    """A table of one aggregate per group. A row that leaves its group is retracted: by `subtractor` if the
+    aggregate is
+    the user's. A group without rows has no aggregate or, with `keeps_empty`, that of no rows, once it has had a
+    row.
+    """
 
     upstream: TableGroup
     aggregation: Aggregation
     subtractor: Function | None = None
     keeps_empty: bool = False
     every_update: bool = False
-    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
+    """Whether every update is emitted, as in Kafka Streams, including one that does not change the row."""
 
     @property
     def stateful(self) -> bool:
@@ -49,7 +52,7 @@ class TableAggregate(Node):
 
     @property
     def cells(self) -> str:
-        """What the cells of its groups hold: those of another aggregate do not fit."""
+        """Return what the cells of its groups store: those of another aggregate are not compatible."""
         return f"groups with their {self.aggregation.kind}"
 
     @property

@@ -1,4 +1,4 @@
-"""Joins of two tables: both sides keep the result current."""
+"""Joins of two tables: changes of both sides update the result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from potok.topology.nodes.windows import Window
 
 
 def windows_of(node: Node) -> list[Window]:
-    """The windows that the rows of a table are: those of an aggregate, or of the tables that they are made of one by
-    one."""
+    """Return the windows of the rows of a table: those of an aggregate, or of the tables that it is derived from
+    row by row.
+    """
     window = getattr(node, "window", None)
     if window is not None:
         return [window]
@@ -22,7 +23,7 @@ def windows_of(node: Node) -> list[Window]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableJoin(Node):
-    """The rows of two tables that have one key. Kept as a table of its own if named."""
+    """Join the rows of two tables with the same key. Stored as a table if named."""
 
     left: Node
     right: Node
@@ -31,7 +32,7 @@ class TableJoin(Node):
     schema: Schema | None = None
     kept: bool = False
     every_update: bool = False
-    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
+    """Whether every update is emitted, as in Kafka Streams, including one that does not change the row."""
 
     @property
     def stateful(self) -> bool:
@@ -60,7 +61,7 @@ class TableJoin(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignKey(Node):
-    """The rows of a table on their way to the rows of another: `function` tells the key that a row has there."""
+    """Sends the rows of a table to the rows that they refer to: `function` returns the foreign key of a row."""
 
     upstream: Node
     function: Function
@@ -73,8 +74,10 @@ class ForeignKey(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignMatch(Node):
-    """Keeps which rows refer to which, on the shard of the one that is referred to. What becomes of a row is told to
-    its own shard: there may be two tales of it in a batch, of the row it left and of the row it came to."""
+    """Stores which rows refer to which, on the shard of the referenced row, and sends results to the shard of the
+    referring row. A batch may send two results for one row: for the reference that it left and for the one it
+    now has.
+    """
 
     left: ForeignKey
     right: Node
@@ -82,7 +85,7 @@ class ForeignMatch(Node):
     function: Function | None = None
     schema: Schema | None = None
     every_update: bool = False
-    """Whether every update is emitted, as in Kafka Streams: also one that leaves the row as it was."""
+    """Whether every update is emitted, as in Kafka Streams, including one that does not change the row."""
 
     @property
     def step(self) -> str:
@@ -99,7 +102,9 @@ class ForeignMatch(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignJoin(Node):
-    """The rows of a table with the rows that they refer to, under their own keys. Kept as a table if named."""
+    """Join the rows of a table with the rows that they refer to, under their own keys. Stored as a table if
+    named.
+    """
 
     upstream: ForeignMatch
     kept: bool = False

@@ -12,8 +12,10 @@ from potok.topology.nodes.retention import FOREVER, Lifetime
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTable(Node):
-    """Keep the latest value of each key: by position where keys stay in their partition, by event time after a new
-    key, or where versions are kept."""
+    """Store the latest value of each key: by position if keys stay in their partition, by event time after a
+    change of
+    key or if versions are stored.
+    """
 
     upstream: Node
     lifetime: Lifetime = FOREVER
@@ -41,8 +43,9 @@ class ToTable(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableFilter(Node):
-    """Keep the rows that satisfy `predicate`; a row that stops doing so is deleted. Kept as a table of its own if
-    named."""
+    """Keep the rows that satisfy `predicate`; a row that no longer does so is deleted. Stored as a table if
+    named.
+    """
 
     upstream: Node
     predicate: Function
@@ -60,7 +63,7 @@ class TableFilter(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableMapValues(Node):
-    """Replace the value of each row. Kept as a table of its own if named."""
+    """Replace the value of each row. Stored as a table if named."""
 
     upstream: Node
     function: Function
@@ -78,8 +81,10 @@ class TableMapValues(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToStream(Node):
-    """The changes of a table as records: the value after the change, null for a delete; or, with `changes`, a value
-    that holds what was before and what is after."""
+    """The changes of a table as records: the value after the change, null for a delete; or, with `changes`, a
+    value with
+    the row before and after.
+    """
 
     upstream: Node
     changes: bool = False

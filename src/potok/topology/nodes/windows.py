@@ -1,4 +1,4 @@
-"""How time is cut into windows."""
+"""Window definitions."""
 
 from __future__ import annotations
 
@@ -16,34 +16,37 @@ W = TypeVar("W", bound="Window")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What all kinds share. Results of a closed window stay readable until the clock passes `end + retention`."""
+    """What all kinds share. Results of a closed window stay readable until the watermark passes `end +
+    retention`.
+    """
 
     grace_ms: int = 0
     retention_ms: int = 0
 
     def grace(self: W, grace: Duration) -> W:
-        """The same windows, that still accept records which come up to `grace` after the end."""
+        """Return the same windows, accepting records up to `grace` after the end."""
         return checked(replace(self, grace_ms=to_ms(grace), retention_ms=max(self.retention_ms, to_ms(grace))))
 
     @property
     def size_ms(self) -> int:
-        """From start to end; 0 where every window has a length of its own."""
+        """From start to end; 0 if windows differ in length."""
         raise NotImplementedError
 
     @property
     def layout(self) -> str:
-        """What decides which cells there are: state of other windows does not fit."""
+        """Return what decides which cells exist: state of other windows is not compatible."""
         raise NotImplementedError
 
     def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
-        """When the closing clock says that nothing can reach a window any more; works on arrays too."""
+        """Return the watermark at which no record can reach a window any more; works on arrays too."""
         return end_ms + self.grace_ms
 
     @property
     def delay_ms(self) -> int:
-        """How far the clock may have passed the time of a result while its window is open, at most.
+        """Return how far the watermark may be past the timestamp of a result while its window is open, at most.
 
-        A result has the greatest time of its records. Of a session that is the end; elsewhere it may be the start.
+        A result has the largest timestamp of its records. In a session that is the end; in other windows it may
+        be the start.
         """
         return int(self.closes_ms(0, self.size_ms)) - 1
 
@@ -95,7 +98,9 @@ class Hopping(Window):
 
 @dataclass(frozen=True, slots=True)
 class Sliding(Window):
-    """A window ends at each record and one begins right after it; both ends belong to it, `difference` apart."""
+    """A window ends at each record and another starts right after it; both ends are inclusive, `difference`
+    apart.
+    """
 
     difference_ms: int
 
@@ -116,16 +121,19 @@ class Sliding(Window):
 
 @dataclass(frozen=True, slots=True)
 class Session(Window):
-    """Windows that follow the records of a key: from the first to the last of those that are close to each other.
+    """Windows that follow the records of a key: from the first to the last of a series of records close to each
+    other.
 
-    Both times belong to the session. Which records form one is told by their event times alone (of equal ones by their
-    places), so records that come out of order may join two sessions, or cut others differently.
+    Both ends are inclusive. Event times alone (for equal ones, positions) decide which records form a session,
+    so records
+    that arrive out of order may merge two sessions, or split others differently.
 
     Args:
-        gap_ms: A record that comes more than so long after the last one of the session is not of that session.
-        from_first: The session takes what comes less than `gap_ms` after its first record, and nothing later.
-        opens: Only a record for which this is true begins a session; what comes outside a session is in none.
-        closes: A record for which this is true ends its session; what has the same time still belongs to it.
+        gap_ms: A record more than this after the last one of the session belongs to another session.
+        from_first: The session accepts records less than `gap_ms` after its first record, and none later.
+        opens: Only a record for which this is true starts a session; records outside a session belong to none.
+        closes: A record for which this is true ends its session; records with the same timestamp still belong
+        to it.
     """
 
     gap_ms: int
@@ -139,20 +147,20 @@ class Session(Window):
 
     @property
     def plain(self) -> bool:
-        """Whether two parts of a session can be merged without looking at their records again."""
+        """Whether two parts of a session can be merged without reading their records again."""
         return not self.from_first and self.opens is None and self.closes is None
 
     def closes_ms(self, start_ms: Any, end_ms: Any) -> Any:
-        # A record with time t is accepted until its clock has passed t + gap + grace, and reaches a session up to a gap
-        # after its last record, or just before a gap after its first.
+        # A record with time t is accepted until the stream time has passed t + gap + grace, and extends a session
+        # up to a gap after its last record, or just before a gap after its first.
         reach = start_ms - 1 if self.from_first else end_ms
         return reach + 2 * self.gap_ms + self.grace_ms + 1
 
     @property
     def layout(self) -> str:
         kind = "from the first" if self.from_first else "from the last"
-        marks = f"{', opened' if self.opens else ''}{', closed' if self.closes else ''}"
-        return f"session {self.gap_ms} ms {kind}{marks}"
+        bounds = f"{', opened' if self.opens else ''}{', closed' if self.closes else ''}"
+        return f"session {self.gap_ms} ms {kind}{bounds}"
 
     def __str__(self) -> str:
         kind = "session from the first record" if self.from_first else "session"
@@ -164,7 +172,7 @@ FixedWindow = Tumbling | Hopping
 
 
 def tumbling(size: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION) -> Tumbling:
-    """Windows of one size, one after the other.
+    """Return windows of one size that neither overlap nor leave gaps.
 
     >>> tumbling("1 hour", grace="5 minutes").size_ms
     3600000
@@ -179,7 +187,7 @@ def tumbling_ms(size_ms: int, grace_ms: int, retention_ms: int) -> Tumbling:
 def hopping(
     size: Duration, advance: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION
 ) -> Hopping:
-    """Windows of one size that start every `advance`.
+    """Return windows of one size that start every `advance`.
 
     >>> hopping("10 minutes", "1 minute").advance_ms
     60000
@@ -189,7 +197,7 @@ def hopping(
 
 
 def sliding(difference: Duration, *, grace: Duration = 0, retention: Duration = DEFAULT_RETENTION) -> Sliding:
-    """Windows that move with the records: all that lie no more than `difference` apart.
+    """Return windows that slide with the records: all records no more than `difference` apart.
 
     >>> sliding("30 seconds").difference_ms
     30000
@@ -208,7 +216,7 @@ def session(
     grace: Duration = 0,
     retention: Duration = DEFAULT_RETENTION,
 ) -> Session:
-    """Windows that last as long as records keep coming.
+    """Return session windows: they last as long as records arrive without a longer pause.
 
     >>> session("30 minutes").gap_ms
     1800000
@@ -216,12 +224,12 @@ def session(
     True
 
     Args:
-        gap: How long nothing may come before the session is over.
-        timeout: How long a session lasts that is counted from its first record, with `from_first`.
-        from_first: Counts from the first record of the session instead of the last.
-        opens: A function of the value (or of key and value) that tells which records may begin a session.
-        closes: A function of the value (or of key and value) that tells which records end their session.
-        grace: How much later than that records are still accepted.
+        gap: How long a pause ends the session.
+        timeout: With `from_first`, the length of a session from its first record.
+        from_first: Measure from the first record of the session instead of the last.
+        opens: A function of the value (or of key and value) that is true for records that may start a session.
+        closes: A function of the value (or of key and value) that is true for records that end their session.
+        grace: How long after that late records are accepted.
         retention: How long the result stays readable.
     """
     length = _session_length(gap, timeout, from_first=from_first)
@@ -231,7 +239,7 @@ def session(
 
 
 def _session_length(gap: Duration | None, timeout: Duration | None, *, from_first: bool) -> Duration:
-    """A gap is counted from the last record, a timeout from the first."""
+    """A gap is measured from the last record, a timeout from the first."""
     at = Location.of_caller()
     hint = "write session(minutes(30)), or session(timeout=minutes(30), from_first=True)"
     if gap is not None and timeout is not None:
@@ -240,7 +248,7 @@ def _session_length(gap: Duration | None, timeout: Duration | None, *, from_firs
         raise TopologyError("a timeout is counted from the first record, a gap from the last", hint=hint, at=at)
     length = gap if gap is not None else timeout
     if length is None:
-        raise TopologyError("a session needs to know how long", hint=hint, at=at)
+        raise TopologyError("a session needs a gap or a timeout", hint=hint, at=at)
     return length
 
 
@@ -253,7 +261,7 @@ _EXAMPLES = {
 
 
 def checked(window: W) -> W:
-    """The window, if its times make sense, with a retention that is not shorter than its grace."""
+    """Return the window, if its times are valid, with a retention no shorter than its grace."""
     length_ms = window.gap_ms if isinstance(window, Session) else window.size_ms
     if length_ms <= 0:
         hint = f"write {type(window).__name__.lower()}({_EXAMPLES[type(window)]})"

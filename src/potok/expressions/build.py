@@ -1,8 +1,8 @@
 """Typed constructors of expressions: each infers the type of Python's result, or refuses.
 
 Refusing is always correct, because the step then runs as Python. So these rules accept an operation only if
-Arrow can
-compute what Python computes, or can find cheaply the rows for which it may not (the evaluator's suspects).
+Arrow can compute what Python computes, or can find cheaply the rows for which it may not (the evaluator's
+suspects).
 """
 
 from __future__ import annotations

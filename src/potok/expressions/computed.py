@@ -16,8 +16,7 @@ from potok.expressions.failures import RowFailures
 
 class Computation(Protocol):
     """Computes a column from columns. It never raises for the content of a row, but returns null for it and may
-    add
-    the row to `failures`; it can be pickled and compared.
+    add the row to `failures`; it can be pickled and compared.
     """
 
     def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array: ...
@@ -26,8 +25,7 @@ class Computation(Protocol):
 @dataclass(frozen=True, slots=True)
 class Computed(Expr):
     """The column that `compute` returns for the columns that it reads. A traced lambda has Python's semantics;
-    this has
-    those of `compute`, for every row.
+    this has those of `compute`, for every row.
     """
 
     args: tuple[Column, ...]

@@ -38,8 +38,7 @@ class Evaluated:
     """A column, and the rows in which it may differ from Python's result.
 
     The value of a suspect row is undefined: the caller runs the user's function on it instead, which may also
-    raise.
-    Every other row is exact, and null is None.
+    raise. Every other row is exact, and null is None.
     """
 
     column: pa.Array

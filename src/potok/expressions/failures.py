@@ -1,9 +1,8 @@
 """Expressions that could not be computed for a record and are null instead.
 
 Computations know rows, not records: they add the rows that failed to the `RowFailures` they receive, which
-`evaluate`
-returns with its result. The caller knows the positions of the records and adds them to the `FailureLog` of its
-task.
+`evaluate` returns with its result. The caller knows the positions of the records and adds them to the
+`FailureLog` of its task.
 """
 
 from __future__ import annotations

@@ -121,8 +121,7 @@ def _with_fixed_closure(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with the constants that it closes over bound to their current values.
 
     In `for region in regions: orders.filter(lambda v: v["region"] == region)` every step means the region of
-    its own
-    iteration. A traced lambda captures that value anyway, and one that runs as Python must not differ.
+    its own iteration. A traced lambda captures that value anyway, and one that runs as Python must not differ.
     """
     if type(function) is not FunctionType or function.__closure__ is None or _rebinds(function.__code__):
         return function

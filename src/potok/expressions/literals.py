@@ -109,8 +109,7 @@ def unify(exprs: Sequence[Expr]) -> tuple[pa.DataType, tuple[Expr, ...]]:
     """Return one type for alternatives, any of which may become the result.
 
     None takes the type of the others. An int constant next to floats becomes a float of equal value: the column
-    holds
-    floats, so Python's int would become one in it.
+    holds floats, so Python's int would become one in it.
     """
     known = {widest(expr.type) for expr in exprs if family(expr.type) != "null"}
     if pa.float64() in known and all(isinstance(expr, Literal) for expr in exprs if family(expr.type) == "int"):

@@ -1,10 +1,8 @@
 """Floats that Python may hold as ints.
 
 In `coalesce(v["amount"], 0)` the column is of floats, but Python's 0 is an int, and ints are added and
-multiplied
-exactly where floats round. As long as such an int stays small the float beside it is equal; this keeps account
-of how
-lAs long as such an int is small, the float is equal to it; this module computes how large it
+multiplied exactly where floats round. As long as such an int is small, the float is equal to it; this module
+computes how large it can be.
 """
 
 from __future__ import annotations

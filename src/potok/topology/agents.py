@@ -34,12 +34,9 @@ class TablePart:
     """A table of agents.
 
     `make_default` returns the value of a missing key; `thaw` and `freeze` convert the data of a cell to a value
-    and
-    back. `window` assigns the windows of the table and its retention says how long they stay after their end;
-    None means
-    for ever. `instant` extracts the time that selects the window from the value of a record, if it is not the
-    timestamp
-    of the record; with `wall` it is the processing time.
+    and back. `window` assigns the windows of the table and its retention says how long they stay after their
+    end; None means for ever. `instant` extracts the time that selects the window from the value of a record, if
+    it is not the timestamp of the record; with `wall` it is the processing time.
     """
 
     name: str
@@ -59,8 +56,7 @@ class AgentPart:
     """One agent.
 
     `begin` calls its function with a stream over an inlet and returns the coroutine to drive. `inputs` are the
-    numbers
-    of the upstreams whose records it receives, each with the converter of its column.
+    numbers of the upstreams whose records it receives, each with the converter of its column.
     """
 
     name: str

@@ -14,8 +14,7 @@ N = TypeVar("N", bound=Node)
 @dataclass(frozen=True, slots=True)
 class Topology:
     """All steps of one query, each after its upstreams. `like` is the topology of which this one is a part: it
-    decodes
-    the same fields, so that the same records decode.
+    decodes the same fields, so that the same records decode.
     """
 
     name: str

@@ -24,8 +24,8 @@ class ProcessorContext(Protocol):
     """What a processor can read and do while it processes a record or a timer.
 
     `timestamp` is the event time of the record, or the time of the timer; `stream_time` that of the record's
-    partition;
-    `processing_time` the start of the batch; `timer` the name of the timer. All times are in milliseconds.
+    partition; `processing_time` the start of the batch; `timer` the name of the timer. All times are in
+    milliseconds.
     """
 
     timestamp: int

@@ -1,8 +1,7 @@
 """How a source reads its topic, as plain data, and a description of the differences between two versions.
 
 State stays compatible whatever changes here, but records may not: one that was read may become a dead letter,
-or
-the other way round.
+or the other way round.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The stores of a processor: its state for each key between the records of that key.
 
 A store is declared once, as an attribute of the processor's class; while a record is processed, it holds the
-state of
-the current key. One cell per key holds the whole store, also of a list, a map or a window store: data that
-grows
-without bound belongs under keys of its own.
+state of the current key. One cell per key holds the whole store, also of a list, a map or a window store: data
+that grows without bound belongs under keys of its own.
 """
 
 from __future__ import annotations

@@ -87,8 +87,7 @@ def validate(topology: Topology) -> None:
 
 def _comes_back(topology: Topology, sink: Sink) -> bool:
     """Whether a later batch of the topology may read the records that it writes: what agents send to each other,
-    directly
-    or through another topic.
+    directly or through another topic.
     """
     takers = [node for agents in topology.of_type(Agents) for node in agents.sources]
     taken = set[str]().union(*(topology.upstream_topics(node) for node in takers))

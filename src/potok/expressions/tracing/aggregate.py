@@ -42,9 +42,8 @@ class AggregateTerm:
     """One number or field of an aggregate, as a fold of `term` over the records.
 
     `sum` adds; `min` and `max` take the least and the greatest, where null and NaN lose against anything else;
-    `same`
-    depends only on the key, so that every record of a group has the same value, which replaces the previous
-    one.
+    `same` depends only on the key, so that every record of a group has the same value, which replaces the
+    previous one.
     """
 
     path: tuple[str, ...]

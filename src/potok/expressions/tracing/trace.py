@@ -1,8 +1,7 @@
 """Call a lambda once with proxies, and return the resulting expression.
 
 A wrong trace is worse than a slow step, so any uncertainty makes a function untraceable, with a reason for
-`explain`.
-An error in the program, such as a field that does not exist, is raised instead.
+`explain`. An error in the program, such as a field that does not exist, is raised instead.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Traced:
     """A function that runs natively.
 
     `function` is the user's own, with every name it reads bound to the value used in `expr`. Suspect rows run
-    through it,
-    so that both always agree.
+    through it, so that both always agree.
     """
 
     expr: Expr

@@ -20,14 +20,10 @@ class Step:
     """The result of inference for a node.
 
     `key` and `value` are the output types; None is dynamic. `exprs` holds one expression for each function of
-    the node,
-    or None if that function runs as Python, and `reason` says why. `intact` means that values are unchanged
-    since they
-    were read from their topic; `rekeyed` that the records of a key may come from several partitions; `sharded`
-    that
-    records are on the shard of their key. `window` is that of the table whose rows these are; `home` is the
-    type of the
-    key that records return to after a lookup under another key.
+    the node, or None if that function runs as Python, and `reason` says why. `intact` means that values are
+    unchanged since they were read from their topic; `rekeyed` that the records of a key may come from several
+    partitions; `sharded` that records are on the shard of their key. `window` is that of the table whose rows
+    these are; `home` is the type of the key that records return to after a lookup under another key.
     """
 
     key: pa.DataType | None

@@ -30,10 +30,8 @@ class Aggregation:
     """An aggregate: a kind by name, with the function or the initial value that the kind needs.
 
     `count`; `sum`, `min`, `max`, `avg`, `collect_list`, `count_distinct`, `latest`, `earliest` of `function`'s
-    result
-    (the whole value without one); `reduce` by a function of two values; `fold` from `initial` by a function of
-    key,
-    value and the aggregate so far.
+    result (the whole value without one); `reduce` by a function of two values; `fold` from `initial` by a
+    function of key, value and the aggregate so far.
     """
 
     kind: str

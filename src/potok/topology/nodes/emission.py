@@ -13,10 +13,8 @@ class Suppress(Node):
     """Buffers changes: each row until its window closes or, with `every_ms`, for that long after its first change.
 
     Only the last of the buffered changes is emitted. The result of a window has its own timestamp as stream
-    time. A
-    change buffered for `every_ms` has the least stream time of the changes that it replaces: if it was not late
-    when it
-    arrived, buffering does not make it late.
+    time. A change buffered for `every_ms` has the least stream time of the changes that it replaces: if it was
+    not late when it arrived, buffering does not make it late.
     """
 
     upstream: Node

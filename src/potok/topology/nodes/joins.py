@@ -25,14 +25,11 @@ class JoinWindow:
     """A right record r matches a left record l if `l - before <= r <= l + after`, by their timestamps.
 
     A left record is late once the stream time of its partition is past `l + after + grace`, a right one once it
-    is
-    past `r + before + grace`: everything that it could match is older by then. Both ends belong to the window,
-    so a
-    record that arrives in order is never late, not even for a window of length zero.
+    is past `r + before + grace`: everything that it could match is older by then. Both ends belong to the
+    window, so a record that arrives in order is never late, not even for a window of length zero.
 
     Rows of both sides close when the watermark C is past their time + before + after + grace, because a record
-    that
-    arrives later has a stream time of at least C, and so, if it is accepted:
+    that arrives later has a stream time of at least C, and so, if it is accepted:
 
     - a right one has r >= C - before - grace, so with C > l + before + after + grace it has r > l + after;
     - a left one has l >= C - after - grace, so with C > r + before + after + grace it has l > r + before.
@@ -40,10 +37,9 @@ class JoinWindow:
     Neither matches a closed row.
 
     A row without a match is emitted when the watermark is past its time by `wait_ms`. That is also the furthest
-    that an
-    accepted record can be behind the watermark. So downstream of a join that delays rows, the watermark is held
-    back by
-    it, and every result has its own timestamp as stream time, or less if it was ahead of its partition.
+    that an accepted record can be behind the watermark. So downstream of a join that delays rows, the watermark
+    is held back by it, and every result has its own timestamp as stream time, or less if it was ahead of its
+    partition.
     """
 
     before_ms: int
@@ -147,18 +143,13 @@ class HistoryLookup(Node):
     """Join each record of a stream with the row that its key had at the record's own time.
 
     A record waits until the watermark C is past its time + grace. A table record v that arrives later has a
-    stream
-    time of at least C and, if it is not late, v >= C - grace, so it is after the time that was looked up. A
-    late record
-    of either side counts as if it had the least time that is not late: its stream time - grace. So the result
-    does not
-    depend on the order in which the two sides arrive. The watermark of downstream steps is held back by the
-    grace, and
-    the time that was looked up is the stream time of the result.
+    stream time of at least C and, if it is not late, v >= C - grace, so it is after the time that was looked
+    up. A late record of either side counts as if it had the least time that is not late: its stream time -
+    grace. So the result does not depend on the order in which the two sides arrive. The watermark of downstream
+    steps is held back by the grace, and the time that was looked up is the stream time of the result.
 
     Without a grace no record waits, and a record is joined with the current version of the row at the record's
-    time.
-    `history_ms` is how far back a versioned table goes: it does not accept older records.
+    time. `history_ms` is how far back a versioned table goes: it does not accept older records.
     """
 
     stream: Node

@@ -10,8 +10,7 @@ from potok.duration import show_ms
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """With `ttl_ms`, a row is deleted that long after its last change: when the watermark has passed the event
-    time of
-    that change by it or, `by_processing_time`, when that much time has passed since it was read.
+    time of that change by it or, `by_processing_time`, when that much time has passed since it was read.
 
     With `history_ms`, earlier versions of a row stay readable until the watermark has passed them by that much.
     """

@@ -37,10 +37,8 @@ class Timestamps:
     value.
 
     `format` is how text is parsed, as by `strptime`, or says that numbers are `seconds` or `microseconds`.
-    `max_jump_ms`
-    limits how far one record may advance the stream time of its partition. A record whose time cannot be read
-    becomes a
-    dead letter or, with `strict`, stops the query.
+    `max_jump_ms` limits how far one record may advance the stream time of its partition. A record whose time
+    cannot be read becomes a dead letter or, with `strict`, stops the query.
     """
 
     notion: TimeNotion = TimeNotion.EVENT
@@ -54,8 +52,7 @@ class Timestamps:
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Node):
     """The records of a topic, including those without a value, unless it `skips_null`. `partitions` is the number
-    of
-    partitions of the topic if it is created.
+    of partitions of the topic if it is created.
     """
 
     topic: str
@@ -69,8 +66,7 @@ class StreamSource(Node):
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSource(Node):
     """The records of a topic as upserts by key; a null value deletes. `about` adds metadata of a record to the
-    row: fields
-    by name, after those that it has.
+    row: fields by name, after those that it has.
     """
 
     topic: str

@@ -30,9 +30,8 @@ class TableGroup(Node):
 @dataclass(frozen=True, slots=True, eq=False)
 class TableAggregate(Node):
     """A table of one aggregate per group. A row that leaves its group is retracted: by `subtractor` if the
-    aggregate is
-    the user's. A group without rows has no aggregate or, with `keeps_empty`, that of no rows, once it has had a
-    row.
+    aggregate is the user's. A group without rows has no aggregate or, with `keeps_empty`, that of no rows, once
+    it has had a row.
     """
 
     upstream: TableGroup

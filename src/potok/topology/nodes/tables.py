@@ -13,8 +13,7 @@ from potok.topology.nodes.retention import FOREVER, Lifetime
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTable(Node):
     """Store the latest value of each key: by position if keys stay in their partition, by event time after a
-    change of
-    key or if versions are stored.
+    change of key or if versions are stored.
     """
 
     upstream: Node
@@ -82,8 +81,7 @@ class TableMapValues(Node):
 @dataclass(frozen=True, slots=True, eq=False)
 class ToStream(Node):
     """The changes of a table as records: the value after the change, null for a delete; or, with `changes`, a
-    value with
-    the row before and after.
+    value with the row before and after.
     """
 
     upstream: Node

@@ -125,8 +125,7 @@ class Session(Window):
     other.
 
     Both ends are inclusive. Event times alone (for equal ones, positions) decide which records form a session,
-    so records
-    that arrive out of order may merge two sessions, or split others differently.
+    so records that arrive out of order may merge two sessions, or split others differently.
 
     Args:
         gap_ms: A record more than this after the last one of the session belongs to another session.

@@ -204,7 +204,7 @@ CONSTRUCTS: dict[str, tuple[Callable[..., Any], str]] = {
     "item assignment": (changing, "changes"),
     "attribute assignment": (setting, "changes"),
     "del": (deleting, "changes"),
-    "statement without effect": (dropping, "throws it away"),
+    "statement without effect": (dropping, "discards a computed value"),
     "name that is never read": (dropping_a_name, "does not return it"),
     "item of a list that is not taken": (lambda k, v: [v.i / v.j, v.i][1], "does not return it"),
     "value that is replaced": (lambda k, v: {"x": v.i / v.j} | {"x": v.i}, "does not return it"),

@@ -118,7 +118,7 @@ def test_a_server_whose_jvm_is_killed_ends_and_says_why(potok, tmp_path: Path) -
         assert process.wait(120) == 1
     told = (tmp_path / ERRORS).read_text()
     assert "Spark's JVM is gone" in told
-    assert "start it again, and all queries go on where they stopped" in told
+    assert "start it again to resume all queries" in told
     assert "Traceback" not in told
 
 

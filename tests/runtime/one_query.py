@@ -15,7 +15,7 @@ from potok.settings import Settings
 
 def group_of(prepared: Prepared, settings: Settings) -> QueryGroup:
     executor = InProcessExecutor()
-    member = GroupQuery.begun(prepared, executor, settings, first=1 << 20)
+    member = GroupQuery.start(prepared, executor, settings, first=1 << 20)
     group = QueryGroup(prepared.broker, settings, executor, member.name, lock=False, ends_with_query=True)
     group.take(member)
     return group
@@ -23,7 +23,7 @@ def group_of(prepared: Prepared, settings: Settings) -> QueryGroup:
 
 def process_all(group: QueryGroup, waiting: Callable[[PotokError], None]) -> None:
     """Run batches until all records are processed; `waiting` is called with each error that is waited for."""
-    (member,) = group._members.values()
+    (member,) = group._queries.values()
     told: PotokError | None = None
     while True:
         moved = group.step()

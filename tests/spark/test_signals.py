@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from potok.spark.signals import HELD, held_signals
+from potok.spark.signals import HELD, deferred_signals
 
 arrived: list[int] = []
 
@@ -22,7 +22,7 @@ def interrupt(number: int, _: FrameType | None) -> None:
 
 
 def hold_one(first: int, *more: int) -> None:
-    with held_signals():
+    with deferred_signals():
         signal.raise_signal(first)
         assert arrived == []
         for number in more:
@@ -53,7 +53,7 @@ def test_the_second_signal_does_not_wait() -> None:
 
 
 def test_a_handler_set_in_the_block_does_not_outlive_it() -> None:
-    with held_signals():
+    with deferred_signals():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is interrupt
 
@@ -62,7 +62,7 @@ def test_only_the_main_thread_holds_signals() -> None:
     seen: list[object] = []
 
     def look() -> None:
-        with held_signals():
+        with deferred_signals():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

@@ -15,8 +15,8 @@ from potok.spark.session import spark_conf
 
 TASK = """
 import logging
-from potok.spark.worker_logs import write_logs_as_told
-write_logs_as_told()
+from potok.spark.worker_logs import write_task_logs
+write_task_logs()
 logging.getLogger("shop").info("an order")
 logging.getLogger("shop").warning("a strange order")
 logging.getLogger("py4j.clientserver").info("a call")

@@ -6,7 +6,7 @@ import errno
 
 from potok.errors import PotokError, QueryError, SetupError
 from potok.machine import MachineError, is_of_machine
-from potok.runtime.batches.failure_cause import INTERNAL, is_internal, place_of
+from potok.runtime.batches.failure_cause import INTERNAL, code_location, is_internal
 
 
 class InternalError(QueryError):
@@ -14,7 +14,7 @@ class InternalError(QueryError):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            f"{INTERNAL} ({place_of(error)}): {type(error).__name__}: {error}"[:500],
+            f"{INTERNAL} ({code_location(error)}): {type(error).__name__}: {error}"[:500],
             hint="nothing of yours explains it: report this message, with the command that you typed",
         )
 

@@ -54,5 +54,5 @@ def authentication(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 def as_submitted(master: str, conf: SparkConf) -> dict[str, str]:
     """Return the options of `spark-submit`. A cluster that was started without a secret cannot be given one here."""
-    told = {name: value for name in (_ON, _SECRET) if (value := conf.get(name)) is not None}
-    return told if _ON in told or _MAKES_ITS_OWN.fullmatch(master) else {_ON: "false", **told}
+    submitted = {name: value for name in (_ON, _SECRET) if (value := conf.get(name)) is not None}
+    return submitted if _ON in submitted or _MAKES_ITS_OWN.fullmatch(master) else {_ON: "false", **submitted}

@@ -24,18 +24,18 @@ from potok.java_runtime import Java
 from potok.permissions import private_directory, private_opener
 
 UNUSED_FOR_S = 30 * 24 * 3600
-"""Archives of versions that nobody has started for so long are deleted."""
+"""Archives of versions that have not been started for this long are deleted."""
 
 _CHOSEN = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "DumpLoadedClassList", "-XX:AOT")
-"""Whoever gives one of these options has an archive of their own."""
+"""A user who sets one of these options has their own archive."""
 
 _VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 _UNSAFE = set(" \t\n\"'\\:,*")
-"""Characters that have a meaning in the options of a JVM, or in Spark's list of them."""
+"""Characters with a meaning in the options of a JVM, or in Spark's list of them."""
 
 _NEW_LOG_NAME = 25
-"""Java 25 logs about archives under another name; one that a JVM does not know keeps it from starting."""
+"""Java 25 logs about archives under another name; a JVM does not start with a name it does not know."""
 
 _DUMP = """
 count=0
@@ -47,18 +47,18 @@ rm -f "$DRAFT" "$CLASSES"
 
 @dataclass(slots=True)
 class ClassArchive:
-    """The archive for one JVM: it is used if it exists; otherwise one process at a time makes it."""
+    """The archive for one JVM: it is used if it exists; otherwise one process at a time creates it."""
 
     java: Java
     path: Path | None
-    """None where there can be no archive."""
+    """None if an archive is not possible."""
     _lock: TextIO | None = None
     _arguments: list[str] = field(default_factory=list)
     _jvm: int = 0
 
     @classmethod
     def of(cls, java: Java, cache: Path, options: str) -> ClassArchive:
-        """The archive for a JVM that is started with these options."""
+        """Return the archive for a JVM that is started with these options."""
         given = " ".join([options, *(os.environ.get(name, "") for name in _VARIABLES)])
         if any(word in given for word in _CHOSEN) or _UNSAFE.intersection(str(cache)):
             return cls(java, None)
@@ -67,7 +67,7 @@ class ClassArchive:
         return found
 
     def _prepare(self) -> None:
-        """Note that the archive is in use, or try to become the process that makes it."""
+        """Record that the archive is in use, or try to become the process that creates it."""
         assert self.path is not None
         with contextlib.suppress(OSError):
             if self.path.exists():
@@ -88,7 +88,7 @@ class ClassArchive:
 
     @property
     def options(self) -> list[str]:
-        """What to start the JVM with."""
+        """Return the options to start the JVM with."""
         if self.path is None:
             return []
         if self._lock is not None:
@@ -99,14 +99,14 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={self.path}", *(f"-Xlog:{name}=off" for name in logs)]
 
     def started(self, jvm: Any, pid: int) -> None:
-        """Remember how the JVM was started: an archive fits those that are started alike."""
+        """Remember how the JVM was started: an archive fits JVMs with the same options."""
         runtime = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
         given = [str(argument) for argument in runtime.getInputArguments()]
         kept = [word for word in given if not word.startswith(("-D", "-XX:DumpLoadedClassList"))]
         self._arguments, self._jvm = [*kept, "-cp", str(runtime.getClassPath())], pid
 
     def dump(self) -> subprocess.Popen[bytes] | None:
-        """Make the archive of what the JVM has loaded, in the background, when it has ended."""
+        """Create the archive of the classes that the JVM has loaded, in the background, after it has ended."""
         if self._lock is None or self.path is None:
             return None
         _drop_unused(self.path)
@@ -119,7 +119,7 @@ class ClassArchive:
         lists = [f"-XX:SharedClassListFile={self._classes}", f"-XX:SharedArchiveFile={draft}"]
         dump = [str(self.java.executable), "-Xshare:dump", *lists, *self._arguments]
         with self._lock:
-            # The process inherits the lock, and holds it until the archive is there.
+            # The process inherits the lock, and holds it until the archive exists.
             return subprocess.Popen(
                 ["sh", "-c", _DUMP, "sh", *dump],
                 env={**os.environ, **{name: str(value) for name, value in environment.items()}},
@@ -132,7 +132,7 @@ class ClassArchive:
             )
 
     def close(self) -> None:
-        """Let another process make the archive."""
+        """Let another process create the archive."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -144,7 +144,7 @@ class ClassArchive:
 
 
 def _key(java: Java, options: str) -> str:
-    """What an archive depends on: Java, the jars of Spark, and options other than sizes."""
+    """Hash what an archive depends on: Java, the jars of Spark, and options other than sizes."""
     flags = [word for word in shlex.split(options) if word.startswith("-X") and word[:4] not in ("-Xms", "-Xmx")]
     with contextlib.suppress(OSError):
         flags.append(str(java.executable.stat().st_mtime_ns))

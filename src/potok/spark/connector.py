@@ -1,8 +1,8 @@
-"""Reading large batches from Kafka by Spark's own connector: it fetches the bytes in the JVM, Python decodes columns.
+"""Read large batches from Kafka with Spark's own connector: it fetches the bytes in the JVM, Python decodes columns.
 
-For logins that Java alone has: it takes about three times the processor time of the client in the workers, which hands
-its records on where they are decoded. It has to be asked anew for every batch, which takes longer than a small batch
-does: those are read by the client.
+For authentication methods that only Java supports: it takes about three times the processor time of the client in the
+workers, which reads records in the process that decodes them. The connector has to be set up for every batch, which
+takes longer than a small batch: those are read by the client.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GROUP = "kafka.group.id"
-"""A name that stays: the connector keeps its consumers between batches by it, and they commit nothing."""
+"""A fixed name: the connector caches its consumers between batches by it, and they commit nothing."""
 
 
 FETCHING = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
-"""Larger pieces than a program that polls for single records asks for."""
+"""Larger fetches than the defaults of a program that polls for single records."""
 
 HEADERS_TYPE = "array<struct<name: string, value: binary>>"
-"""Spark looks at the size of a column batch after each row, and goes over all lists that are null to do so; over empty
-ones it does not."""
+"""Spark checks the size of a column batch after each row, which traverses all null lists, but not empty ones."""
 
 
 ROW_TYPE = "task int, data binary"
 _ROW = pa.schema([("task", pa.int32()), ("data", pa.binary())])
 
 CHOICE = "spark.potok.reader"
-"""Says in the settings of Spark who reads; the jars of the connector may be there for other reasons."""
+"""A Spark setting that enables the connector; its jars may be present for other reasons."""
 
 
 _SESSION_CONF = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Spark's default without Kafka, whose older reader makes an object of every field of every record and takes it
-    # apart again: measured on 2 cores, the JVM takes about a tenth more processor time.
+    # Spark's default without Kafka, whose older reader creates an object for every field of every record: measured on
+    # 2 cores, the JVM takes about a tenth more processor time.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
 
@@ -63,7 +62,7 @@ class Connector:
     query: str
 
     def read(self, spec: BatchSpec) -> DataFrame:
-        """The records of a batch, one Spark partition for each partition of a topic."""
+        """Read the records of a batch, one Spark partition for each topic partition."""
         starts: dict[str, dict[str, int]] = {}
         ends: dict[str, dict[str, int]] = {}
         for part in _ranges(spec):
@@ -95,7 +94,7 @@ class Connector:
 
 
 def connector_of(context: SparkContext, spec: BatchSpec) -> Connector | None:
-    """The connector, where the log is Kafka and Spark was started with it."""
+    """Return the connector if the log is Kafka and Spark was started with it."""
     options = spec.broker.connector_options()
     if not options or context.getConf().get(CHOICE, "") != "connector":
         return None
@@ -104,7 +103,7 @@ def connector_of(context: SparkContext, spec: BatchSpec) -> Connector | None:
 
 @lru_cache(maxsize=1)
 def _session(_: SparkContext) -> SparkSession:
-    """A session of our own, so that the settings of the program around us stay as they are."""
+    """Return our own session, so that the settings of the surrounding program do not change."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate().newSession()
@@ -118,7 +117,7 @@ def _ranges(spec: BatchSpec) -> list[Range]:
 
 
 def read_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run level 0 of a job on what the connector read, for `mapInArrow`."""
+    """Run level 0 of a job on records read by the connector, for `mapInArrow`."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -128,7 +127,7 @@ def read_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 class Pieces:
-    """Cuts what the connector gives into pieces of one partition each, in the form in which logs are read."""
+    """Split the connector's batches into pieces of one partition each, in the form in which logs are read."""
 
     def __init__(self, spec: BatchSpec) -> None:
         self._input_partitions = {
@@ -142,7 +141,7 @@ class Pieces:
         self._only = topics.pop() if len(topics) == 1 else None
 
     def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Lanes and records."""
+        """Yield input partitions and records."""
         for batch in batches:
             if batch.num_rows:
                 yield from self._cut(batch)
@@ -177,6 +176,6 @@ def _as_read(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _headers(column: pa.Array) -> pa.Array:
-    """Nothing for records without headers, as in every log."""
+    """Return null for records without headers, as every log does."""
     empty = pc.equal(pc.list_value_length(column), 0)
     return pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column

@@ -1,4 +1,4 @@
-"""Whether Spark's JVM is still there: a process whose own was killed can start no other."""
+"""Detect that Spark's JVM has ended: the process that started it cannot start another one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class JvmGone(QueryError):
     def __init__(self) -> None:
         super().__init__(
             JVM_GONE,
-            hint="start it again, and all queries go on where they stopped; driver_memory in potok.toml gives it more",
+            hint="start it again to resume all queries; driver_memory in potok.toml gives it more memory",
         )
 
 

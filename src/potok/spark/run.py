@@ -1,4 +1,4 @@
-"""Running a program: in the background, or until it is stopped."""
+"""Run a program: in the background, or until it is stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from potok.log.open import open_broker
-from potok.runtime.planning.start_offsets import Begin, places_of
+from potok.runtime.planning.start_offsets import Begin, start_positions
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.runtime.queries.query import Query
 from potok.settings import Settings
@@ -29,16 +29,16 @@ def start(
 
     Args:
         program: A `StreamsBuilder`, or the topology it built.
-        broker: Where the log lives: `file:./data` unless a setting says otherwise.
-        until_end: Stop when all records that are there now have been processed, and all that came of them in topics
+        broker: The URL of the log: `file:./data` unless a setting says otherwise.
+        until_end: Stop when all current records have been processed, including those written to topics
             that the topology writes and reads again.
-        begin: Where a query begins that never ran.
+        begin: Where a new query starts.
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
-    prepared = prepare(topology, log, chosen, begin=places_of(log, topology, begin))
+    prepared = prepare(topology, log, chosen, begin=start_positions(log, topology, begin))
     try:
         read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
         target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)

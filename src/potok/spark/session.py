@@ -1,4 +1,4 @@
-"""The Spark context: started here with the settings that Potok needs, or that of the program around it."""
+"""The Spark context: started here with the settings that Potok needs, or taken from the surrounding program."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from potok.settings import Settings
 from potok.spark.authentication import as_submitted, authentication
 from potok.spark.class_archive import ClassArchive
 from potok.spark.shutdown import hush_driver
-from potok.spark.signals import held_signals
-from potok.spark.worker_logs import told_to_tasks
+from potok.spark.signals import deferred_signals
+from potok.spark.worker_logs import task_log_options
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -31,17 +31,17 @@ log = logging.getLogger(__name__)
 
 _PROCESS_CONF = {
     "spark.app.name": "potok",
-    # Two attempts of one task at once would be two writers of one shard.
+    # Two concurrent attempts of one task would be two writers of one shard.
     "spark.speculation": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "potok.spark.worker_daemon",
     # With TCP every Python stage waits about 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
-    # Parcels are columns, written to this machine's memory and read at once: to pack them takes longer.
+    # Shuffle blocks are columns, written to this machine's memory and read at once: compressing them takes longer.
     "spark.shuffle.compress": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    # Spark's own pattern does not know the login of Kafka's Java client.
+    # Spark's own pattern does not match the login of Kafka's Java client.
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|credential|jaas|access[.]?key|ssl[.].*key",
 }
 """Fixed when the JVM starts."""
@@ -55,7 +55,7 @@ _startup_ms = 0
 
 
 def spark_context(settings: Settings | None = None) -> SparkContext:
-    """The context of this process. One that is already active is used as it is, if it can be used at all."""
+    """Return the context of this process. An active context is used as it is, if it is usable."""
     global _own, _startup_ms
     from pyspark import SparkContext
 
@@ -72,30 +72,30 @@ def spark_context(settings: Settings | None = None) -> SparkContext:
 
 
 def _stop_at_exit() -> None:
-    """Workers that are idle when the JVM is simply gone complain about it on the terminal."""
+    """Stop Spark at exit: idle workers would otherwise print errors about the missing JVM."""
     from pyspark import SparkContext
 
     if _own is not None and _own is SparkContext._active_spark_context:
-        # This process ends as fast as it can: one more Ctrl-C would only print where it was.
+        # This process is ending: another Ctrl-C would only print a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         from py4j.protocol import Py4JError
 
-        # The JVM may be gone: then there is nothing to stop, and whatever ran has said so.
+        # The JVM may be gone: then there is nothing to stop, and the error has already been reported.
         with contextlib.suppress(OSError, Py4JError):
             _own.stop()
 
 
 def startup_ms() -> int:
-    """How long the context took to start; 0 if this process did not start it."""
+    """Return how long the context took to start; 0 if this process did not start it."""
     return _startup_ms
 
 
 def spark_conf(settings: Settings) -> dict[str, str]:
-    """Everything that Spark is told when it starts; `settings.spark` has the last word."""
+    """Return all options of Spark at its start; `settings.spark` takes precedence."""
     warehouse = settings.cache_path / "warehouse"
     conf = {
         **_PROCESS_CONF,
-        **told_to_tasks(settings.log_level),
+        **task_log_options(settings.log_level),
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
         "spark.ui.enabled": str(settings.spark_ui).lower(),
@@ -114,7 +114,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
 
 
 def _connector_conf(settings: Settings) -> dict[str, str]:
-    """Spark's connector to Kafka, fetched on first use."""
+    """Return the options of Spark's Kafka connector, which is downloaded on first use."""
     from potok.log.kafka.development.jars import connector_jars
     from potok.spark.connector import CHOICE
 
@@ -123,11 +123,12 @@ def _connector_conf(settings: Settings) -> dict[str, str]:
 
 
 def _lean_options(master: str, given: str) -> list[str]:
-    """The JVM on a laptop carries parcels between Python processes and little else.
+    """Return options for the JVM on one machine, which moves shuffle blocks between Python processes and does little
+    else.
 
-    With its first compiler alone the start takes half the processor time (4.7 s against 9.6 s), and on 2 cores the
-    first minute goes 12 % faster: the second compiler takes a core from the workers. One collector thread and a heap
-    that begins small hold 100 MB less. Whoever chooses a collector or a compiler gets that one.
+    With only the first-tier compiler the start takes half the processor time (4.7 s against 9.6 s), and on 2 cores
+    the first minute is 12 % faster: the second compiler takes a core from the workers. One collector thread and a
+    small initial heap use 100 MB less. A collector or compiler chosen by the user takes precedence.
     """
     if not master.startswith("local") or "GC" in given or "Tiered" in given:
         return []
@@ -135,7 +136,7 @@ def _lean_options(master: str, given: str) -> list[str]:
 
 
 def _logging_options(level: str) -> list[str]:
-    """A file in this room says what Spark prints; whoever wants to hear more hears of failed tasks too."""
+    """Configure what Spark prints by a file next to this one; at a lower level, failed tasks are logged too."""
     file = Path(__file__).with_name("log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={file}", f"-Dpotok.log.level={level}"]
     return options if level.upper() in _QUIET_LEVELS else [*options, f"-Dpotok.failure.level={level}"]
@@ -150,7 +151,7 @@ def _start(settings: Settings) -> SparkContext:
         conf = _conf_of(spark_conf(settings))
         launched_with = _conf_of({name: value for name, value in conf.getAll() if not is_secret(name)})
     else:
-        # `spark-submit` has started the JVM, and what it was told there stands.
+        # `spark-submit` has started the JVM, and its options apply.
         launched_with = conf
         master = conf.get("spark.master", settings.master)
         settings = replace(settings, master=master, spark={**as_submitted(master, conf), **settings.spark})
@@ -162,12 +163,12 @@ def _start(settings: Settings) -> SparkContext:
     java = find_java()
     archive = None if SparkContext._gateway else _with_archive(java, settings.cache_path, [conf, launched_with])
     with _environment("JAVA_HOME", str(java_home_for_spark(java, settings.cache_path))):
-        # In a session of its own: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
+        # In its own session: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
         options = {"start_new_session": True}
-        with held_signals():
-            # What is launched can be seen by all users of the machine; secrets reach the JVM with the context.
+        with deferred_signals():
+            # Command lines are visible to all users of the machine; secrets reach the JVM with the context.
             gateway = SparkContext._gateway or launch_gateway(launched_with, options)  # type: ignore[no-untyped-call]
-        with held_signals():
+        with deferred_signals():
             if archive is not None and archive.is_recording:
                 archive.started(gateway.jvm, gateway.proc.pid)
             return SparkContext(conf=conf, gateway=gateway)
@@ -203,7 +204,7 @@ def _submitted_conf() -> SparkConf | None:
 
 
 def _check_usable(context: SparkContext) -> None:
-    """Refuse a context that was started in a way that does not suit a query."""
+    """Raise if a context was started with options that are unsafe for a query."""
     running = context.getConf()
     _refuse_speculation(running)
     if running.get("spark.python.unix.domain.socket.enabled", "false") != "true":
@@ -213,13 +214,13 @@ def _check_usable(context: SparkContext) -> None:
 def _refuse_speculation(conf: SparkConf) -> None:
     if conf.get("spark.speculation", "false") == "true":
         raise SetupError(
-            "Spark was started with speculative tasks, so two tasks could write one shard at once",
+            "Spark was started with speculative tasks, so two tasks could write to one shard at the same time",
             hint="start it with spark.speculation=false, or let Potok start it",
         )
 
 
 def _choose_python(master: str) -> None:
-    """Workers run the interpreter of this process; on a cluster its path may mean nothing, so a given one stands."""
+    """Run workers with the interpreter of this process; on a cluster its path may not exist, so a given one is kept."""
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if master.startswith("local") or name not in os.environ:
             os.environ[name] = sys.executable

@@ -1,7 +1,7 @@
-"""What Spark's Python processes print when the JVM hangs up on them: nothing.
+"""Silence Spark's Python processes when the JVM closes their connections.
 
-Over a Unix socket their farewell meets a closed door at once, and pyspark would print a traceback about it on the
-user's terminal. Nothing else is hidden: an error in a task goes to the JVM, and is raised there.
+Over a Unix socket their last message fails immediately, and pyspark would print a traceback on the user's terminal.
+Nothing else is hidden: an error in a task is sent to the JVM, and raised there.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 
 SHUTDOWN_MESSAGES = (BrokenPipeError, ConnectionResetError)
 PY4J = ("", "py4j.clientserver", "py4j.java_gateway")
-"""Where Py4J logs; some of it at the root."""
+"""The loggers of Py4J; it also logs at the root."""
 
 
 def hush_daemon(daemon: ModuleType) -> None:
-    """A forked worker does not end with an uncaught exception: the code of the daemon prints it, and leaves."""
+    """End a forked worker on an uncaught exception: the code of the daemon would print it first."""
     vars(daemon)["traceback"] = SimpleNamespace(print_exc=print_unless_hung_up, format_exc=traceback.format_exc)
 
 
 def hush_driver() -> None:
-    """Make this process, which talks to the JVM, silent about its end: whoever asks it for something hears of it.
+    """Silence this process, which talks to the JVM, about the end of the JVM: any further call raises an error.
 
-    It listens to the JVM for accumulators too, in a thread that nobody else hears.
+    It also listens to the JVM for accumulators, in a thread whose errors nobody catches.
     """
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 
@@ -38,7 +38,7 @@ def hush_driver() -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Py4J logs what it raises; of a lost connection it makes an error of its own."""
+    """Whether a record of Py4J's logs is worth printing: it logs what it raises, such as a lost connection."""
     error = record.exc_info[1] if record.exc_info else None
     lost = isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError"
     return not lost or "py4j" not in Path(record.pathname).parts

@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark is being talked to."""
+"""Handle Ctrl-C during calls to Spark."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ HELD = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def held_signals() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the end of the block; then whoever handled them before gets them.
+def deferred_signals() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM to the end of the block, then pass them to their previous handler.
 
-    An exception in the middle of a call to the JVM makes py4j print a traceback, and leaves half a call behind. Spark
-    also sets a handler of its own, which cancels the batch at hand: it does not outlive the block. A second signal is
-    not held.
+    An exception in the middle of a call to the JVM makes py4j print a traceback, and leaves an incomplete call. Spark
+    also installs its own handler, which cancels the running batch: it is removed at the end of the block. A second
+    signal is not deferred.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 FIXED_COST = 500
-"""What a part costs however few records it has, in records."""
+"""The fixed cost of a part, in records."""
 
 Group = list[tuple[int, Job]]
 """Parts that one task runs, each with its number."""
 
 
 class SparkExecutor:
-    """Runs batches on a Spark context."""
+    """Run batches on a Spark context."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -44,8 +44,9 @@ class SparkExecutor:
             raise JvmGone
 
     def run(self, parts: Sequence[Part]) -> list[Outcome]:
-        """Run all parts in one job. Parts of a single task are grouped into few tasks: to start a task takes longer
-        than they do."""
+        """Run all parts in one job. Parts of a single task are grouped into few tasks: starting a task takes longer
+        than running one of them.
+        """
         outcomes = [Outcome() for _ in parts]
         rdds = []
         connectors = [None if part.is_small else connector_of(self._context, part.spec) for part in parts]
@@ -64,13 +65,13 @@ class SparkExecutor:
         return outcomes
 
     def _tasks(self, count: int) -> Any:
-        """An RDD of so many tasks without data. Made once: that takes several calls to the JVM."""
+        """Return an RDD of tasks without data. It is cached: creating it takes several calls to the JVM."""
         if count not in self._numbers:
             self._numbers[count] = self._context.parallelize(range(count), count)
         return self._numbers[count]
 
     def _levels(self, part: Part, connector: Connector | None) -> Any:
-        """The stages of a batch as a chain of RDDs."""
+        """Return the stages of a batch as a chain of RDDs."""
         job, spec = part.job(), part.spec
         if connector is not None:
             rdd: Any = connector.read(spec).mapInArrow(partial(read_rows, job), ROW_TYPE).rdd
@@ -83,7 +84,7 @@ class SparkExecutor:
 
 
 def start_spark(settings: Settings) -> SparkExecutor:
-    """An executor on the context of this process."""
+    """Start an executor on the context of this process."""
     set_log_level(settings.log_level)
     return SparkExecutor(spark_context(settings))
 

@@ -16,10 +16,10 @@ LEVELS = {
 }
 
 TALKATIVE = ("py4j", "uvicorn", "asyncio")
-"""They tell each call, at levels at which people ask for what their program does."""
+"""Loggers of libraries that log each call, at levels at which users want to see their own program."""
 
 VARIABLE = "POTOK_WORKER_LOG"
-"""Has the level in the processes of Spark's tasks."""
+"""The environment variable with the level for the processes of Spark's tasks."""
 
 FORMAT, TIME_FORMAT = "[%(asctime)s] %(levelname)s: %(message)s", "%Y-%m-%d %H:%M:%S"
 
@@ -27,8 +27,9 @@ _chosen = ""
 
 
 def write_logs(level: str) -> None:
-    """Write what is of a level or above to the terminal. What agents log is written as well, by the tasks of a Spark
-    that is started after this."""
+    """Write log records of a level or above to the terminal. Logs of agents are written too, by the tasks of a Spark
+    that is started after this.
+    """
     global _chosen
     _chosen = level
     logging.basicConfig(level=LEVELS[level], format=FORMAT, datefmt=TIME_FORMAT)
@@ -36,21 +37,21 @@ def write_logs(level: str) -> None:
         logging.getLogger(name).setLevel(max(LEVELS[level], logging.WARNING))
 
 
-def write_logs_as_told() -> None:
-    """Do the same in a process of Spark's, if the one that started it said so."""
+def write_task_logs() -> None:
+    """Write logs in a process of Spark's tasks, if the driver asked for it."""
     level = os.environ.get(VARIABLE, "")
     if level in LEVELS:
         write_logs(level)
 
 
-def told_to_tasks(log_level: str) -> dict[str, str]:
-    """What Spark is told, so that its tasks know the level: that of the worker, or else the setting `log_level`."""
+def task_log_options(log_level: str) -> dict[str, str]:
+    """Return the options that pass the level to Spark's tasks: that of the worker, or else the setting `log_level`."""
     level = _chosen or log_level.lower()
     return {f"spark.executorEnv.{VARIABLE}": level} if level else {}
 
 
 def set_log_level(log_level: str) -> None:
-    """Apply the setting `log_level` to Potok's own loggers in this process. Handlers of the program are left alone."""
+    """Apply the setting `log_level` to Potok's own loggers in this process. Handlers of the program are kept."""
     if not log_level:
         return
     own = logging.getLogger("potok")

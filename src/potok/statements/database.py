@@ -180,7 +180,7 @@ class Database:
 
     def queries(self) -> list[QueryInfo]:
         runner = self._runner
-        members = {} if runner is None else runner.shared.members()
+        members = {} if runner is None else runner.shared.statuses()
         found = []
         for wanted in self._books.queries.values():
             state = state_elsewhere(self.broker, wanted) if runner is None else runner.state_of(wanted, members)

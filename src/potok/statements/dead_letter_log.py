@@ -37,14 +37,14 @@ class DeadLetterLog:
             for name, committed in done.items():
                 wanted = self._queries().get(name)
                 if wanted is not None and committed.reason_counts:
-                    self._reporter(wanted).tell(committed.reason_counts)
+                    self._reporter(wanted).report(committed.reason_counts)
 
     def report_more(self, *, now: bool = False) -> None:
         """Report what has come since, if it is time for that; `now` whatever the time."""
         with self._lock:
             known = self._queries()
             for name, (_, reporter) in list(self._reporters.items()):
-                reporter.tell_more(now=now or name not in known)
+                reporter.report_pending(now=now or name not in known)
                 if name not in known:
                     del self._reporters[name]
 
@@ -53,7 +53,7 @@ class DeadLetterLog:
         known = self._reporters.get(wanted.query_id)
         if known is None or known[0] != wanted.sequence:
             if known is not None:
-                known[1].tell_more(now=True)
+                known[1].report_pending(now=True)
             known = self._reporters[wanted.query_id] = (
                 wanted.sequence,
                 DeadLetterReporter(wanted.topology, self._broker),

@@ -13,7 +13,7 @@ from potok.retry import Retry
 from potok.statements.catalog.catalog_state import Wanted
 
 if TYPE_CHECKING:
-    from potok.runtime.queries.group_query import MemberStatus
+    from potok.runtime.queries.group_query import QueryStatus
     from potok.runtime.queries.query_group import QueryGroup
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Runner:
         """Queries that failed and are not tried again, and why."""
         self._retries: dict[str, BackOff] = {}
 
-    def state_of(self, wanted: Wanted, members: Mapping[str, MemberStatus]) -> tuple[str, str]:
+    def state_of(self, wanted: Wanted, members: Mapping[str, QueryStatus]) -> tuple[str, str]:
         """What a query does, and what is wrong with it. One that failed and was paused rests: it is not tried again."""
         status, refused = members.get(wanted.query_id), self._refused.get(wanted.query_id, "")
         error = refused or self._held_up.get(wanted.query_id, "") or ("" if status is None else status.error)
@@ -84,7 +84,7 @@ class Runner:
 
     def look_after(self) -> None:
         """Try those again that failed, less and less often."""
-        failed = {name for name, status in self.shared.members().items() if status.state.value == "FAILED"}
+        failed = {name for name, status in self.shared.statuses().items() if status.state.value == "FAILED"}
         troubled = {name for name in failed | self._refused.keys() if self._can_be_tried(name)}
         self._retries = {name: when for name, when in self._retries.items() if name in self._running}
         for name in troubled:
@@ -136,7 +136,7 @@ class Runner:
 
     def _end(self, query_id: str) -> None:
         try:
-            if query_id in self.shared.members():
+            if query_id in self.shared.statuses():
                 self.shared.remove(query_id)
         except PotokError as error:
             # It takes part no more, but could not say so: whoever begins it again finds out.

@@ -21,7 +21,7 @@ from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.planner import Planner
-from potok.runtime.planning.start_offsets import Begin, places_of
+from potok.runtime.planning.start_offsets import Begin, start_positions
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
@@ -77,7 +77,7 @@ class QueryDriver:
         self._statements = self._beside(program)
 
     def _begin(self) -> None:
-        begin = places_of(self.broker, self._topology, self._from)
+        begin = start_positions(self.broker, self._topology, self._from)
         self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
         found = self._prepared
         parts = found.plan, found.ledger, found.directory, found.metrics, found.state
@@ -167,7 +167,7 @@ class QueryDriver:
         while (end := planner.next(batch_records)) != ledger.entry.offsets:
             report = run_batch(self._runner, end)
             if report is not None:
-                self._reporter.tell(report.reason_counts)  # pytest shows it with a test that fails
+                self._reporter.report(report.reason_counts)  # pytest shows it with a test that fails
             batches += 1
         return batches
 

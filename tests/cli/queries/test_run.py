@@ -98,7 +98,7 @@ def test_a_second_process_is_refused(potok, tmp_path: Path) -> None:
     result = potok("run", write_program(tmp_path / "program"))
     lock.release()
     assert result.code == 1
-    assert 'error: query "shop" already runs' in result.err
+    assert 'error: query "shop" is already running' in result.err
 
 
 @pytest.mark.spark

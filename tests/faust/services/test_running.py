@@ -86,7 +86,7 @@ def test_a_second_worker_is_told_of_apps_and_not_of_builders(tmp_path: Path, mon
     lock = QueryLock(tmp_path / "lock", "shop")
     monkeypatch.setattr("potok.spark.run.start", held)
     try:
-        with pytest.raises(QueryAlreadyRuns, match='"shop" already runs') as caught:
+        with pytest.raises(QueryAlreadyRuns, match='"shop" is already running') as caught:
             started(app, until_end=True)
     finally:
         lock.release()

@@ -26,12 +26,12 @@ def test_fewer_pieces_than_tasks_leave_no_task_empty() -> None:
 def test_a_query_that_needs_a_shuffle_and_those_that_do_not_share_a_job(shared: ByHand) -> None:
     for name in ("small", "large", "also-small"):
         shared.add(counting(name))
-    shared._members["large"].runner.small_batch = -1
+    shared._queries["large"].runner.small_batch = -1
     send(shared.broker, 100)
     assert shared.settle() == 1
     for name in ("small", "large", "also-small"):
         assert shared.counts(name) == {f"u{n}": 20 for n in range(5)}
-    assert shared._members["large"].runner.metrics.records_in == 100
+    assert shared._queries["large"].runner.metrics.records_in == 100
 
 
 @pytest.mark.parametrize("method", ["read", "all_levels", "run_level"])

@@ -287,7 +287,7 @@ def test_a_step_that_reads_is_named_without_a_shard(fails: Callable[[], object])
 
 def test_what_the_machine_refuses_a_step_is_told_with_what_to_do(tmp_path: Path) -> None:
     step = Trips(partial(write_private, tmp_path / ("n" * 300), b""))
-    with pytest.raises(MachineError, match=r'while step "s" was at work: File name too long: .*nnn') as raised:
+    with pytest.raises(MachineError, match=r'while step "s" was running: File name too long: .*nnn') as raised:
         naming(step.finish)
     assert "shorter name" in raised.value.hint
 

@@ -10,7 +10,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.runtime.operations.replay import NotBeside, ReplayExists, beside, start_replay
+from potok.runtime.operations.replay import PrefixMissing, ReplayExists, beside, start_replay
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.snapshots.ledger_view import read_entry
@@ -50,6 +50,6 @@ def test_a_replay_does_not_go_on_from_where_one_began_that_never_came_to_a_batch
 def test_a_replay_without_a_prefix_is_refused_before_it_touches_the_query(
     topology: Topology, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    with pytest.raises(NotBeside, match="words"):
+    with pytest.raises(PrefixMissing, match="words"):
         start_replay(topology, broker, 0, 9_000, "", Settings(broker=str(tmp_path)), started)
     assert read_entry(broker, "words") is None

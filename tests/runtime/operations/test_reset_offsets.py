@@ -121,7 +121,7 @@ def test_a_reset_is_planned_when_nobody_can_start_the_query_any_more() -> None:
         asked: list[bool] = []
 
         def wanted() -> dict[str, dict[int, int]]:
-            with pytest.raises(potok.PotokError, match="already runs"):
+            with pytest.raises(potok.PotokError, match="is already running"):
                 driver._begin()
             asked.append(True)
             return {"texts": {0: 0}}
@@ -146,7 +146,7 @@ def test_a_running_query_cannot_be_repaired(tmp_path: Path) -> None:
     potok.run(counting(), broker=tmp_path, until_end=True)
     lock = QueryLock(query_directory(broker, "words"), "words")
     try:
-        with pytest.raises(potok.PotokError, match="already runs"):
+        with pytest.raises(potok.PotokError, match="is already running"):
             reset_offsets.forget(broker, "words")
     finally:
         lock.release()

@@ -18,8 +18,8 @@ from potok.records.log_record import LogRecord
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
-from potok.runtime.operations.replay import NoPrefix, start_replay
-from potok.runtime.operations.shadow import NotAShadow, _begin, _standing, catch_up, shadow_of, swap
+from potok.runtime.operations.replay import PrefixReserved, start_replay
+from potok.runtime.operations.shadow import NotAShadow, _begin, _position, catch_up, shadow_of, swap
 from potok.runtime.planning.planner import Planner
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
@@ -70,7 +70,7 @@ class OnKafka:
     def promote(self, topology: Topology) -> None:
         """As `potok promote` does, without Spark."""
         _begin(self.broker, self.name, self.settings)
-        self.run(shadow_of(topology), _standing(self.broker, self.name).offsets.topics)
+        self.run(shadow_of(topology), _position(self.broker, self.name).offsets.topics)
         swap(self.broker, self.name)
 
     def out(self, prefix: str = "") -> list[int]:
@@ -154,7 +154,7 @@ def copying() -> StreamsBuilder:
 def test_a_replay_cannot_take_the_name_of_a_shadow(tmp_path: Path) -> None:
     with InProcess(copying(), directory=tmp_path) as driver:
         for prefix in ("shadow-", "shadow-more-"):
-            with pytest.raises(NoPrefix, match="--into try-"):
+            with pytest.raises(PrefixReserved, match="--into try-"):
                 start_replay(
                     copying().build(), driver.broker, 0, 1_000, prefix, Settings(broker=str(tmp_path)), start_spark
                 )

@@ -51,37 +51,37 @@ def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
     reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     see = "potok dead-letters list --query shop"
-    reporter.tell({ERROR: counter(1)})
+    reporter.report({ERROR: counter(1)})
     assert told(caplog) == [("ERROR", f'step "bank": ValueError: overdrawn (record transfers/0@17, set aside; {see})')]
-    reporter.tell({ERROR: counter(300)})
-    reporter.tell({ERROR: counter(63)})
+    reporter.report({ERROR: counter(300)})
+    reporter.report({ERROR: counter(63)})
     assert told(caplog) == []
     clock.now += EVERY_S
-    reporter.tell_more()
+    reporter.report_pending()
     assert told(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
-    reporter.tell_more()
+    reporter.report_pending()
     assert told(caplog) == []
 
 
 def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
     reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reporter.tell({ERROR: counter(1)})
+    reporter.report({ERROR: counter(1)})
     told(caplog)
     at: list[float] = []
     for second in range(1, 41):
         clock.now = second
-        reporter.tell({ERROR: counter(1)})
+        reporter.report({ERROR: counter(1)})
         at += [second] * len(told(caplog))
     assert at == [EVERY_S, 3 * EVERY_S, 7 * EVERY_S]
-    reporter.tell({("bank", "late"): counter(1)})
+    reporter.report({("bank", "late"): counter(1)})
     assert [level for level, _ in told(caplog)] == ["WARNING"]
 
 
 def test_what_was_not_told_is_told_at_the_end(reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture) -> None:
-    reporter.tell({ERROR: counter(2)})
-    reporter.tell({ERROR: counter(1)})
-    reporter.tell_more(now=True)
+    reporter.report({ERROR: counter(2)})
+    reporter.report({ERROR: counter(1)})
+    reporter.report_pending(now=True)
     first, rest = (text for _, text in told(caplog))
     assert "record transfers/0@17, 1 more record, set aside" in first
     assert "1 more record set aside" in rest
@@ -90,7 +90,7 @@ def test_what_was_not_told_is_told_at_the_end(reporter: DeadLetterReporter, capl
 def test_late_records_are_a_warning_and_windows_have_no_place(
     reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reporter.tell({("bank", "late"): counter(1, "late by 3 s", topic="")})
+    reporter.report({("bank", "late"): counter(1, "late by 3 s", topic="")})
     ((level, text),) = told(caplog)
     assert level == "WARNING"
     assert "late by 3 s (set aside;" in text
@@ -99,7 +99,7 @@ def test_late_records_are_a_warning_and_windows_have_no_place(
 def test_a_log_that_commands_do_not_find_is_named(caplog: pytest.LogCaptureFixture) -> None:
     builder = StreamsBuilder("shop")
     builder.stream("transfers").to("out")
-    DeadLetterReporter(builder.build(), "file:./my data").tell({ERROR: counter(1)})
+    DeadLetterReporter(builder.build(), "file:./my data").report({ERROR: counter(1)})
     assert "--query shop --broker 'file:./my data'" in told(caplog)[0][1]
 
 
@@ -129,7 +129,7 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
         caplog.clear()
         reporter = DeadLetterReporter(app.build())
         for report in reports:
-            reporter.tell(report.reason_counts)
+            reporter.report(report.reason_counts)
     ((level, text),) = told(caplog)
     assert level == "ERROR"
     assert text.startswith('agent "transfer": ValueError: overdrawn, at ')

@@ -14,7 +14,7 @@ from runtime.queries.by_hand import ByHand, counting, send
 
 
 def planned(group: ByHand) -> Planned:
-    return GroupPlanner(group.broker).plan(group._members.values())
+    return GroupPlanner(group.broker).plan(group._queries.values())
 
 
 def test_nothing_is_planned_without_queries(shared: ByHand) -> None:
@@ -52,7 +52,7 @@ def test_a_query_that_is_far_behind_leaves_room_for_the_others(shared: ByHand) -
     shared.add(counting("abreast"), begin="latest")
     shared.add(counting("behind"))
     send(shared.broker, 100)
-    pace = shared._members["behind"].runner.pace
+    pace = shared._queries["behind"].runner.pace
     assert pace is not None
     pace.next = 4_000
     found = planned(shared).ends
@@ -88,7 +88,7 @@ def test_a_wait_ends_when_a_topic_grows_or_something_changes(
     monkeypatch.setattr("potok.runtime.planning.group_planner.PLAN_EVERY_S", 600.0)
     shared.add(counting("one"))
     planner, changed, looks = GroupPlanner(shared.broker), threading.Event(), list[int]()
-    planner.plan(shared._members.values())
+    planner.plan(shared._queries.values())
     read = shared.broker.end_offsets_of
 
     def look(topics: Any) -> Any:
@@ -101,5 +101,5 @@ def test_a_wait_ends_when_a_topic_grows_or_something_changes(
         return read(topics)
 
     monkeypatch.setattr(shared.broker, "end_offsets_of", look)
-    planner.wait(shared._members.values(), changed)
+    planner.wait(shared._queries.values(), changed)
     assert len(looks) == 3

@@ -10,7 +10,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.runtime.planning.start_offsets import OnLost, begin_at, places_of
+from potok.runtime.planning.start_offsets import OnLost, start_positions, starting_offsets
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def test_the_latest_records_of_streams_and_the_first_of_tables(broker: EmbeddedB
     builder.stream("orders").join(users, lambda order, user: order).to("out")
     builder.stream("not-there-yet").to("other")
     topology = builder.build()
-    assert places_of(broker, topology, "latest") == {"orders": {0: 1, 1: 2}}
-    assert places_of(broker, topology, "earliest") == {}
-    assert places_of(broker, topology, {"orders": {0: 1}}) == {"orders": {0: 1}}
+    assert start_positions(broker, topology, "latest") == {"orders": {0: 1, 1: 2}}
+    assert start_positions(broker, topology, "earliest") == {}
+    assert start_positions(broker, topology, {"orders": {0: 1}}) == {"orders": {0: 1}}
 
 
 def test_a_partition_that_came_later_is_read_from_its_first_record(broker: EmbeddedBroker) -> None:
     ends = broker.end_offsets_of(["orders"])
-    found = begin_at(broker, ["orders"], {"orders": {0: 0}}, ends, OnLost.STOP, "query")
+    found = starting_offsets(broker, ["orders"], {"orders": {0: 0}}, ends, OnLost.STOP, "query")
     assert found == {"orders": {0: 0, 1: 0}}
-    assert begin_at(broker, ["orders"], {}, ends, OnLost.STOP, "query") == {"orders": {0: 1, 1: 2}}
+    assert starting_offsets(broker, ["orders"], {}, ends, OnLost.STOP, "query") == {"orders": {0: 1, 1: 2}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from potok.dsl.builder import StreamsBuilder
 from potok.operators.windows.expiry import NEVER
-from potok.runtime.planning.watermark import tick_due, watermark, watermarks, windowed_steps
+from potok.runtime.planning.watermark import empty_batch_due, watermark, watermarks, windowed_steps
 from potok.topology.nodes.windows import tumbling
 
 PARTITIONS = {"a": {0: 5, 1: 5}, "b": {0: 5}}
@@ -50,8 +50,8 @@ def test_a_clock_never_goes_back() -> None:
 
 
 def test_a_tick_is_due_when_something_would_close() -> None:
-    assert tick_due({"w": 10}, {"w": 10})
-    assert not tick_due({"w": 9}, {"w": 10})
-    assert not tick_due({"w": 9}, {})
-    assert not tick_due({}, {"gone": 10})
-    assert tick_due({"v": 0, "w": 10}, {"v": 5, "w": 7})
+    assert empty_batch_due({"w": 10}, {"w": 10})
+    assert not empty_batch_due({"w": 9}, {"w": 10})
+    assert not empty_batch_due({"w": 9}, {})
+    assert not empty_batch_due({}, {"gone": 10})
+    assert empty_batch_due({"v": 0, "w": 10}, {"v": 5, "w": 7})

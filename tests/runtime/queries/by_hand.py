@@ -60,14 +60,14 @@ class ByHand(QueryGroup):
 
     def plan(self) -> dict[str, Offsets]:
         """Take note of the next batch, as a process does that is killed before it runs it."""
-        planned = self._planner.plan(self._members.values())
+        planned = self._planner.plan(self._queries.values())
         for name, end in planned.ends.items():
-            self._members[name].runner.begin(end)
+            self._queries[name].runner.begin(end)
         return planned.ends
 
     def kill(self) -> None:
         """Let go of the locks, as the end of a process does, and close nothing."""
-        for member in self._members.values():
+        for member in self._queries.values():
             member.prepared.release()
         assert self._owner is not None
         self._owner.release()
@@ -84,7 +84,7 @@ class ByHand(QueryGroup):
         return self.tables(name)["counts"].all()
 
     def batch_of(self, name: str) -> int:
-        return self.members()[name].batch
+        return self.statuses()[name].batch
 
 
 def read_counts(broker: EmbeddedBroker, names: Sequence[str], work: Callable[[Mapping[str, Rows]], T]) -> T:

@@ -11,7 +11,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.errors import LogError
 from potok.runtime.operations.reset_offsets import reset
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from potok.snapshots.ledger_view import read_entry
 from runtime.queries.by_hand import ByHand, counting, send
 
@@ -96,7 +96,7 @@ def test_cells_of_a_batch_that_failed_do_not_count_after_its_query_was_stopped(
     shared.add(builder)
     send(shared.broker, 10)
     shared.step()
-    assert shared.members()["one"].state is MemberState.WAITING
+    assert shared.statuses()["one"].state is QueryState.WAITING
     shared.remove("one")
     entry = read_entry(shared.broker, "one")
     assert entry is not None

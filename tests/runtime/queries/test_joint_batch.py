@@ -15,7 +15,7 @@ from potok.errors import LogError
 from potok.log.kafka.errors import KafkaUnreachable
 from potok.retry import MOST_S
 from potok.runtime.queries.errors import NotFailed
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_progress
@@ -59,9 +59,9 @@ def test_a_member_whose_sink_raises_is_set_aside_and_the_others_lose_nothing(sha
     shared.add(failing("broken", broken))
     send(shared.broker, 10)
     shared.settle()
-    found = shared.members()
-    assert found["sound"].state is MemberState.RUNNING
-    assert found["broken"].state is MemberState.FAILED
+    found = shared.statuses()
+    assert found["sound"].state is QueryState.RUNNING
+    assert found["broken"].state is QueryState.FAILED
     assert "the door is shut" in found["broken"].error
     assert sum(shared.counts("sound").values()) == 10
     assert shared.counts("broken") == {}
@@ -102,7 +102,7 @@ def test_an_error_that_nobody_expected_in_a_task_is_told_by_its_member_alone(
     with monkeypatch.context() as patched:
         patched.setattr(Stage, "finish", crash)
         shared.settle()
-    error = shared.members()["broken"].error
+    error = shared.statuses()["broken"].error
     assert "ZeroDivisionError: in a kernel" in error
     assert "test_joint_batch.py:" in error
     assert sum(shared.counts("sound").values()) == 10
@@ -118,9 +118,9 @@ def test_a_worker_that_dies_costs_only_the_member_that_kills_it(shared: ByHand) 
     send(shared.broker, 10)
     shared.settle()
     assert shared.executor.jobs == [{"one", "deadly", "two"}, {"one"}, {"deadly"}, {"two"}]
-    states = {name: status.state for name, status in shared.members().items()}
-    assert states == {"one": MemberState.RUNNING, "deadly": MemberState.FAILED, "two": MemberState.RUNNING}
-    assert "a Python worker of Spark's died" in shared.members()["deadly"].error
+    states = {name: status.state for name, status in shared.statuses().items()}
+    assert states == {"one": QueryState.RUNNING, "deadly": QueryState.FAILED, "two": QueryState.RUNNING}
+    assert "a Python worker of Spark's died" in shared.statuses()["deadly"].error
     assert shared.counts("one") == shared.counts("two") == {f"u{n}": 2 for n in range(5)}
 
 
@@ -144,7 +144,7 @@ def test_a_ledger_that_somebody_else_changed_stops_its_member_and_not_the_commit
     assert entry is not None
     shared.broker.set_metadata({metadata_key_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
-    assert shared.members()["stolen"].state is MemberState.FAILED
+    assert shared.statuses()["stolen"].state is QueryState.FAILED
     assert sum(shared.counts("one").values()) == 10
 
 
@@ -161,7 +161,7 @@ def overflow(shared: ByHand) -> None:
 
 def exceed(shared: ByHand) -> None:
     """The first batch reads more bytes than it may, so it is planned again in another epoch."""
-    for member in shared._members.values():
+    for member in shared._queries.values():
         member.planner.max_bytes = 2_000
     send(shared.broker, 200)
 
@@ -177,9 +177,9 @@ def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
     assert entry is not None
     shared.broker.set_metadata({metadata_key_of("stolen", "ledger"): entry.sealed().to_bytes()})
     shared.settle()
-    found = shared.members()
-    assert (found["stolen"].state, found["one"].state) == (MemberState.FAILED, MemberState.RUNNING)
-    assert isinstance(shared._members["stolen"].error, QueryTakenOver)
+    found = shared.statuses()
+    assert (found["stolen"].state, found["one"].state) == (QueryState.FAILED, QueryState.RUNNING)
+    assert isinstance(shared._queries["stolen"].error, QueryTakenOver)
     assert found["one"].lag == 0
     assert sum(shared.counts("one").values()) in (2, 200)
 
@@ -190,7 +190,7 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
 ) -> None:
     shared.add(counting("one"))
     shared.add(summing("far"))
-    ledger = shared._members["far"].runner.ledger
+    ledger = shared._queries["far"].runner.ledger
 
     def away(_: Any, **__: Any) -> None:
         raise KafkaUnreachable("far:9092", "no answer")
@@ -202,12 +202,12 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
     with monkeypatch.context() as patched:
         patched.setattr(ledger, "begin_epoch", away)
         shared.step()
-        states = {name: found.state for name, found in shared.members().items()}
-        assert states == {"one": MemberState.RUNNING, "far": MemberState.WAITING}
+        states = {name: found.state for name, found in shared.statuses().items()}
+        assert states == {"one": QueryState.RUNNING, "far": QueryState.WAITING}
     monkeypatch.setattr("potok.clock.time", SimpleNamespace(time_ns=later))
     shared.settle()
-    assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
-    assert {found.lag for found in shared.members().values()} == {0}
+    assert {found.state for found in shared.statuses().values()} == {QueryState.RUNNING}
+    assert {found.lag for found in shared.statuses().values()} == {0}
     assert shared.tables("far")["totals"].all() in ({"u0": 2**62}, {f"u{n}": 40 for n in range(5)})
 
 
@@ -220,8 +220,8 @@ def test_a_topic_that_is_deleted_under_a_member_stops_that_one(shared: ByHand) -
     shared.broker.delete_topic("gone")
     send(shared.broker, 10)
     shared.settle()
-    found = shared.members()
-    assert (found["lost"].state, found["sound"].state) == (MemberState.FAILED, MemberState.RUNNING)
+    found = shared.statuses()
+    assert (found["lost"].state, found["sound"].state) == (QueryState.FAILED, QueryState.RUNNING)
     assert "gone" in found["lost"].error
     assert sum(shared.counts("sound").values()) == 20
 

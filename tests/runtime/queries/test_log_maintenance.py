@@ -10,7 +10,7 @@ from potok.errors import LogError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import BrokerClosed
 from potok.records.log_record import LogRecord
-from potok.runtime.queries.log_maintenance import Upkeep
+from potok.runtime.queries.log_maintenance import LogMaintenance
 
 
 class Scripted(EmbeddedBroker):
@@ -42,21 +42,21 @@ def test_what_goes_wrong_is_told_and_the_next_round_tries_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = scripted(tmp_path, None, LogError("no room"), OSError("torn"), None)
-    upkeep = Upkeep(broker, 0.001)
+    upkeep = LogMaintenance(broker, 0.001)
     with caplog.at_level(logging.WARNING):
         upkeep.start()
         assert broker.ended.wait(30)
     upkeep.stop()
     assert [record.message for record in caplog.records] == [
-        "old records could not be looked after: no room",
-        "old records could not be looked after: torn",
+        "log maintenance failed: no room",
+        "log maintenance failed: torn",
     ]
 
 
 def test_a_closed_broker_ends_it(tmp_path: Path) -> None:
     broker = scripted(tmp_path, BrokerClosed("x"), None)
     broker.turn.clear()
-    upkeep = Upkeep(broker, 0.001)
+    upkeep = LogMaintenance(broker, 0.001)
     upkeep.start()
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "potok-upkeep"]
     broker.turn.set()
@@ -70,7 +70,7 @@ def test_records_are_compacted_while_a_query_runs(tmp_path: Path) -> None:
     broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
     for n in range(5):
         broker.append("t", [LogRecord(b"a", b"%d" % n)])
-    upkeep = Upkeep(broker, 0.001)
+    upkeep = LogMaintenance(broker, 0.001)
     upkeep.start()
     while broker.describe_topic("t").records > 2 or broker.describe_topic("t").dirty_ratio:
         assert any(thread.name == "potok-upkeep" for thread in threading.enumerate())

@@ -56,7 +56,7 @@ def test_members_write_in_transactions_of_their_own_whatever_reads_their_records
         for name in names:
             shared.add(counting(name))
         # Every batch of this one goes through Spark's connector, where it is there, and through a shuffle.
-        shared._members["shared-large"].runner.small_batch = -1
+        shared._queries["shared-large"].runner.small_batch = -1
         shared.wait_caught_up(90)
         broker.append(TOPIC, records)
         shared.wait_caught_up(60)

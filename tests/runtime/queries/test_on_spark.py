@@ -12,7 +12,7 @@ import pytest
 
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
 from potok.spark.spark_executor import start_spark
@@ -99,8 +99,8 @@ def test_a_worker_that_is_killed_sets_its_member_aside_and_the_others_lose_nothi
         shared.wait_caught_up(60)
         send(broker, 100, amount=13)
         shared.wait_caught_up(120)
-        found = shared.members()
-        assert (found["sound"].state, found["deadly"].state) == (MemberState.RUNNING, MemberState.FAILED)
+        found = shared.statuses()
+        assert (found["sound"].state, found["deadly"].state) == (QueryState.RUNNING, QueryState.FAILED)
         assert "a Python worker of Spark's died" in found["deadly"].error
         assert (total(shared, "sound"), total(shared, "deadly")) == (200, 100)
         assert shared.is_active

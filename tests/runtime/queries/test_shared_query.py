@@ -11,8 +11,8 @@ import pytest
 from potok import StreamsBuilder
 from potok.errors import LogError
 from potok.runtime.batches.group_batch import Committed
-from potok.runtime.queries.errors import AlreadyMember, NotCaughtUp, NotMember, NotRunning
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.errors import DuplicateQuery, NotCaughtUp, NotInGroup, NotRunning
+from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_progress
@@ -29,7 +29,7 @@ def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: By
     assert shared.executor.jobs == [{"one", "two", "three"}]
     for name in ("one", "two", "three"):
         assert shared.counts(name) == {f"u{n}": 20 for n in range(5)}
-        assert shared.members()[name].lag == 0
+        assert shared.statuses()[name].lag == 0
 
 
 def test_a_member_that_comes_later_begins_with_the_first_record_and_the_others_go_on(shared: ByHand) -> None:
@@ -98,7 +98,7 @@ def test_a_member_that_is_removed_lets_go_of_its_lock_and_goes_on_where_it_was(s
     shared.settle()
     assert sum(shared.counts("one").values()) == 10
     assert sum(shared.counts("two").values()) == 20
-    assert sorted(shared.members()) == ["two"]
+    assert sorted(shared.statuses()) == ["two"]
     progress = read_progress(shared.broker, "one")
     assert progress is not None
     assert progress.state == "stopped"
@@ -110,9 +110,9 @@ def test_a_member_that_is_removed_lets_go_of_its_lock_and_goes_on_where_it_was(s
 
 def test_a_member_holds_the_lock_of_its_query(shared: ByHand) -> None:
     shared.add(counting("one"))
-    with pytest.raises(QueryAlreadyRuns, match='"one" already runs'):
+    with pytest.raises(QueryAlreadyRuns, match='"one" is already running'):
         QueryLock(shared.broker.directory / "queries" / "one", "one")
-    with pytest.raises(AlreadyMember, match="takes part already"):
+    with pytest.raises(DuplicateQuery, match="is already in the group"):
         shared.add(counting("one"))
 
 
@@ -128,8 +128,8 @@ def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, m
     shared.pause("one")
     send(shared.broker, 10)
     shared.settle()
-    status = shared.members()["one"]
-    assert (status.state, status.lag) == (MemberState.PAUSED, 10)
+    status = shared.statuses()["one"]
+    assert (status.state, status.lag) == (QueryState.PAUSED, 10)
     assert sum(shared.counts("two").values()) == 10
     progress = read_progress(shared.broker, "one")
     assert progress is not None
@@ -137,7 +137,7 @@ def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, m
     shared.resume("one")
     shared.settle()
     assert sum(shared.counts("one").values()) == 10
-    assert shared.members()["one"].records_per_second == 10 / 1e9
+    assert shared.statuses()["one"].records_per_second == 10 / 1e9
 
 
 def test_a_batch_that_was_begun_before_its_query_rested_is_done_afterwards_to_the_same_end(shared: ByHand) -> None:
@@ -179,7 +179,7 @@ def test_a_wait_names_those_who_are_behind(shared: ByHand) -> None:
         shared.wait_caught_up(0)
     shared.settle()
     shared.wait_caught_up(0)
-    with pytest.raises(NotMember, match="there are: one"):
+    with pytest.raises(NotInGroup, match="queries of the group: one"):
         shared.wait_caught_up(0, ["nobody"])
 
 
@@ -198,8 +198,8 @@ def test_what_ends_the_loop_is_told_by_every_member_and_all_locks_are_let_go(tmp
     shared = ByHand(tmp_path)
     shared.add(counting("one"))
     shared._close(LogError("no space left", hint=""))
-    found = shared.members()["one"]
-    assert (found.state, found.error) == (MemberState.FAILED, "no space left")
+    found = shared.statuses()["one"]
+    assert (found.state, found.error) == (QueryState.FAILED, "no space left")
     progress = read_progress(shared.broker, "one")
     assert progress is not None
     assert (progress.state, progress.error) == ("failed", "no space left")

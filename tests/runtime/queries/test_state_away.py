@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from runtime.queries.by_hand import ByHand, counting, send
 from servers import Server, durable_redis, postgres_server
 
@@ -29,15 +29,15 @@ def test_members_wait_for_the_server_of_their_state_and_continue(
         server.stop()
         send(shared.broker, 10)
         assert shared.step()
-        found = shared.members()
-        assert {found[name].state for name in names} == {MemberState.WAITING}
+        found = shared.statuses()
+        assert {found[name].state for name in names} == {QueryState.WAITING}
         assert all("cannot be reached" in found[name].error for name in names)
         server.start()
         for name in names:
             shared.pause(name)
             shared.resume(name)
         shared.settle()
-        assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
+        assert {found.state for found in shared.statuses().values()} == {QueryState.RUNNING}
         for name in names:
             assert shared.counts(name) == {f"u{n}": 4 for n in range(5)}
         shared.stop()
@@ -63,7 +63,7 @@ def test_a_member_that_does_not_need_the_server_continues(
                 shared.resume("far")
             shared.settle()
             assert shared.counts("near") == {f"u{n}": 2 * rounds for n in range(5)}
-            assert shared.members()["far"].state is MemberState.WAITING
+            assert shared.statuses()["far"].state is QueryState.WAITING
         server.start()
         shared.pause("far")
         shared.resume("far")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from runtime.queries.by_hand import ByHand, counting, send
@@ -59,13 +59,13 @@ def test_the_batch_of_a_process_that_lost_its_queries_ends_it_and_the_other_cont
     second.settle()
     for name in NAMES:
         assert second.counts(name) == {f"u{n}": 4 for n in range(5)}
-        assert second.members()[name].state is MemberState.RUNNING
+        assert second.statuses()[name].state is QueryState.RUNNING
 
 
 def test_a_process_that_lost_its_queries_takes_none_of_them_back(paused: ByHand, second: ByHand) -> None:
     before = epochs(second.broker)
     for name in NAMES:
-        paused._members[name].fail(QueryTakenOver(name, "another process"))
+        paused._queries[name].fail(QueryTakenOver(name, "another process"))
         with pytest.raises(QueryTakenOver):
             paused.retry(name)
     with pytest.raises(QueryTakenOver):

@@ -13,7 +13,7 @@ from potok.backends.state_url import StoreUnreachable
 from potok.log.kafka.errors import KafkaUnreachable
 from potok.retry import MOST_S, is_brief
 from potok.runtime.batches.batch import BatchRunner
-from potok.runtime.queries.group_query import MemberState
+from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import Progress, read_progress
@@ -93,16 +93,16 @@ def test_a_member_waits_for_its_sink_and_does_its_share_again_while_the_others_a
         waiting.settle()
         assert door.calls == rounds, "once for each time that it is due"
         assert sum(waiting.counts("sound").values()) == 10 * rounds
-        found = waiting.members()["waiting"]
-        assert found.state is MemberState.WAITING
+        found = waiting.statuses()["waiting"]
+        assert found.state is QueryState.WAITING
         assert "the door is shut" in found.error
         assert (progress_of(waiting, "waiting").state, waiting.counts("waiting")) == ("waiting", {})
         clock.now += MOST_S
     waiting.settle()
     assert door.taken == [10, 20], "the share that failed comes again to the same end"
     assert waiting.counts("waiting") == waiting.counts("sound") == {f"u{n}": 6 for n in range(5)}
-    assert {found.state for found in waiting.members().values()} == {MemberState.RUNNING}
-    assert waiting.members()["waiting"].error == ""
+    assert {found.state for found in waiting.statuses().values()} == {QueryState.RUNNING}
+    assert waiting.statuses()["waiting"].error == ""
     told = progress_of(waiting, "waiting")
     assert (told.state, told.error, told.total_in) == ("running", "", 30)
 
@@ -112,10 +112,10 @@ def test_a_member_is_set_aside_when_the_time_to_wait_is_over_and_loses_nothing(w
     waiting.add(behind(door))
     send(waiting.broker, 10)
     began = clock.now
-    while waiting.settle() and waiting.members()["waiting"].state is MemberState.WAITING:
+    while waiting.settle() and waiting.statuses()["waiting"].state is QueryState.WAITING:
         clock.now += MOST_S
-    assert waiting.members()["waiting"].state is MemberState.FAILED
-    assert "the door is shut" in waiting.members()["waiting"].error
+    assert waiting.statuses()["waiting"].state is QueryState.FAILED
+    assert "the door is shut" in waiting.statuses()["waiting"].error
     assert progress_of(waiting, "waiting").state == "failed"
     assert RETRY_FOR_MS / 1000 - 2 * MOST_S <= clock.now - began <= RETRY_FOR_MS / 1000
     assert waiting.settle() == 0
@@ -134,11 +134,11 @@ def test_the_time_to_wait_begins_anew_with_each_outage(waiting: ByHand, clock: C
     for _ in range(3):
         door.shut_for = door.calls + 5
         send(waiting.broker, 10)
-        while waiting.settle() and waiting.members()["waiting"].state is MemberState.WAITING:
+        while waiting.settle() and waiting.statuses()["waiting"].state is QueryState.WAITING:
             clock.now += MOST_S
         clock.now += RETRY_FOR_MS / 1000
     assert door.taken == [10, 10, 10]
-    assert waiting.members()["waiting"].state is MemberState.RUNNING
+    assert waiting.statuses()["waiting"].state is QueryState.RUNNING
 
 
 def test_a_member_waits_for_the_server_of_its_state(
@@ -159,13 +159,13 @@ def test_a_member_waits_for_the_server_of_its_state(
     with monkeypatch.context() as patched:
         patched.setattr(Stage, "finish", away)
         waiting.settle()
-    assert waiting.members()["far"].state is MemberState.WAITING
-    assert "redis://far" in waiting.members()["far"].error
+    assert waiting.statuses()["far"].state is QueryState.WAITING
+    assert "redis://far" in waiting.statuses()["far"].error
     assert progress_of(waiting, "far").state == "waiting"
     clock.now += MOST_S
     waiting.settle()
     assert waiting.counts("far") == waiting.counts("sound") == {f"u{n}": 2 for n in range(5)}
-    assert waiting.members()["far"].state is MemberState.RUNNING
+    assert waiting.statuses()["far"].state is QueryState.RUNNING
 
 
 def test_a_commit_that_kafka_does_not_answer_is_made_again_and_counts_once(
@@ -174,7 +174,7 @@ def test_a_commit_that_kafka_does_not_answer_is_made_again_and_counts_once(
     monkeypatch.setattr(type(waiting.broker), "commits_together", False)
     waiting.add(counting("sound"))
     waiting.add(counting("far"))
-    ledger = waiting._members["far"].runner.ledger
+    ledger = waiting._queries["far"].runner.ledger
     commit, tries = ledger.commit, list[int]()
 
     def away(*args: Any) -> None:
@@ -186,7 +186,7 @@ def test_a_commit_that_kafka_does_not_answer_is_made_again_and_counts_once(
     monkeypatch.setattr(ledger, "commit", away)
     send(waiting.broker, 10)
     waiting.settle()
-    assert waiting.members()["far"].state is MemberState.WAITING
+    assert waiting.statuses()["far"].state is QueryState.WAITING
     assert sum(waiting.counts("sound").values()) == 10
     for _ in range(2):
         clock.now += MOST_S
@@ -211,11 +211,11 @@ def test_a_topic_that_cannot_be_planned_is_waited_for_and_needs_no_new_records(
     with monkeypatch.context() as patched:
         patched.setattr(waiting.broker, "end_offsets_of", away)
         waiting.settle()
-        assert waiting.members()["far"].state is MemberState.WAITING
+        assert waiting.statuses()["far"].state is QueryState.WAITING
         assert sum(waiting.counts("sound").values()) == 10
     clock.now += MOST_S
     waiting.settle()
-    assert waiting.members()["far"].state is MemberState.RUNNING
+    assert waiting.statuses()["far"].state is QueryState.RUNNING
     assert progress_of(waiting, "far").state == "running"
 
 
@@ -234,12 +234,12 @@ def test_members_are_shown_as_waiting_while_the_log_does_not_answer_whatever_the
 
     with monkeypatch.context() as patched:
         patched.setattr(waiting.broker, "end_offsets_of", away)
-        found = waiting.members()["one"]
-        assert (found.state, found.lag) == (MemberState.WAITING, 0)
+        found = waiting.statuses()["one"]
+        assert (found.state, found.lag) == (QueryState.WAITING, 0)
         assert "far:9092" in found.error
     assert brief == [True], "whoever looks is not kept waiting"
-    found = waiting.members()["one"]
-    assert (found.state, found.lag, found.error) == (MemberState.RUNNING, 10, "")
+    found = waiting.statuses()["one"]
+    assert (found.state, found.lag, found.error) == (QueryState.RUNNING, 10, "")
 
 
 def test_a_member_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(waiting: ByHand) -> None:
@@ -248,8 +248,8 @@ def test_a_member_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(
     send(waiting.broker, 10)
     waiting.settle()
     waiting.pause("waiting")
-    found = waiting.members()["waiting"]
-    assert (found.state, found.error) == (MemberState.PAUSED, "")
+    found = waiting.statuses()["waiting"]
+    assert (found.state, found.error) == (QueryState.PAUSED, "")
     assert waiting.settle() == 0
     waiting.resume("waiting")
     waiting.settle()
@@ -273,10 +273,10 @@ def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeyp
     shared.add(counting("one"))
     shared.add(counting("two"))
     publish = shared.broker.publish
-    seen: list[set[MemberState]] = []
+    seen: list[set[QueryState]] = []
 
     def away(*args: Any) -> None:
-        seen.append({found.state for found in shared.members().values()})
+        seen.append({found.state for found in shared.statuses().values()})
         if len(seen) < 3:
             raise KafkaUnreachable("far:9092", "no answer")
         publish(*args)
@@ -284,8 +284,8 @@ def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeyp
     monkeypatch.setattr(shared.broker, "publish", away)
     send(shared.broker, 10)
     shared.settle()
-    assert seen == [{MemberState.RUNNING}, {MemberState.WAITING}, {MemberState.WAITING}]
-    assert {found.state for found in shared.members().values()} == {MemberState.RUNNING}
+    assert seen == [{QueryState.RUNNING}, {QueryState.WAITING}, {QueryState.WAITING}]
+    assert {found.state for found in shared.statuses().values()} == {QueryState.RUNNING}
     for name in ("one", "two"):
         assert shared.counts(name) == {f"u{n}": 2 for n in range(5)}
         assert progress_of(shared, name).total_in == 10
@@ -302,7 +302,7 @@ def test_a_passing_error_after_the_commit_does_not_make_a_member_wait(
     monkeypatch.setattr(BatchRunner, "finish", away)
     send(waiting.broker, 10)
     assert waiting.settle() == 1
-    assert waiting.members()["one"].state is MemberState.RUNNING
+    assert waiting.statuses()["one"].state is QueryState.RUNNING
     assert sum(waiting.counts("one").values()) == 10
 
 
@@ -313,11 +313,11 @@ def test_an_error_that_will_not_pass_sets_a_member_aside_at_once_also_while_it_w
     waiting.add(behind(door))
     send(waiting.broker, 10)
     waiting.settle()
-    assert waiting.members()["waiting"].state is MemberState.WAITING
+    assert waiting.statuses()["waiting"].state is QueryState.WAITING
     clock.now += MOST_S
     waiting.settle()
-    found = waiting.members()["waiting"]
-    assert found.state is MemberState.FAILED
+    found = waiting.statuses()["waiting"]
+    assert found.state is QueryState.FAILED
     assert "there is no door" in found.error
 
 
@@ -330,10 +330,10 @@ def test_a_member_that_was_taken_over_does_not_wait_and_leaves_what_the_other_pr
     entry = read_entry(waiting.broker, "waiting")
     assert entry is not None
     waiting.broker.set_metadata({metadata_key_of("waiting", "ledger"): entry.sealed().to_bytes()})
-    staged = waiting._members["waiting"].prepared.directory / "staging" / "2-1" / "output.staged"
+    staged = waiting._queries["waiting"].prepared.directory / "staging" / "2-1" / "output.staged"
     staged.parent.mkdir(parents=True)
     staged.write_bytes(b"output of the batch that the other is in")
     waiting.settle()
-    assert waiting.members()["waiting"].state is MemberState.FAILED
-    assert isinstance(waiting._members["waiting"].error, QueryTakenOver)
+    assert waiting.statuses()["waiting"].state is QueryState.FAILED
+    assert isinstance(waiting._queries["waiting"].error, QueryTakenOver)
     assert staged.exists()

@@ -1,4 +1,4 @@
-"""Which task does what: the largest piece first, each to the task with the least work so far."""
+"""Assign work to tasks: the largest piece first, each to the task with the least work so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Piece = TypeVar("Piece")
 
 
 def balance(pieces: Sequence[Piece], tasks: int, size: Callable[[Piece], int]) -> list[list[Piece]]:
-    """Assign pieces to at most `tasks` tasks, so that these have about the same to do."""
+    """Assign pieces to at most `tasks` tasks of about equal size."""
     assigned: list[list[Piece]] = [[] for _ in range(min(tasks, len(pieces)))]
     loads = [0] * len(assigned)
     for piece in sorted(pieces, key=size, reverse=True):

@@ -38,22 +38,22 @@ from potok.topology.nodes import Aggregate, Deliver, Node, Session
 log = logging.getLogger(__name__)
 
 JUMPED = (
-    'topic "%s": %d record(s) moved the clock of a partition by more than a day, so that what comes after may be late; '
-    'max_jump="1 hour" on the stream bounds how far one record may move it'
+    'topic "%s": %d record(s) advanced the stream time of a partition by more than a day, so later records '
+    'may be late; max_jump="1 hour" on the stream limits how far one record may advance it'
 )
 
 OVERFLOWED = (
-    'a sum of step "%s" no longer fits into 64 bits: it takes its records one by one from here on, and those that '
+    'a sum of step "%s" no longer fits into 64 bits: records are now added one by one, and those that '
     "overflow are dead letters; sum a float instead"
 )
 
 SMALL_BATCH = 10_000
-"""Up to so many records, one task does everything: a shuffle costs more than the second core brings."""
+"""With up to this many records, one task does everything: a shuffle costs more than a second core saves."""
 
 
 @dataclass(slots=True)
 class BatchRunner:
-    """Runs the batches of one query, one after the other."""
+    """Run the batches of one query, one after the other."""
 
     executor: Executor
     broker: Broker
@@ -82,42 +82,43 @@ class BatchRunner:
         return self.plan.topology.name
 
     def undo(self, counted: Totals, error: BaseException) -> None:
-        """Forget an attempt that failed: nothing of it is visible, and the same batch may be run again. Raises
-        `QueryTakenOver` if another process runs the query by now."""
+        """Discard a failed attempt: none of its output is visible, and the same batch may run again. Raise
+        `QueryTakenOver` if another process runs the query.
+        """
         self.metrics.totals = counted
-        # First: the directory may be that of the other process too, with what it has staged.
-        self.blame_owner(error)
+        # First: the directory may be shared with the other process, including what it has staged.
+        self.raise_if_taken_over(error)
         shutil.rmtree(self.directory / "staging", ignore_errors=True)
 
-    def blame_owner(self, error: BaseException) -> None:
-        """Raise `QueryTakenOver` from an error, if another process runs the query by now."""
+    def raise_if_taken_over(self, error: BaseException) -> None:
+        """Raise `QueryTakenOver` from an error if another process runs the query."""
         try:
             self.ledger.check_owner()
         except QueryTakenOver as taken:
             raise taken from error
         except PotokError:
-            # Nobody can say: what went wrong first is told.
+            # The owner is unknown: report the original error.
             return
 
     def ahead(self, end: Offsets) -> Offsets | None:
-        """Where a batch ends in the topics of this topology; None if it has been committed before."""
+        """Return the end of a batch in the topics of this topology, or None if it has already been committed."""
         entry = self.ledger.entry
         known = self._known(entry, end)
         done = entry.offsets.reached(known) and entry.offsets.idle == known.idle
         return None if done else known
 
     def check(self) -> None:
-        """Whether the topics are those that the ledger tells of."""
+        """Raise if a topic is not the one that the ledger was written for."""
         topology = self.plan.topology
         check_topics(self.broker, topology.name, topology.source_topics, self.ledger.entry)
 
     def deliver(self, spec: BatchSpec, report: Report) -> None:
-        """Hand over what must be out when the batch is committed."""
+        """Deliver output that must be visible when the batch is committed."""
         self._deliveries.before_commit(spec, report)
 
     def finish(self, spec: BatchSpec, report: Report) -> None:
-        """What comes after the commit."""
-        # Too late for the progress of this batch: they are told with the next.
+        """Deliver output that follows the commit, and remove the staged files."""
+        # Too late for the progress of this batch: they are counted with the next one.
         self.metrics.totals.dead_letters += self._deliveries.after_commit(spec, report)
         spec.clear_staging()
 
@@ -126,15 +127,15 @@ class BatchRunner:
         self._deliveries.close()
 
     def begin(self, end: Offsets) -> None:
-        """Take note of where the batch ends, durably if output may be visible before the commit."""
+        """Record the end of the batch, durably if output may be visible before the commit."""
         self.ledger.intend(end, durable=self._durable_intent)
 
     def part(self, spec: BatchSpec) -> Part:
         return Part(self.plan_bytes, spec, self.plan.depth, self.small_batch)
 
-    def give_way(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
-        """Make ready for the next attempt after a sum has overflowed; whether there is any use in one."""
-        if error.step in self._careful or not _takes_singly(self.plan.topology.node(error.step)):
+    def retry_one_by_one(self, error: AggregateOverflow, spec: BatchSpec) -> bool:
+        """Prepare another attempt after a sum has overflowed; return whether one can succeed."""
+        if error.step in self._careful or not _adds_one_by_one(self.plan.topology.node(error.step)):
             return False
         spec.clear_staging()
         self.ledger.begin_epoch({})
@@ -143,7 +144,7 @@ class BatchRunner:
         return True
 
     def shrink(self, error: BatchTooLarge, spec: BatchSpec) -> None:
-        """Have the next batch planned smaller, after this one was found to be too large."""
+        """Plan the next batch smaller, because this one exceeded the byte limit."""
         spec.clear_staging()
         metadata_keys: dict[str, bytes | None] = {}
         if self.pace is not None:
@@ -152,7 +153,7 @@ class BatchRunner:
         self.ledger.begin_epoch(metadata_keys, intended=None)
 
     def _known(self, entry: Entry, end: Offsets) -> Offsets:
-        """The offsets in the topics of this topology: a batch that an earlier version began may name others."""
+        """Restrict offsets to the topics of this topology: a batch started by an earlier version may name others."""
         topics = {
             topic: {**end.topics.get(topic, {}), **_furthest(parts, end.topics.get(topic, {}))}
             for topic, parts in entry.offsets.topics.items()
@@ -160,7 +161,7 @@ class BatchRunner:
         return replace(end, topics=topics)
 
     def spec(self, end: Offsets) -> BatchSpec:
-        """What the tasks of the next attempt are told."""
+        """Describe the next attempt for its tasks."""
         entry = self.ledger.entry
         input_partitions = [
             InputPartition(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])
@@ -177,7 +178,7 @@ class BatchRunner:
         tasks = balance(ranges, 1 if small else self.executor.parallelism, len)
         for task in tasks:
             task.sort(key=lambda part: part.input_partition)
-        # With a single record of each partition, there is no smaller batch.
+        # A batch with one record of each partition cannot be made smaller.
         bounded = end.max_bytes if records > len(ranges) else 0
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
         return BatchSpec(
@@ -199,17 +200,17 @@ class BatchRunner:
         )
 
     def _stream_time(self, entry: Entry, input_partition: InputPartition, clocks: Mapping[str, int]) -> int:
-        """Where a partition's stream time goes on; one that was idle, or is new, starts at the closing clock."""
+        """Return the stream time a partition resumes at; one that was idle, or is new, starts at the watermark."""
         known = entry.stream_times.get(input_partition.topic, {}).get(input_partition.partition)
         if known is not None and (input_partition.topic, input_partition.partition) not in entry.offsets.idle:
             return known
         reached = [clock for step, clock in clocks.items() if input_partition.topic in self._steps[step]]
         return max([NEVER if known is None else known, *reached])
 
-    def books(
+    def next_entry(
         self, end: Offsets, spec: BatchSpec, report: Report, batch_ms: int
     ) -> tuple[Entry, dict[str, bytes | None]]:
-        """The ledger's next entry, and the marks that are set with it."""
+        """Return the ledger's next entry, and the metadata keys that are written with it."""
         entry = self.ledger.entry
         times = {topic: dict(parts) for topic, parts in entry.stream_times.items()}
         for index, stream_time in report.stream_times.items():
@@ -231,7 +232,7 @@ class BatchRunner:
         metrics.begin(batch_ms)
         metrics.state, metrics.error = "running", ""
         metrics.batch, metrics.batch_ms = after.batch, batch_ms
-        # Fewer than there are offsets where the log has gaps.
+        # Fewer than the number of offsets where the log has gaps.
         read = sum(report.records_in[source.name] for source in self.plan.topology.sources)
         metrics.records_in, metrics.records_out = read, report.written
         metrics.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
@@ -250,8 +251,8 @@ class BatchRunner:
         return after, metadata_keys
 
 
-def _takes_singly(node: Node) -> bool:
-    """Whether the records that make a sum overflow can be told apart: those of a session decide what it is."""
+def _adds_one_by_one(node: Node) -> bool:
+    """Whether the records that make a sum overflow can be identified: those of a session define its bounds."""
     return isinstance(node, Aggregate) and not isinstance(node.window, Session)
 
 

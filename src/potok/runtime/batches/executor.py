@@ -1,7 +1,7 @@
-"""The executor port: what runs the tasks of a batch. `spark_executor` runs them on Spark, `in_process` in this
+"""The executor port: runs the tasks of a batch. `spark_executor` runs them on Spark, `in_process_executor` in this
 process.
 
-An error in the tasks of one query is part of that query's outcome, so queries that share a job do not fail with it.
+An error in the tasks of one query is part of that query's outcome, so other queries in the job do not fail with it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from potok.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one query has to do in a batch."""
+    """The work of one query in a batch."""
 
     plan: bytes
     spec: BatchSpec
     depth: int
     small_batch: int
-    """Up to so many records are a small batch."""
+    """The largest number of records of a small batch."""
 
     def job(self) -> Job:
         return Job(self.plan, cloudpickle.dumps(self.spec), self.depth, self.spec.query)
@@ -49,14 +49,14 @@ class Part:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a part: the report of its tasks, or the error that makes it void."""
+    """The result of a part: the report of its tasks, or the error that voids it."""
 
     report: Report = field(default_factory=Report)
     error: PotokError | None = None
     busy_s: float = 0.0
 
     def add(self, data: bytes) -> None:
-        """Add what a task returned."""
+        """Add the result of a task."""
         found = pickle.loads(data)
         if isinstance(found, PotokError):
             self.error = self.error or found
@@ -67,22 +67,22 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Runs the tasks of batches."""
+    """Run the tasks of batches."""
 
     @property
     def master(self) -> str:
-        """Where tasks run, as the setting of that name."""
+        """Return where tasks run, as the setting `master`."""
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """Return the number of tasks that run at the same time."""
 
     def check(self) -> None:
-        """Raise if it has ended and can run no more tasks."""
+        """Raise if the executor has ended and cannot run more tasks."""
 
     def run(self, parts: Sequence[Part]) -> list[Outcome]:
-        """Run the parts of a batch in one job. Raises what concerns all of them, such as a worker that died."""
+        """Run the parts of a batch in one job. Raise errors that affect all of them, such as a worker that died."""
 
 
 ExecutorFactory = Callable[[Settings], Executor]
-"""Starts the executor of a query."""
+"""Start the executor of a query."""

@@ -1,4 +1,4 @@
-"""What happened, in one line, out of all that Spark says when a batch fails."""
+"""Extract the cause of a failed batch, in one line, from Spark's output."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NETWORK = "Py4JNetworkError"
 JVM_GONE = "Spark's JVM is gone: it was killed, or ran out of memory"
 
 INTERNAL = "an internal error of Potok"
-_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_LOCATION = re.compile(r'File "([^"]+)", line (\d+)')
 _OF_MACHINE = re.compile(
     r"(OSError|IOError|PermissionError|FileNotFoundError|FileExistsError|IsADirectoryError|NotADirectoryError"
     r"|BlockingIOError|InterruptedError|MemoryError|numpy\.\S*MemoryError|pyarrow\.lib\.ArrowMemoryError)\b"
 )
-"""What the machine refuses, and no line of ours can help."""
+"""Errors of the machine, such as a full disk, which no line of code explains."""
 _LIBRARY = re.compile(r"/site-packages/|/lib/python3|^<frozen |\.p(xi|yx)$")
-"""Lines of others: Cython names its files by paths of its own."""
+"""Lines of libraries: Cython names its files by its own paths."""
 _POTOK = str(Path(__file__).parents[2]) + os.sep
 _INSTALLED = "/site-packages/potok/"
-"""Where the workers of another machine have it."""
+"""The installed package, as on the workers of another machine."""
 
 _JAVA = re.compile(r"(Caused by: )?:? ?(org|java|scala|py4j)\.")
 _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
@@ -41,7 +41,7 @@ _FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
 
 
 class QueryFailed(QueryError):
-    """A batch that failed for a reason that nobody expected."""
+    """A batch that failed for an unexpected reason."""
 
     def __init__(self, query: str, cause: str) -> None:
         hint = "nothing of the batch is visible; start the query again to retry it"
@@ -51,24 +51,25 @@ class QueryFailed(QueryError):
 
 
 def described(error: BaseException) -> str:
-    """An error and the line that raised it; of our own code it is called internal."""
+    """Return an error with the line that raised it; an error of our own code is called internal."""
     what = f"{type(error).__name__}: {error}"[:_LONGEST]
     if is_internal(error) and not _OF_MACHINE.match(what):
-        return f"{INTERNAL} ({place_of(error)}): {what}"
+        return f"{INTERNAL} ({code_location(error)}): {what}"
     frames = traceback.extract_tb(error.__traceback__)
     return f"{what} ({frames[-1].filename}:{frames[-1].lineno})" if frames else what
 
 
 def cause_of(error: BaseException) -> str:
-    """The line of a long message that says what happened: what Python raised in a task, else what Java did first."""
+    """Return the line of a long message that names the cause: what Python raised in a task, else the first Java
+    error."""
     if any(_is_lost_jvm(found) for found in _chain(error)):
         return JVM_GONE
-    told = str(error).partition(_PLAN)[0]
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    message = str(error).partition(_PLAN)[0]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if not _FRAME.match(line)]
     raised = [line for line in lines if _RAISED.match(line) and not _JAVA.match(line)]
     if raised:
-        ours = "" if _OF_MACHINE.match(raised[-1]) else _internal(error, told)
+        ours = "" if _OF_MACHINE.match(raised[-1]) else _internal(error, message)
         return (ours + raised[-1])[:_LONGEST]
     if any(_WORKER_DIED in line for line in lines):
         return WORKER_DIED
@@ -76,10 +77,11 @@ def cause_of(error: BaseException) -> str:
     return (java[0].removeprefix(": ") if java else lines[0] if lines else type(error).__name__)[:_LONGEST]
 
 
-def _internal(error: BaseException, told: str) -> str:
-    """Says that nobody meant to raise it: our code did, or a package that it called, and not the user's."""
-    frames = [(file, line) for file, line in _PLACE.findall(told)] + _frames(error)
-    return f"{INTERNAL} ({_place(frames)}): " if _raised_by_us([file for file, _ in frames]) else ""
+def _internal(error: BaseException, message: str) -> str:
+    """Return a prefix for an internal error: one raised by our code, or by a package it called, and not by the
+    user's."""
+    frames = [(file, line) for file, line in _LOCATION.findall(message)] + _frames(error)
+    return f"{INTERNAL} ({_location(frames)}): " if _raised_by_us([file for file, _ in frames]) else ""
 
 
 def is_internal(error: BaseException) -> bool:
@@ -87,9 +89,9 @@ def is_internal(error: BaseException) -> bool:
     return _raised_by_us([file for file, _ in _frames(error)])
 
 
-def place_of(error: BaseException) -> str:
-    """The innermost line of ours that an error passed."""
-    return _place(_frames(error))
+def code_location(error: BaseException) -> str:
+    """Return the innermost line of our code in the traceback."""
+    return _location(_frames(error))
 
 
 def _frames(error: BaseException) -> list[tuple[str, str]]:
@@ -101,7 +103,7 @@ def _is_ours(file: str) -> bool:
 
 
 def _raised_by_us(files: list[str]) -> bool:
-    """Whether the innermost line that is of no library is ours: a user's function may call libraries too."""
+    """Whether the innermost line outside libraries is ours: a user's function may call libraries too."""
     for file in reversed(files):
         if _is_ours(file):
             return True
@@ -110,13 +112,13 @@ def _raised_by_us(files: list[str]) -> bool:
     return False
 
 
-def _place(frames: list[tuple[str, str]]) -> str:
+def _location(frames: list[tuple[str, str]]) -> str:
     ours = [(file.rpartition("/potok/")[2], line) for file, line in frames if _is_ours(file)]
     return f"potok/{ours[-1][0]}, line {ours[-1][1]}" if ours else ""
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that it came from."""
+    """Yield an error and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -125,11 +127,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_lost_jvm(error: BaseException) -> bool:
-    """Whether Py4J says that nobody is there; a connection of anybody else's may be lost as well."""
+    """Whether Py4J has lost its connection; connections of other libraries do not count."""
     if type(error).__name__ == _NETWORK:
         return True
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    raised_in = place.tb_frame.f_globals.get("__name__", "") if place is not None else ""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_in = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
     return isinstance(error, ConnectionError) and raised_in.startswith("py4j.")

@@ -1,6 +1,6 @@
-"""One batch of the queries of a group: record what it will be, execute it, publish, commit.
+"""One batch of the queries of a group: record its end, execute it, publish, commit.
 
-A query that fails is set apart, and the others are committed.
+A query that fails is excluded, and the others are committed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from potok.state.offsets import Offsets
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a batch did for one query: its number, the tables whose rows may have changed, and its dead letters."""
+    """The result of a batch for one query: its number, the tables whose rows may have changed, and its dead letters."""
 
     batch: int
     tables: frozenset[str]
@@ -37,19 +37,19 @@ class Committed:
 
 @dataclass(slots=True)
 class Attempt:
-    """One try at the batch of one query."""
+    """One attempt at the batch of one query."""
 
     runner: BatchRunner
     end: Offsets
     spec: BatchSpec
     counted: Totals
-    """What was counted before it."""
+    """The totals before it."""
     outcome: Outcome = field(default_factory=Outcome)
     entry: Entry = field(default_factory=Entry)
     metadata_keys: dict[str, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, runner: BatchRunner, end: Offsets) -> Attempt:
+    def start(cls, runner: BatchRunner, end: Offsets) -> Attempt:
         return cls(runner, end, runner.spec(end), copy.deepcopy(runner.metrics.totals))
 
     @property
@@ -57,7 +57,7 @@ class Attempt:
         return self.runner.name
 
     def undo(self, error: BaseException) -> BaseException:
-        """Make ready to run again; returns why it failed: whatever it was, another process may have been the cause."""
+        """Prepare to run again; return the cause of the failure, which may be a takeover by another process."""
         try:
             self.runner.undo(self.counted, error)
         except QueryTakenOver as taken:
@@ -76,8 +76,9 @@ class Attempt:
 
 @dataclass(slots=True)
 class JointBatch:
-    """Runs the batches it is given; `committed` and `failed` say what came of them. A query may be in both: what fails
-    after its commit does not undo it."""
+    """Run batches; `committed` and `failed` hold the results. A query may be in both: a failure after its commit does
+    not undo it.
+    """
 
     executor: Executor
     broker: Broker
@@ -105,13 +106,14 @@ class JointBatch:
                 return None
             runner.check()
             runner.begin(ahead)
-            return Attempt.begun(runner, ahead)
+            return Attempt.start(runner, ahead)
         except PotokError as error:
             self.failed[runner.name] = _cause(runner, error)
             return None
 
     def _tried(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Run the tasks of all. A query whose sum overflowed tries again, record by record, while the others wait."""
+        """Run the tasks of all queries. A query whose sum overflowed runs again, record by record, while the others
+        wait."""
         done: list[Attempt] = []
         while attempts:
             self._run(attempts)
@@ -127,13 +129,13 @@ class JointBatch:
         return done
 
     def _other_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
-        """Make the next attempt after an error that calls for one."""
+        """Create the next attempt after an error that calls for one."""
         try:
             if isinstance(error, BatchTooLarge):
                 attempt.runner.shrink(error, attempt.spec)
                 return None
-            if isinstance(error, AggregateOverflow) and attempt.runner.give_way(error, attempt.spec):
-                return Attempt.begun(attempt.runner, attempt.end)
+            if isinstance(error, AggregateOverflow) and attempt.runner.retry_one_by_one(error, attempt.spec):
+                return Attempt.start(attempt.runner, attempt.end)
         except PotokError as failure:
             error = failure
         self._fail(attempt, error)
@@ -151,7 +153,8 @@ class JointBatch:
             if len(attempts) == 1:
                 self._fail(attempts[0], error)
                 return
-            # A worker died, and took the parts of others with it. The same attempts may run again, as a task may.
+            # A worker died, and the parts of other queries failed with it. The same attempts may run again, as a task
+            # may.
             for attempt in attempts:
                 self._run([attempt])
             return
@@ -159,17 +162,17 @@ class JointBatch:
             attempt.outcome = outcome
 
     def _duration_ms(self, attempt: Attempt) -> int:
-        """How long the batch took a query: all of the time if it was alone, else that of its tasks."""
+        """Return how long the batch took for a query: the whole time if it was alone, else that of its tasks."""
         if self._alone:
             return int((time.monotonic() - self._began) * 1000)
         return round(attempt.outcome.busy_s * 1000 / max(len(attempt.spec.tasks), 1))
 
     def _deliver(self, attempt: Attempt) -> bool:
-        """Deliver what must be out before the commit, and make the ledger's next entry; whether that went well."""
+        """Deliver output that precedes the commit and build the ledger's next entry; return whether it succeeded."""
         runner = attempt.runner
         try:
             runner.deliver(attempt.spec, attempt.report)
-            entry = runner.books(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
+            entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
             attempt.entry, attempt.metadata_keys = entry
         except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
             self._fail(attempt, error)
@@ -177,7 +180,8 @@ class JointBatch:
         return True
 
     def _commit_together(self, attempts: list[Attempt]) -> None:
-        """One transaction for the output and the ledgers of all, so that readers find all tables at one batch."""
+        """Commit the output and the ledgers of all queries in one transaction, so readers find all tables at one
+        batch."""
         while attempts:
             staged = [output for attempt in attempts for output in attempt.report.staged]
             metadata_keys: dict[str, bytes | None] = {}
@@ -191,7 +195,7 @@ class JointBatch:
                 self.broker.publish(staged, metadata_keys, expect)
             except PotokError as error:
                 if all(attempt.runner.ledger.holds(attempt.entry) for attempt in attempts):
-                    # This is what was committed, and the answer was lost on the way.
+                    # The transaction was committed, and its response was lost.
                     break
                 rest = [attempt for attempt in attempts if not self._is_at_fault(attempt, error)]
                 if len(rest) == len(attempts):
@@ -208,7 +212,7 @@ class JointBatch:
             self._finish(attempt)
 
     def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
-        """Whether nothing can be published because of this one: its ledger was changed, or a topic of it is gone."""
+        """Whether this query keeps the others from committing: its ledger was changed, or one of its topics is gone."""
         expected = attempt.runner.ledger.before
         changed = any(self.broker.get_metadata(name) != data for name, data in expected.items())
         topics = {output.topic for output in attempt.report.staged}
@@ -235,7 +239,7 @@ class JointBatch:
 
 
 def run_batch(runner: BatchRunner, end: Offsets) -> Report | None:
-    """Run a batch of one query, unless it has been committed before; raises why it failed."""
+    """Run a batch of one query unless it is already committed; raise the cause if it fails."""
     batch = JointBatch(runner.executor, runner.broker)
     batch.run([(runner, end)])
     if runner.name in batch.failed:
@@ -244,9 +248,9 @@ def run_batch(runner: BatchRunner, end: Offsets) -> Report | None:
 
 
 def _cause(runner: BatchRunner, error: PotokError) -> BaseException:
-    """An error, or `QueryTakenOver` if another process runs the query by now."""
+    """Return the error, or `QueryTakenOver` if another process runs the query."""
     try:
-        runner.blame_owner(error)
+        runner.raise_if_taken_over(error)
     except QueryTakenOver as taken:
         return taken
     return error

@@ -1,4 +1,4 @@
-"""The executor of the test driver: the tasks that Spark would run, one after the other in this process."""
+"""The executor of the test driver: runs the tasks of a batch one after the other in this process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ PARALLELISM = 3
 
 
 class InProcessExecutor:
-    """Runs each level of a batch over the shuffle blocks of the level before, as Spark does."""
+    """Run each level of a batch over the shuffle blocks of the previous level, as Spark does."""
 
     master = "local"
     parallelism = PARALLELISM
 
     def check(self) -> None:
-        """It ends with this process."""
+        """Do nothing: it ends with this process."""
 
     def run(self, parts: Sequence[Part]) -> list[Outcome]:
         outcomes: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""Records as the log has them."""
+"""Read records as stored in the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.operators.core.dead_letters import Original
 
 
 def originals(broker: Broker, topic: str, partition: int, offsets: Sequence[int]) -> dict[int, Original]:
-    """The records at some offsets; a record that waited may have outlived its place in the log, and is left out."""
+    """Return the records at some offsets; one that has expired from the log while it waited is left out."""
     found: dict[int, Original] = {}
     for batch in read_positions(broker, topic, partition, offsets):
         columns = (batch.column(name).to_pylist() for name in ("offset", "key", "value", "headers"))

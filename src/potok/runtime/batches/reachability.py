@@ -1,5 +1,6 @@
-"""Whether the executors of Spark reach what a query reads, writes and keeps: on several machines a directory of one of
-them will not do."""
+"""Check that Spark's executors reach the log and the state of a query: on several machines, a local directory is not
+enough.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +16,31 @@ class OutOfReach(SetupError):
 
     def __init__(self, query: str, master: str, what: str, hint: str) -> None:
         super().__init__(
-            f'query "{query}" cannot run on "{master}": its executors may be on other machines, and {what}',
+            f'query "{query}" cannot run on "{master}": its executors may run on other machines, but {what}',
             hint=f'{hint}; or run it on one machine: master="local[*,4]"',
         )
 
 
 def on_one_machine(master: str) -> bool:
-    """Whether driver and executors are one process, so that each sees what the other writes. `local-cluster[...]`, for
-    tests, counts as several machines, so that it shows what would go wrong there."""
+    """Whether driver and executors run on one machine and share its files. `local-cluster[...]`, for tests, counts as
+    several machines, to show what would fail there.
+    """
     return master == "local" or master.startswith("local[")
 
 
 def check_reach(master: str, broker: Broker, plan: Plan, state: StateLocation) -> None:
-    """Refuse what would run, and give every executor tables of its own."""
+    """Raise if the log or the state is a local directory, in which every executor would write its own tables."""
     if master.startswith("local"):
         return
     query = plan.topology.name
     if broker.url.startswith("file:"):
         raise OutOfReach(
-            query, master, f"its log is a directory of this one: {broker.url}", 'use broker="kafka://host:9092"'
+            query, master, f"its log is in a directory of this machine: {broker.url}", 'use broker="kafka://host:9092"'
         )
     if plan.depth and state.where.kind == FILE:
         raise OutOfReach(
             query,
             master,
-            f"its state is in a directory of this one: {state.where}",
+            f"its state is in a directory of this machine: {state.where}",
             'use state="redis://host:6379/0" or state="postgresql://user@host/database"',
         )

@@ -20,7 +20,7 @@ from potok.operators.exchange.shuffle_writer import ShuffleBlock, ShuffleWriter
 from potok.operators.windows.expiry import windows_of
 from potok.operators.windows.open_windows import open_table
 from potok.runtime.batches.original import originals
-from potok.runtime.output.dead_letters import stage_letters
+from potok.runtime.output.dead_letters import stage_dead_letters
 from potok.state.session import StateSession
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import (
@@ -42,7 +42,7 @@ class Stage:
         dead_letters = DeadLetters(spec.input_partitions, partial(originals, broker), spec.processing_time_ms)
         self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
         self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
-        self._began = {part.input_partition: part.stream_time_ms for task_ in spec.tasks for part in task_}
+        self._start_times = {part.input_partition: part.stream_time_ms for task_ in spec.tasks for part in task_}
         operator_factory = OperatorFactory(
             plan, spec, self._task, broker, self.shuffle_writer, self.report, self._session
         )
@@ -58,9 +58,9 @@ class Stage:
             self._readers[input_partition.topic].read(part, input_partition.partition)
 
     def take(self, input_partition: int, batch: pa.RecordBatch) -> None:
-        """Records that somebody else has read, in the order of their partition."""
+        """Process records that the caller has read, in the order of their partition."""
         self._readers[self._spec.input_partitions[input_partition].topic].take(
-            batch, input_partition, self._began[input_partition]
+            batch, input_partition, self._start_times[input_partition]
         )
 
     def receive(self, shuffle_blocks: list[ShuffleBlock]) -> None:
@@ -70,7 +70,7 @@ class Stage:
             self._receivers[shuffle_block.step].receive(shuffle_block.payload)
 
     def finish(self) -> None:
-        """Finish the operators in order; parcels for this very level are handed over on the way."""
+        """Finish the operators in order, and deliver shuffle blocks for the same level on the way."""
         for operator in self._order:
             operator.finish()
             local = [
@@ -97,10 +97,10 @@ class Stage:
         self.report.failures, self.report.failed = self._task.failures.counts, self._task.failures.first
 
     def _stage_dead_letters(self) -> None:
-        letters = self._task.dead_letters
-        if len(letters):
+        dead_letters = self._task.dead_letters
+        if len(dead_letters):
             topic = self._plan.topology.dead_letter_topic
-            self.report.staged += stage_letters(self._broker, self._spec.staging, topic, letters)
+            self.report.staged += stage_dead_letters(self._broker, self._spec.staging, topic, dead_letters)
 
     def _commit(self, session: StateSession) -> None:
         session.sweep(sorted({table for operator in self._order for table in operator.state_tables}))
@@ -124,7 +124,7 @@ class Stage:
 
 
 def _cells_of(node: Node) -> list[str]:
-    """Where the rows of a table are."""
+    """Return the cell tables that hold the rows of a table."""
     window = node.window if isinstance(node, Aggregate) else None
     if isinstance(window, Session | Sliding):
         return [node.name, open_table(node.name)]

@@ -9,7 +9,7 @@ from types import TracebackType
 from potok.errors import QueryError
 from potok.machine import MachineError, is_of_machine
 from potok.operators.core.operator import Operator
-from potok.runtime.batches.failure_cause import is_internal, place_of
+from potok.runtime.batches.failure_cause import code_location, is_internal
 from potok.state.cell import REPAIR
 from potok.state.cell_mismatch import MISFIT
 
@@ -31,15 +31,16 @@ class StepFailed(QueryError):
                 f"{REPAIR}. Otherwise report this message"
             )
         super().__init__(
-            f'step "{step}" cannot process {found}: {what} ({place_of(error)})',
+            f'step "{step}" cannot process {found}: {what} ({code_location(error)})',
             hint=f"nothing of the batch is visible. {hint}",
         )
 
 
 @contextmanager
 def naming_step(shard: int | None) -> Iterator[None]:
-    """Raise `StepFailed` for an error of our own code, and `MachineError` for one of the machine; one of a user's
-    function stays what it is. Steps that read, and what comes right behind them, have no shard."""
+    """Raise `StepFailed` for an error of our own code, and `MachineError` for one of the machine; an error of a
+    user's function is raised as it is. Steps that read, and those directly after them, have no shard.
+    """
     try:
         yield
     except (*MISFIT, RecursionError, OSError, MemoryError) as error:
@@ -49,17 +50,17 @@ def naming_step(shard: int | None) -> Iterator[None]:
         if isinstance(error, OSError | MemoryError):
             if not is_of_machine(error):
                 raise
-            raise MachineError(f'step "{step}" was at work', error) from error
+            raise MachineError(f'step "{step}" was running', error) from error
         raise StepFailed(step, shard, error) from error
 
 
 def _step_of(trace: TracebackType | None) -> str:
-    """The step that was at work last."""
+    """Return the step that ran last."""
     step = ""
     while trace is not None:
         owner = trace.tb_frame.f_locals.get("self")
         if isinstance(owner, Operator):
-            # An operator that reads its state while it is made may not have its name yet.
+            # An operator that reads its state in its constructor may not have its name yet.
             step = getattr(owner, "step", step)
         trace = trace.tb_next
     return step

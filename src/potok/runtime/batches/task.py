@@ -1,6 +1,6 @@
 """The tasks of a batch: functions over shuffle blocks, the same on every executor.
 
-What goes wrong in a task is returned as data: Spark would run the task again, and fail the parts of other queries with
+Errors in a task are returned as data: Spark would otherwise retry the task, and fail the parts of other queries with
 it.
 """
 
@@ -26,13 +26,13 @@ from potok.runtime.batches.step_failed import naming_step
 from potok.topology.execution_plan import Plan
 
 Item = tuple[int, bytes]
-"""What a task returns: the task of the next level that it goes to, and a pickled parcel, report or error."""
+"""What a task returns: the task of the next level to send it to, and a pickled shuffle block, report or error."""
 
 Split = Callable[[BatchSpec], Iterator[tuple[int, pa.RecordBatch]]]
-"""Gives the records of a batch by input partition."""
+"""Reads the records of a batch by input partition."""
 
 MOST_PLANS = 64
-"""How many plans a worker keeps: the queries of a group use it by turns."""
+"""How many plans a worker caches: the queries of a group use it in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +59,25 @@ class Job:
         self._plan, self._spec, self._depth, self._query = plan, spec, depth, query
 
     def read(self, index: int, items: Iterable[object]) -> Iterator[Item]:
-        """Level 0: read, and do all that needs no other shard."""
+        """Run level 0: read, and run all operators that need no other shard."""
         _drain(items)
         return self._guarded(self._read_level(index))
 
     def decode(self, index: int, split: Split) -> Iterator[Item]:
-        """Level 0 on records that somebody else has read."""
+        """Run level 0 on records that the caller has read."""
         return self._guarded(self._decode_level(index, split))
 
     def run_level(self, level: int, index: int, items: Iterable[Item]) -> Iterator[Item]:
-        """A level after a shuffle, on all shards of a task."""
+        """Run a level after a shuffle, on all shards of a task."""
         return self._guarded(self._shard_level(level, index, items))
 
     def all_levels(self, items: Iterable[object]) -> Iterator[Item]:
-        """All levels in one task."""
+        """Run all levels in one task."""
         _drain(items)
         return self._guarded(self._whole())
 
     def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Return an error as an item, and then how long the task took."""
+        """Return an error as an item, followed by the duration of the task."""
         began = time.perf_counter()
         try:
             yield from items
@@ -129,7 +129,7 @@ class Job:
         return stage.shuffle_writer.shuffle_blocks, stage.report
 
     def _shards(self, level: int, index: int, shuffle_blocks: list[ShuffleBlock]) -> tuple[list[ShuffleBlock], Report]:
-        """Run one level on all the shards of a task; a shard without records still closes its windows."""
+        """Run one level on all shards of a task; a shard without records still closes its windows."""
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         by_shard: dict[int, list[ShuffleBlock]] = defaultdict(list)
         for shuffle_block in shuffle_blocks:
@@ -165,6 +165,6 @@ class Job:
 
 
 def _drain(items: Iterable[object]) -> None:
-    """Spark reuses a worker only if its input was read to the end; a new one costs as much as a small batch."""
+    """Read the input to its end, or Spark starts a new worker, which takes as long as a small batch."""
     for _ in items:
         pass

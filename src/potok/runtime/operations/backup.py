@@ -1,4 +1,4 @@
-"""Copying the state of a query with its batch and its offsets, and putting such a copy in its place."""
+"""Back up the state of a query with its batch and its offsets, and restore it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.clock import now_ms
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.permissions import private_directory
-from potok.runtime.operations.cell_swap import exchange, next_name, remove_gone
+from potok.runtime.operations.cell_swap import exchange, next_name, remove_replaced
 from potok.runtime.operations.reset_offsets import stopped
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.ledger_view import read_entry
@@ -23,24 +23,24 @@ from potok.state.fence import Attempt
 from potok.state.location import StateLocation
 from potok.state.verify import Findings
 
-_KEPT = ("shape", "description", "tables")
-"""The marks that say how the cells are read, and what program they fit."""
+_COPIED = ("shape", "description", "tables")
+"""The metadata keys that say how the cells are read, and which program they fit."""
 
 
 class BackupExists(QueryError):
-    """A backup into a directory that has one."""
+    """A backup into a directory that is not empty."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(f"{directory} is not empty", hint="choose a directory that does not exist yet")
 
 
 class QueryHasState(QueryError):
-    """A restore over state that is there."""
+    """A restore over existing state."""
 
     def __init__(self, query: str, batch: int) -> None:
         super().__init__(
-            f'query "{query}" has state of its own, up to batch {batch}',
-            hint="--force puts the backup in its place; what the query has is lost then",
+            f'query "{query}" already has state, up to batch {batch}',
+            hint="--force replaces it by the backup; the existing state is lost",
         )
 
 
@@ -62,11 +62,11 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
         shutil.rmtree(partial, ignore_errors=True)
         private_directory(partial)
         files = tuple(write_shard(partial, shard, found) for shard, found in enumerate(snapshot.shard_snapshots))
-        metadata_keys = {what: broker.get_metadata(metadata_key_of(query, what)) for what in _KEPT}
-        told = {what: data for what, data in metadata_keys.items() if data is not None}
-        # The last look found the batch of the snapshot: read_snapshot has compared them.
-        place = str(state_of(broker, query).where)
-        return Manifest(query, entries[-1], told, files, now_ms(), place)
+        metadata_keys = {what: broker.get_metadata(metadata_key_of(query, what)) for what in _COPIED}
+        copied = {what: data for what, data in metadata_keys.items() if data is not None}
+        # The last entry is the batch of the snapshot: read_snapshot has compared them.
+        location = str(state_of(broker, query).where)
+        return Manifest(query, entries[-1], copied, files, now_ms(), location)
 
     try:
         manifest = read_snapshot(look, work, frozen=True)
@@ -80,10 +80,10 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
 
 
 def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = False) -> Manifest:
-    """Put a backup in the place of what its query has; the query goes on from the batch of the backup.
+    """Replace the state of a query by a backup; the query resumes from the batch of the backup.
 
-    The cells are written beside those that are there, and one transaction of the ledger makes the exchange: before it,
-    nothing has happened.
+    The cells are written next to the existing ones, and one transaction of the ledger switches to them: before it,
+    nothing has changed.
     """
     manifest = Manifest.read(directory)
     query = manifest.query
@@ -97,7 +97,7 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
         old = state_of(broker, query).with_password()
         where = Where.of(state).with_password() if state else beside(broker) if is_new else old.where
         new = StateLocation(where, query if is_new else next_name(query, old.name))
-        remove_gone(broker, query)
+        remove_replaced(broker, query)
         _write(manifest, directory, new)
         metadata_keys = {metadata_key_of(query, what): data for what, data in manifest.metadata_keys.items()}
         entry = manifest.entry.sealed(after=ledger.entry, batch=ledger.entry.batch + 1)
@@ -116,7 +116,7 @@ def _write(manifest: Manifest, directory: Path, place: StateLocation) -> None:
 
 
 def verify_backup(directory: Path) -> Findings:
-    """Look at every cell of a backup; a file that is not as it was written is an error."""
+    """Check every cell of a backup; a file that differs from what was written is an error."""
     found = Findings()
     for shard, file in enumerate(Manifest.read(directory).files):
         check_file(directory, file)

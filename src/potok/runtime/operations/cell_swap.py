@@ -1,4 +1,4 @@
-"""Cells that take the place of others: written beside them, and exchanged by one transaction of the ledger."""
+"""Replace the cells of a query: write new ones next to them, and switch in one transaction of the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.state.location import StateLocation
 
 
 def next_name(query: str, name: str) -> str:
-    """Another name for cells of a query than the one they have; no query can be called so."""
+    """Return another name for the cells of a query; no query can have such a name."""
     own, _, number = name.rpartition("@")
     return f"{query}@{int(number) + 1 if own and number.isdigit() else 1}"
 
@@ -30,36 +30,36 @@ def exchange(
     new: StateLocation,
     metadata_keys: Mapping[str, bytes],
 ) -> None:
-    """Let a query go on with cells in another place; those it had are removed.
+    """Switch a query to cells at another location, and remove those it had.
 
-    Where they are is written down until they are gone, so that whoever comes after a crash can remove them.
+    Their location is recorded until they are removed, so that they can be removed after a crash.
     """
-    gone = None if old is None else f"{old.where}\n{old.name}".encode()
+    replaced = None if old is None else f"{old.where}\n{old.name}".encode()
     changes: dict[str, bytes | None] = {
         **metadata_keys,
         metadata_key_of(query, "state"): encoded_location(broker, new.where),
         cells_key(query): new.name.encode(),
-        _gone(query): gone,
+        _replaced(query): replaced,
     }
     directory = query_directory(broker, query)
     failpoint("exchange.before")
     ledger.replace(entry, changes)
     failpoint("exchange.done")
     new.close(entry.shards)
-    remove_gone(broker, query)
+    remove_replaced(broker, query)
     if query_directory(broker, query) != directory:
-        # What Spark has written down there are batches over the cells that are gone; without it, it goes by the ledger.
+        # Files of the directory refer to batches over the removed cells.
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def remove_gone(broker: Broker, query: str) -> None:
-    """Remove the cells that an exchange has left behind."""
-    data = broker.get_metadata(_gone(query))
+def remove_replaced(broker: Broker, query: str) -> None:
+    """Remove the cells that a switch has left behind."""
+    data = broker.get_metadata(_replaced(query))
     if data is not None:
         url, name = data.decode().split("\n")
         StateLocation(Where.of(url), name).remove()
-        broker.set_metadata({_gone(query): None})
+        broker.set_metadata({_replaced(query): None})
 
 
-def _gone(query: str) -> str:
+def _replaced(query: str) -> str:
     return metadata_key_of(query, "gone")

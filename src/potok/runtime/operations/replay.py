@@ -1,4 +1,4 @@
-"""Running a topology over old records, beside the query that runs it on new ones."""
+"""Run a topology over old records, next to the query that runs it on new ones."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
 
 
 SHADOW = "shadow-"
-"""Stands before the name of a query that is being built anew; see `potok.runtime.operations.shadow`."""
+"""The prefix of a query that is being rebuilt; see `potok.runtime.operations.shadow`."""
 
 
 class ReplayExists(QueryError):
-    """A replay into a name that an earlier one has taken."""
+    """A replay under a name that an earlier one uses."""
 
     def __init__(self, query: str, prefix: str) -> None:
         super().__init__(
-            f'query "{query}" exists already, so a replay cannot begin under that name',
+            f'query "{query}" already exists, so a replay cannot use that name',
             hint=f"choose another prefix: --into {prefix}2-; or remove it: potok offsets reset {query} --forget",
         )
 
 
 class NothingToReplay(QueryError):
-    """A time to end that does not lie after the time to begin."""
+    """A replay that ends before it starts."""
 
 
-class NotBeside(QueryError):
-    """A replay without a prefix would be the query itself."""
+class PrefixMissing(QueryError):
+    """A replay without a prefix, which would be the query itself."""
 
     def __init__(self, query: str) -> None:
-        super().__init__(f'a replay of "{query}" needs a name of its own', hint="--into try-, for example")
+        super().__init__(f'a replay of "{query}" needs a prefix', hint="for example --into try-")
 
 
-class NoPrefix(QueryError):
-    """A replay that would be taken for a shadow."""
+class PrefixReserved(QueryError):
+    """A replay whose prefix is that of shadows."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(
-            f'"{prefix}" cannot stand before the names of a replay: "{SHADOW}" is for queries that are to be promoted',
-            hint="--into try-, for example; to build tables that take the place of others: potok run PROGRAM --shadow",
+            f'"{prefix}" cannot be the prefix of a replay: "{SHADOW}" is reserved for shadow queries',
+            hint="for example --into try-; to build tables that replace others: potok run PROGRAM --shadow",
         )
 
 
 def beside(topology: Topology, prefix: str) -> Topology:
-    """The same steps under another name, writing to other topics: a prefix before each.
+    """Return the same steps under another name, writing to other topics: a prefix is added to each.
 
-    What goes out of the log altogether is left out: nobody asked for a second delivery. The fields that it reads are
-    decoded all the same, so that the same records are dead letters.
+    Deliveries to external sinks are left out, so that nothing is delivered twice. The fields they read are decoded
+    all the same, so that the same records are dead letters.
     """
     kept = [node for node in topology if not node.leaves_the_log]
     nodes = tuple(replace(node, topic=prefix + node.topic) if isinstance(node, Sink) else node for node in kept)
@@ -74,17 +74,17 @@ def start_replay(
     settings: Settings,
     start_executor: ExecutorFactory,
 ) -> Query:
-    """Start a replay of the records from one instant to another (not included), by their timestamps."""
+    """Start a replay of the records from one instant to another (exclusive), by their timestamps."""
     if until_ms <= since_ms:
         raise NothingToReplay(
-            "the end of a replay must lie after its beginning", hint="--from yesterday --to now, for example"
+            "the end of a replay must be after its start", hint="for example --from yesterday --to now"
         )
     if prefix.startswith(SHADOW):
-        raise NoPrefix(prefix)
+        raise PrefixReserved(prefix)
     copy = beside(topology, prefix)
     if copy.name == topology.name:
-        raise NotBeside(topology.name)
-    # One that never came to its first batch as well: it would go on from where that one began.
+        raise PrefixMissing(topology.name)
+    # Also one that never reached its first batch: the replay would resume where that one started.
     if read_entry(broker, copy.name) is not None:
         raise ReplayExists(copy.name, prefix)
     topics = copy.source_topics

@@ -1,4 +1,4 @@
-"""Setting a stopped query to other offsets."""
+"""Reset the offsets of a stopped query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
-from potok.runtime.planning.start_offsets import Places, protect
+from potok.runtime.planning.start_offsets import Positions, protect
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
@@ -23,22 +23,22 @@ from potok.state.offsets import Offsets
 
 
 class StateInTheWay(QueryError):
-    """Offsets moved under tables that have counted what lies between."""
+    """Moved offsets under tables that have counted the records in between."""
 
     def __init__(self, query: str, tables: list[str]) -> None:
         super().__init__(
-            f'query "{query}" keeps {", ".join(tables)}, which would count records twice, or miss some',
-            hint="pass --drop-state to build them anew from the new offsets, or --keep-state if you mean it",
+            f'query "{query}" keeps {", ".join(tables)}, which would count records twice or miss some',
+            hint="pass --drop-state to rebuild them from the new offsets, or --keep-state to keep them as they are",
         )
 
 
 class OutsideTheLog(QueryError):
-    """An offset that the log does not hold."""
+    """An offset that is not in the log."""
 
     def __init__(self, topic: str, partition: int, offset: int, first: int, end: int) -> None:
         super().__init__(
             f'topic "{topic}" partition {partition} has no offset {offset}',
-            hint=f"it holds offsets {first} to {end} (where the next record will be)",
+            hint=f"its offsets are {first} to {end} (the next record to be written)",
         )
 
 
@@ -52,8 +52,8 @@ class Move:
     after: int
 
 
-def plan_moves(broker: Broker, query: str, wanted: Places) -> list[Move]:
-    """What a reset would change; every wanted offset must be in the log."""
+def plan_moves(broker: Broker, query: str, wanted: Positions) -> list[Move]:
+    """Return what a reset would change; every requested offset must be in the log."""
     ledger = _ledger(broker, query)
     moves: list[Move] = []
     for topic, parts in sorted(ledger.entry.offsets.topics.items()):
@@ -67,11 +67,12 @@ def plan_moves(broker: Broker, query: str, wanted: Places) -> list[Move]:
 
 
 def reset(
-    broker: Broker, query: str, wanted: Callable[[], Places], *, drop_state: bool, keep_state: bool
+    broker: Broker, query: str, wanted: Callable[[], Positions], *, drop_state: bool, keep_state: bool
 ) -> list[Move]:
-    """Set a query to other offsets. Tables are dropped with all that their steps remember, or kept as they are.
+    """Reset a query to other offsets. Tables are dropped with the state of their steps, or kept as they are.
 
-    `wanted` is asked when nobody can start the query any more: a batch in between would move what the plan rests on.
+    `wanted` is called once no process can start the query: a batch in between would move the offsets that the plan is
+    based on.
     """
     with stopped(broker, query):
         moves = plan_moves(broker, query, wanted())
@@ -88,20 +89,20 @@ def reset(
         if drop_state:
             changes["cells"] = None
             state_of(broker, query).with_password().remove()
-        # Nothing else may ever take the number of a batch whose output may be out already.
+        # No other batch may reuse the number of one whose output may already be visible.
         sealed = entry.sealed(batch=entry.batch + 1)
         ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
         return moves
 
 
 def forget(broker: Broker, query: str) -> None:
-    """Remove a stopped query with its tables, as if it had never run; its topics stay."""
+    """Remove a stopped query with its tables, as if it had never run; its topics are kept."""
     directory = query_directory(broker, query)
     with stopped(broker, query):
         _ledger(broker, query)
         state = state_of(broker, query).with_password()
         state.remove()
-        # Cells that a shadow has replaced are kept under the query's own name, and that is where it begins again.
+        # Cells that a shadow has replaced are stored under the query's own name, which it would use again.
         StateLocation(state.where, query).remove()
         protect(broker, query, {})
         broker.set_metadata(dict.fromkeys(broker.list_metadata(metadata_key_of(query, ""))))
@@ -116,12 +117,12 @@ def tables_of(broker: Broker, query: str) -> list[str]:
 
 @contextmanager
 def stopped(broker: Broker, query: str) -> Iterator[None]:
-    """Holds the lock of a query, so that nobody starts it; raises where somebody runs it."""
+    """Hold the lock of a query, so that no process starts it; raise if one runs it."""
     try:
         lock = QueryLock(query_directory(broker, query), query)
     except QueryAlreadyRuns as error:
         raise QueryAlreadyRuns(
-            query, error.holder, hint="stop that process first: this is for queries that do not run"
+            query, error.holder, hint="stop that process first: this command needs a stopped query"
         ) from None
     try:
         yield

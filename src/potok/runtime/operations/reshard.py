@@ -1,8 +1,7 @@
-"""Rewriting the state of a stopped query for another number of shards.
+"""Rewrite the state of a stopped query for another number of shards.
 
-The cells are written anew under another name, beside those that the query has. One transaction of the ledger then says
-how many shards there are and under which name they lie; before it nothing has happened, and after it the old cells are
-only in the way.
+The cells are written under another name, next to those of the query. One transaction of the ledger then switches to
+the new number of shards and the new name; before it nothing has changed, and after it the old cells can be deleted.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.operators.exchange.placement import Placements, placements
 from potok.operators.exchange.reshard_cells import Source, Target
-from potok.runtime.operations.cell_swap import exchange, next_name, remove_gone
+from potok.runtime.operations.cell_swap import exchange, next_name, remove_replaced
 from potok.runtime.operations.reset_offsets import stopped
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.prepare import changes_of
@@ -28,20 +27,20 @@ from potok.topology.inference.infer import infer
 
 
 class UnplacedTables(QueryError):
-    """Cells of which nobody knows where they belong."""
+    """Cells whose shard is unknown."""
 
     def __init__(self, query: str, tables: list[str]) -> None:
         super().__init__(
-            f'query "{query}" has cells in {", ".join(tables)}, which no step of this program keeps',
-            hint="start the query once with this program, which deletes what it does not keep, and stop it again",
+            f'query "{query}" has cells in {", ".join(tables)}, which no step of this program uses',
+            hint="start the query once with this program, which deletes tables it does not use, and stop it again",
         )
 
 
 def reshard(topology: Topology, broker: Broker, shards: int) -> int:
-    """Rewrite the state of the query that this topology runs; returns how many shards it had."""
+    """Rewrite the state of the query that this topology runs; return how many shards it had."""
     query = topology.name
     if shards < 1:
-        raise QueryError(f"state cannot be cut into {shards} shards", hint="1 is the least")
+        raise QueryError(f"state cannot be split into {shards} shards", hint="the minimum is 1")
     with stopped(broker, query):
         ledger = Ledger(broker, query)
         if ledger.is_new:
@@ -58,8 +57,8 @@ def reshard(topology: Topology, broker: Broker, shards: int) -> int:
 def _rewrite(topology: Topology, broker: Broker, ledger: Ledger, shards: int) -> None:
     entry, old = ledger.entry, state_of(broker, topology.name).with_password()
     new = StateLocation(old.where, next_name(topology.name, old.name))
-    remove_gone(broker, topology.name)
-    # What an earlier try may have left there.
+    remove_replaced(broker, topology.name)
+    # Left there by an earlier attempt.
     new.remove()
     sources = [Source(old.store(shard), entry.fence) for shard in range(entry.shards)]
     attempt = Attempt(entry.epoch, entry.batch)
@@ -72,7 +71,7 @@ def _rewrite(topology: Topology, broker: Broker, ledger: Ledger, shards: int) ->
 
 
 def _tables(topology: Topology, sources: list[Source]) -> Placements:
-    """The tables that there are, and how each is spread. Graves go with those whom they are for."""
+    """Return the tables that exist, and how each is placed. Tombstones belong to the shard of their table."""
     inferred = infer(topology)
     known: Placements = {}
     for node in topology.keepers:

@@ -1,7 +1,7 @@
-"""Building the tables of a changed program from old records while the query serves the old ones, and swapping.
+"""Build the tables of a changed program from old records while the query serves the old ones, then swap.
 
-The shadow is a query of its own, beside the live one. It never passes the live one, so that at the swap it stands
-exactly where the live one stands: nothing is written twice to the live topics, and nothing is left out.
+The shadow is a query of its own, next to the live one. It never overtakes the live one, so at the swap both are at
+the same offsets: nothing is written twice to the live topics, and nothing is missing.
 """
 
 from __future__ import annotations
@@ -33,34 +33,32 @@ if TYPE_CHECKING:
     from potok.state.offsets import Ends
 
 _MOVED = ("ledger", "shape", "description", "tables", "progress", "pace", "gates", "state")
-"""The marks that change their owner at a swap."""
+"""The metadata keys that change their owner at a swap."""
 
 
 class ShadowBehind(QueryError):
-    """A shadow that cannot come to where the live query stands."""
+    """A shadow that cannot reach the offsets of the live query."""
 
     def __init__(self, query: str, topics: list[str]) -> None:
         super().__init__(
             f'the shadow of query "{query}" and the query itself do not read the same topics: {", ".join(topics)}',
-            hint="a program that reads other topics gets another name, and a table of its own",
+            hint="a program that reads other topics needs another name, and its own tables",
         )
 
 
 class NoShadow(QueryError):
-    """A swap without anything to swap."""
+    """A swap without a shadow."""
 
     def __init__(self, query: str) -> None:
-        super().__init__(
-            f'query "{query}" has no shadow to take its place', hint="build one first: potok run PROGRAM --shadow"
-        )
+        super().__init__(f'query "{query}" has no shadow', hint="build one first: potok run PROGRAM --shadow")
 
 
 class NotAShadow(QueryError):
-    """A query that has the name of a shadow and was not begun as one: nobody knows what its tables hold."""
+    """A query that has the name of a shadow and was not started as one: the content of its tables is unknown."""
 
     def __init__(self, query: str) -> None:
         super().__init__(
-            f'query "{query}" was not begun by potok run PROGRAM --shadow, so it can take nobody\'s place',
+            f'query "{query}" was not started by potok run PROGRAM --shadow, so it cannot be promoted',
             hint=f"remove it, and build a shadow: potok offsets reset {query} --forget",
         )
 
@@ -72,20 +70,20 @@ def shadow_of(topology: Topology) -> Topology:
 def start_shadow(
     topology: Topology, broker: Broker, settings: Settings, start_executor: ExecutorFactory, *, until_end: bool = False
 ) -> Query:
-    """Start building; it goes on as the live query does, or stops where that stands."""
+    """Start building; it continues as long as the live query does, or stops at its offsets."""
     live = _live(broker, topology.name)
     _check_topics(topology, live)
     return _start(topology, broker, settings, start_executor, live.offsets.topics if until_end else None)
 
 
 def catch_up(topology: Topology, broker: Broker, settings: Settings, start_executor: ExecutorFactory) -> Query:
-    """Let the shadow come to where the live query, which must have stopped, stands."""
+    """Run the shadow up to the offsets of the live query, which must have stopped."""
     live = _live(broker, topology.name)
     _check_topics(topology, live)
     if read_entry(broker, shadow_of(topology).name) is None:
         raise NoShadow(topology.name)
     with stopped(broker, topology.name):
-        target = _standing(broker, topology.name).offsets.topics
+        target = _position(broker, topology.name).offsets.topics
     return _start(topology, broker, settings, start_executor, target)
 
 
@@ -103,7 +101,7 @@ def _start(
 
 
 def _begin(broker: Broker, name: str, settings: Settings) -> None:
-    """A new shadow gets cells of its own: the live query may have those of an earlier one, or have left them behind."""
+    """Give a new shadow its own cells: the live query may use those of an earlier one, or have left them behind."""
     shadow = SHADOW + name
     if broker.get_metadata(metadata_key_of(shadow, "ledger")) is not None:
         _check_follows(broker, shadow, name)
@@ -125,26 +123,26 @@ def _has_cells(place: StateLocation) -> bool:
 
 
 def swap(broker: Broker, name: str) -> str:
-    """Put the shadow in the place of the live query; returns the name under which the old cells are kept.
+    """Replace the live query by the shadow; return the name under which the old cells are kept.
 
-    All marks change in one transaction, so that a reader sees the old tables or the new ones.
+    All metadata keys change in one transaction, so a reader sees the old tables or the new ones.
     """
     shadow = SHADOW + name
     with ExitStack() as stack:
         for query in (name, shadow):
             stack.enter_context(stopped(broker, query))
-        live, built = _standing(broker, name), _live(broker, shadow)
+        live, built = _position(broker, name), _live(broker, shadow)
         _check_follows(broker, shadow, name)
-        if not _at_one_place(broker, live, built):
+        if not _at_same_offsets(broker, live, built):
             raise QueryError(
-                f'the shadow of query "{name}" does not stand where the query stands',
-                hint="potok promote PROGRAM runs it up to there; nothing else may run the query meanwhile",
+                f'the shadow of query "{name}" is not at the offsets of the query',
+                hint="potok promote PROGRAM runs it up to them; no other process may run the query meanwhile",
             )
         old_cells, new_cells = cells_of(broker, name), cells_of(broker, shadow)
         metadata_keys = {
             metadata_key_of(name, what): broker.get_metadata(metadata_key_of(shadow, what)) for what in _MOVED
         }
-        # Starts and batches are numbered on from the higher of both: what is out under a number stays out.
+        # Epochs and batches continue from the higher of both: output visible under a number stays visible.
         metadata_keys[metadata_key_of(name, "ledger")] = built.sealed(after=live).to_bytes()
         metadata_keys[cells_key(name)] = new_cells.encode()
         expect = {
@@ -152,7 +150,7 @@ def swap(broker: Broker, name: str) -> str:
             for query in (name, shadow)
         }
         gone = dict.fromkeys(broker.list_metadata(metadata_key_of(shadow, "")))
-        # The live query stands at the same offsets, and protects them.
+        # The live query is at the same offsets, and protects them.
         protect(broker, shadow, {})
         failpoint("swap.before")
         broker.set_metadata({**gone, **metadata_keys}, expect)
@@ -167,9 +165,10 @@ def _live(broker: Broker, name: str) -> Entry:
     return entry
 
 
-def _standing(broker: Broker, name: str) -> Entry:
-    """Where a stopped query stands. What Kafka has of its output is out, although the process may have died before the
-    ledger was told: the shadow has to begin behind that, or it would come twice."""
+def _position(broker: Broker, name: str) -> Entry:
+    """Return the position of a stopped query. Output in Kafka is visible even if the process died before the ledger
+    was updated: the shadow has to start after it, or it would be written twice.
+    """
     entry, out = _live(broker, name), broker.published(name)
     if out is None or out.number != entry.batch + 1:
         return entry
@@ -177,9 +176,10 @@ def _standing(broker: Broker, name: str) -> Entry:
     return replace(entry, batch=out.number, offsets=replace(entry.offsets, topics=topics))
 
 
-def _at_one_place(broker: Broker, live: Entry, built: Entry) -> bool:
-    """Whether both go on with the same records. One may know of a partition that was added since the other stopped, and
-    that neither has read."""
+def _at_same_offsets(broker: Broker, live: Entry, built: Entry) -> bool:
+    """Whether both resume with the same records. One may know of a partition that was added since the other stopped,
+    and that neither has read.
+    """
     here, there = live.offsets.topics, built.offsets.topics
     return here.keys() == there.keys() and all(
         here[topic].get(part, start) == there[topic].get(part, start)
@@ -189,7 +189,7 @@ def _at_one_place(broker: Broker, live: Entry, built: Entry) -> bool:
 
 
 def _follows(shadow: str) -> str:
-    """The mark that tells a shadow from a query that merely has such a name."""
+    """Return the metadata key that distinguishes a shadow from a query that merely has such a name."""
     return metadata_key_of(shadow, "follows")
 
 

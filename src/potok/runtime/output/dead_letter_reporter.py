@@ -1,4 +1,4 @@
-"""Telling of dead letters while a query runs: the first of each step at once, the others as a number now and then."""
+"""Report dead letters while a query runs: log the first of each step, then a count at growing intervals."""
 
 from __future__ import annotations
 
@@ -15,56 +15,57 @@ from potok.topology.nodes import Agents
 log = logging.getLogger(__name__)
 
 EVERY_S = 5.0
-"""How long to wait before more of the same is told; each time twice as long as before, where there is no end to it."""
+"""How long to wait before further dead letters are counted; it doubles each time while they keep coming."""
 
 MOST_S = 600.0
 
 
 class DeadLetterReporter:
-    """Logs what a query sets aside. Late records are no mistake of the program, and are told as a warning."""
+    """Log the dead letters of a query. Late records are not an error of the program, and are logged as warnings."""
 
     def __init__(
         self, topology: Topology, broker: str = "", clock: Callable[[], float] = time.monotonic, *, see: str = ""
     ) -> None:
-        """`broker` is the URL of a log that commands do not find by themselves; `see` says how to see dead letters
-        where no command does."""
+        """`broker` is the URL of a log that is not the default of the commands; `see` says how to read dead letters
+        where no command can.
+        """
         self._clock = clock
         words = ["potok", "dead-letters", "list", "--query", topology.name, *(["--broker", broker] if broker else [])]
         self._see = see or shlex.join(words)
         self._agents = {agent.name for node in topology.of_type(Agents) for agent in node.agent_group.agents}
         self._known: set[tuple[str, str]] = set()
         self._more: Counter[tuple[str, str]] = Counter()
-        self._told_at = float("-inf")
+        self._reported_at = float("-inf")
         self._wait_s = EVERY_S
 
-    def tell(self, reason_counts: ReasonCounts) -> None:
-        """Tell of a batch that is committed."""
+    def report(self, reason_counts: ReasonCounts) -> None:
+        """Report the dead letters of a committed batch."""
         for (step, reason), counter in reason_counts.items():
             if (step, reason) in self._known:
                 self._more[step, reason] += counter.count
                 continue
             self._known.add((step, reason))
-            log.log(_level(reason), "%s: %s", self._who(step), self._first(counter))
-            self._told_at, self._wait_s = self._clock(), EVERY_S
-        self.tell_more()
+            log.log(_level(reason), "%s: %s", self._step(step), self._first(counter))
+            self._reported_at, self._wait_s = self._clock(), EVERY_S
+        self.report_pending()
 
-    def tell_more(self, *, now: bool = False) -> None:
-        """Tell of those that came since, if that was not done a moment ago."""
-        if not self._more or not (now or self._clock() - self._told_at >= self._wait_s):
+    def report_pending(self, *, now: bool = False) -> None:
+        """Report the count of further dead letters, unless the last report is recent."""
+        if not self._more or not (now or self._clock() - self._reported_at >= self._wait_s):
             return
         more, self._more = self._more, Counter()
-        self._told_at, self._wait_s = self._clock(), min(2 * self._wait_s, MOST_S)
+        self._reported_at, self._wait_s = self._clock(), min(2 * self._wait_s, MOST_S)
         for (step, reason), count in more.items():
-            log.log(_level(reason), "%s: %s set aside (%s); %s", self._who(step), _more(count), reason, self._see)
+            log.log(_level(reason), "%s: %s set aside (%s); %s", self._step(step), _more(count), reason, self._see)
 
-    def _who(self, step: str) -> str:
+    def _step(self, step: str) -> str:
         return f'{"agent" if step in self._agents else "step"} "{step}"'
 
     def _first(self, counter: ReasonCounter) -> str:
-        place = [f"record {counter.topic}/{counter.partition}@{counter.offset}"] if counter.topic else []
+        position = [f"record {counter.topic}/{counter.partition}@{counter.offset}"] if counter.topic else []
         more = [_more(counter.count - 1)] if counter.count > 1 else []
-        told = ", ".join([*place, *more, "set aside"])
-        return f"{counter.error} ({told}; {self._see})"
+        details = ", ".join([*position, *more, "set aside"])
+        return f"{counter.error} ({details}; {self._see})"
 
 
 def _level(reason: str) -> int:

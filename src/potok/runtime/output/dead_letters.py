@@ -1,4 +1,4 @@
-"""Dead letters on their way to their topic. None may be refused there: a letter that does not fit is made to."""
+"""Dead letters on their way to their topic. None may be refused there: one that does not fit is truncated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.operators.core.dead_letters import CUT, DeadLetters, Note, split_head
 Row = dict[str, Any]
 
 
-def stage_letters(broker: Broker, directory: Path | None, topic: str, letters: DeadLetters) -> list[Staged]:
+def stage_dead_letters(broker: Broker, directory: Path | None, topic: str, letters: DeadLetters) -> list[Staged]:
     return [
         broker.stage(directory, topic, 0, fitted(broker, topic, batch, letters.at_ms))
         for batch in letters.batches(LOG_SCHEMA)
@@ -22,27 +22,33 @@ def stage_letters(broker: Broker, directory: Path | None, topic: str, letters: D
 
 
 def fitted(broker: Broker, topic: str, batch: pa.RecordBatch, at_ms: int) -> pa.RecordBatch:
-    """The letters with those changed that the log would refuse: their time is noted, or their bytes are cut."""
+    """Change the dead letters that the log would refuse: move their timestamp to a header, or truncate their bytes."""
     misfits = broker.unfit(topic, batch)
     if not misfits:
         return batch
     rows = batch.to_pylist()
     for number in misfits:
-        rows[number] = _mended(broker, topic, rows[number], at_ms)
+        rows[number] = _fitted(broker, topic, rows[number], at_ms)
     return pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
 
 
-def _mended(broker: Broker, topic: str, letter: Row, at_ms: int) -> Row:
-    for candidate in _candidates(letter, at_ms):
+def _fitted(broker: Broker, topic: str, dead_letter: Row, at_ms: int) -> Row:
+    for candidate in _candidates(dead_letter, at_ms):
         if not broker.unfit(topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
             return candidate
-    return letter
+    return dead_letter
 
 
-def _candidates(letter: Row, at_ms: int) -> Iterator[Row]:
-    """The letter with ever less of the value, then without key and headers; and all that with its time as a note."""
-    noted = {**letter, "timestamp": at_ms, "headers": _with_note(letter, Note.TIME, str(letter["timestamp"]))}
-    for timed in (letter, noted):
+def _candidates(dead_letter: Row, at_ms: int) -> Iterator[Row]:
+    """Yield the dead letter with less and less of the value, then without key and headers; then the same with its
+    timestamp in a header.
+    """
+    noted = {
+        **dead_letter,
+        "timestamp": at_ms,
+        "headers": _with_note(dead_letter, Note.TIME, str(dead_letter["timestamp"])),
+    }
+    for timed in (dead_letter, noted):
         yield timed
         headers = _with_note(timed, Note.BYTES, CUT)
         value = timed["value"]
@@ -54,5 +60,5 @@ def _candidates(letter: Row, at_ms: int) -> Iterator[Row]:
         yield {**timed, "key": None, "value": None, "headers": notes}
 
 
-def _with_note(letter: Row, note: str, text: str) -> list[dict[str, Any]]:
-    return [*letter["headers"], {"name": note, "value": text.encode()}]
+def _with_note(dead_letter: Row, note: str, text: str) -> list[dict[str, Any]]:
+    return [*dead_letter["headers"], {"name": note, "value": text.encode()}]

@@ -1,6 +1,6 @@
-"""What goes out beside the commit point: before it, so that a crash repeats it, or after it, so that a crash loses it.
+"""Output outside the commit: delivered before it, so that a crash repeats it, or after it, so that a crash loses it.
 
-A sink that promises exactly_once gets a batch before the commit, and knows it when it comes again.
+A sink with the guarantee exactly_once gets a batch before the commit, and recognises it when it is repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from potok.operators.core.task_report import Report
 from potok.operators.sinks.external_sink import rows_of
 from potok.operators.sinks.staged_output import Outgoing
 from potok.runtime.batches.original import originals
-from potok.runtime.output.dead_letters import stage_letters
+from potok.runtime.output.dead_letters import stage_dead_letters
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Opening, PartWriter, SinkWriter, Types
 from potok.state.entry import Entry
@@ -38,7 +38,7 @@ class Deliveries:
 
     @classmethod
     def opened(cls, plan: Plan, broker: Broker, entry: Entry) -> Deliveries:
-        """Open all sinks: one that cannot be reached or does not fit is found before there are records."""
+        """Open all sinks, so that one that is unreachable or misconfigured is found before there are records."""
         made = cls(broker, plan.topology.dead_letter_topic)
         try:
             for node in plan.topology.of_type(Deliver):
@@ -52,29 +52,29 @@ class Deliveries:
         return made
 
     def before_commit(self, spec: BatchSpec, report: Report) -> None:
-        """Deliver what must be out when the ledger says so. What a sink refuses joins the dead letters of the batch."""
+        """Deliver output that precedes the commit. Records that a sink refuses join the dead letters of the batch."""
         if not report.outgoing and not report.unfenced:
             return
         failpoint("deliver.before")
-        letters = self._deliver(spec, report, early=True)
-        if len(letters):
-            report.staged += self._staged(letters, spec)
-            report.reasons += letters.reasons
-            add_reason_counts(report.reason_counts, letters.reason_counts)
+        dead_letters = self._deliver(spec, report, early=True)
+        if len(dead_letters):
+            report.staged += self._staged(dead_letters, spec)
+            report.reasons += dead_letters.reasons
+            add_reason_counts(report.reason_counts, dead_letters.reason_counts)
         self._append(report, Guarantee.AT_LEAST_ONCE)
         failpoint("deliver.done")
 
     def after_commit(self, spec: BatchSpec, report: Report) -> Counter[str]:
-        """Deliver what must not come twice, whatever happens; returns how many records were refused."""
+        """Deliver output that must never be repeated; return how many records were refused."""
         if not report.outgoing and not report.unfenced:
             return Counter()
         self._append(report, Guarantee.AT_MOST_ONCE)
-        letters = self._deliver(spec, report, early=False)
-        if len(letters):
-            self.broker.append_staged(self._staged(letters, spec))
-            add_reason_counts(report.reason_counts, letters.reason_counts)
+        dead_letters = self._deliver(spec, report, early=False)
+        if len(dead_letters):
+            self.broker.append_staged(self._staged(dead_letters, spec))
+            add_reason_counts(report.reason_counts, dead_letters.reason_counts)
         failpoint("deliver.after")
-        return letters.reasons
+        return dead_letters.reasons
 
     def _append(self, report: Report, guarantee: Guarantee) -> None:
         staged = report.unfenced.get(guarantee)
@@ -82,15 +82,15 @@ class Deliveries:
             self.broker.append_staged(staged)
 
     def _deliver(self, spec: BatchSpec, report: Report, *, early: bool) -> DeadLetters:
-        letters = DeadLetters(spec.input_partitions, partial(originals, self.broker), spec.processing_time_ms)
+        dead_letters = DeadLetters(spec.input_partitions, partial(originals, self.broker), spec.processing_time_ms)
         by_step: dict[str, list[Outgoing]] = defaultdict(list)
         for outgoing in report.outgoing:
             by_step[outgoing.step].append(outgoing)
         batch = Batch(*spec.fence.attempt)
         for node, sink_writer in self._sinks:
             if by_step[node.name] and node.guarantee.before_commit == early:
-                self._hand_over(node, sink_writer, batch, by_step[node.name], letters)
-        return letters
+                self._hand_over(node, sink_writer, batch, by_step[node.name], dead_letters)
+        return dead_letters
 
     def _hand_over(
         self,
@@ -98,9 +98,9 @@ class Deliveries:
         sink_writer: SinkWriter | PartWriter,
         batch: Batch,
         outgoing: Sequence[Outgoing],
-        letters: DeadLetters,
+        dead_letters: DeadLetters,
     ) -> None:
-        """Give one sink the records of a batch, in an order that does not depend on who worked on them when."""
+        """Give one sink the records of a batch, in an order that does not depend on the scheduling of tasks."""
         ordered = sorted(outgoing, key=attrgetter("task"))
         if isinstance(sink_writer, PartWriter):
             sink_writer.accept(batch, [found.part for found in ordered if found.part is not None])
@@ -108,10 +108,10 @@ class Deliveries:
         chunk = in_order(concat([found.chunk() for found in ordered]))
         failures = sink_writer.deliver(batch, rows_of(chunk))
         if failures:
-            letters.add(chunk, failures, node.name, Reason.REFUSED)
+            dead_letters.add(chunk, failures, node.name, Reason.REFUSED)
 
-    def _staged(self, letters: DeadLetters, spec: BatchSpec) -> list[Staged]:
-        return stage_letters(self.broker, spec.staging, self.dead_letter_topic, letters)
+    def _staged(self, dead_letters: DeadLetters, spec: BatchSpec) -> list[Staged]:
+        return stage_dead_letters(self.broker, spec.staging, self.dead_letter_topic, dead_letters)
 
     def close(self) -> None:
         for _, sink_writer in self._sinks:

@@ -1,7 +1,7 @@
-"""The processing log: what could not be computed of records, as records of a topic of its own.
+"""The processing log: failures of expressions, as records of a topic.
 
-It is written in the transaction of the batch, so that each failure stands there once, and it is bounded: the first
-failures of an expression in a batch stand there one by one, the others as a number.
+It is written in the transaction of the batch, so each failure appears once, and it is bounded: the first failures of
+an expression in a batch appear one by one, the others as a count.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from potok.topology.graph import Topology
 PROCESSING_LOG = "ksql_processing_log"
 """The topic; one for all queries of a log."""
 
-KEPT_MS = 7 * 86_400_000
+RETENTION_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One failure: of an expression, or "" where a record could not even be read. What no single record stands for has
-    no topic."""
+    """One failure of an expression, or of "" if a record could not be read. A failure without a single record has no
+    topic.
+    """
 
     expression: str
     message: str
@@ -40,25 +41,25 @@ class Failed:
 
 
 def make_log(broker: Broker) -> None:
-    """Make the topic, if it is not there."""
+    """Create the topic if it does not exist."""
     if not broker.has_topic(PROCESSING_LOG):
-        broker.create_topic(PROCESSING_LOG, 1, retention_ms=KEPT_MS, exist_ok=True)
+        broker.create_topic(PROCESSING_LOG, 1, retention_ms=RETENTION_MS, exist_ok=True)
 
 
 def report_failures(broker: Broker, topology: Topology, spec: BatchSpec, report: Report) -> None:
-    """Stage what failed in a batch."""
+    """Stage the failures of a batch."""
     if not report.failures or comes_from_log(broker, topology.source_topics):
         return
     make_log(broker)
     failed = [
-        Failed(found.expression, found.message, *_place(spec, found.input_partition, found.offset))
+        Failed(found.expression, found.message, *_position(spec, found.input_partition, found.offset))
         for found in report.failed
     ]
     batch = log_records(topology.name, report.failures, failed)
     report.staged.append(broker.stage(spec.staging, PROCESSING_LOG, 0, batch))
 
 
-def _place(spec: BatchSpec, input_partition: int, offset: int) -> tuple[str | None, int | None, int | None]:
+def _position(spec: BatchSpec, input_partition: int, offset: int) -> tuple[str | None, int | None, int | None]:
     return (
         (spec.input_partitions[input_partition].topic, spec.input_partitions[input_partition].partition, offset)
         if input_partition >= 0
@@ -67,8 +68,9 @@ def _place(spec: BatchSpec, input_partition: int, offset: int) -> tuple[str | No
 
 
 def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
-    """Whether topics hold the log, or what some query has made of it. Who reads them tells nothing there: each failure
-    would bring the next one, and so on for ever."""
+    """Whether topics hold the processing log, or results derived from it. Queries that read them do not write to it:
+    each failure would cause another one, without end.
+    """
     if not broker.has_topic(PROCESSING_LOG):
         return False
     metadata_keys = broker.list_metadata("query/")
@@ -81,7 +83,7 @@ def comes_from_log(broker: Broker, topics: Iterable[str]) -> bool:
 
 
 def log_records(query: str, failures: Counter[str], failed: Iterable[Failed]) -> pa.RecordBatch:
-    """The records of the log that tell how often each expression failed, and of those that are told one by one."""
+    """Return the records of the log: the failures that are logged one by one, and the count of the others."""
     now = now_ms()
     rows = [
         {"key": query.encode(), "value": orjson.dumps({"TIME": now, **row}), "timestamp": now}
@@ -91,11 +93,11 @@ def log_records(query: str, failures: Counter[str], failed: Iterable[Failed]) ->
 
 
 def _rows(failures: Counter[str], failed: Iterable[Failed]) -> Iterator[dict[str, Any]]:
-    told: Counter[str] = Counter()
+    logged: Counter[str] = Counter()
     for one in failed:
-        told[one.expression] += 1
+        logged[one.expression] += 1
         yield _row(one, 1)
-    for expression, more in (failures - told).items():
+    for expression, more in (failures - logged).items():
         yield _row(Failed(expression, f"and {more} more in the same batch"), more)
 
 

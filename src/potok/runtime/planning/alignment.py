@@ -88,7 +88,7 @@ class Aligner:
         low, high = min(self._first_ms[place][1] for place in unread), _GREATEST_MS
         counts = dict.fromkeys(unread, 0)
         step = self._step_ms.get(group, 1000)
-        began = low
+        start_ms = low
         while high - low > 1 and sum(counts.values()) < budget * _FULL:
             middle = min(low + step, high - 1) if high == _GREATEST_MS else (low + high) // 2
             found = self._older_than(middle, unread)
@@ -97,7 +97,7 @@ class Aligner:
             else:
                 low, counts = middle, found
             step *= 2
-        self._step_ms[group] = max(1, low - began)
+        self._step_ms[group] = max(1, low - start_ms)
         return low, counts
 
     def _look_ahead(self, unread: Unread, entry: Entry) -> None:

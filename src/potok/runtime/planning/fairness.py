@@ -1,28 +1,26 @@
-"""How much of a batch each member gets, so that one that is far behind does not hold up the others."""
+"""Divide a batch between queries, so that one that is far behind does not delay the others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 FIRST = 10_000
-"""Of a member that nobody has timed yet: the first batch should not be felt by the others."""
+"""The limit of a query without measurements: its first batch should not delay the others."""
 
 MOST_SHARE = 0.5
-"""The part of the batch that one member may have among others."""
+"""The largest share of a batch for one query among others."""
 
 LEAST = 1_000
-"""So many records every member may have, unless fewer fill a batch."""
+"""Every query may have this many records, unless fewer fill a batch."""
 
 
-def fair_limits(waiting: Mapping[str, int], paces: Mapping[str, int], members: int) -> dict[str, int]:
-    """How many records each may have: those who need little get it, and the others share what is left.
+def fair_limits(waiting: Mapping[str, int], paces: Mapping[str, int], queries: int) -> dict[str, int]:
+    """Return how many records each query may read: those with few get all of them, the others share the rest.
 
-    Args:
-        waiting: The records that are there for each, of those for whom there are any.
-        paces: How many records of each fill a batch.
-        members: How many there are, also without records.
+    Args: | waiting: The unread records of each query that has any. | paces: How many records of each query fill a
+    batch. | queries: The number of queries, including those without records.
     """
-    left, most = 1.0, 1.0 if members == 1 else MOST_SHARE
+    left, most = 1.0, 1.0 if queries == 1 else MOST_SHARE
     limits: dict[str, int] = {}
     by_need = sorted(waiting, key=lambda name: waiting[name] / paces[name])
     for done, name in enumerate(by_need):

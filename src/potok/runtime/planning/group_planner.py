@@ -1,4 +1,4 @@
-"""Plans the next batch of a group: the ends of all topics are read once, and each query plans with them."""
+"""Plan the next batch of a group: read the ends of all topics once, and plan each query with them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.runtime.planning.fairness import fair_limits
-from potok.runtime.queries.group_query import GroupQuery, MemberState
+from potok.runtime.queries.group_query import GroupQuery, QueryState
 from potok.state.offsets import Ends, Offsets
 
 PLAN_EVERY_S = 0.1
-"""How often to plan while no topic grows: windows end and timers are due by the clock."""
+"""How often to plan while no topic grows: windows may end and timers become due with time."""
 
 SLOWEST_S = 0.02
-"""While no topic grows, looks get rarer, up to this interval, or twice that of the log if it is longer."""
+"""While no topic grows, polls become rarer, up to this interval, or twice that of the log if it is longer."""
 
 
 @dataclass(slots=True)
 class Planned:
-    """The next batch: where it ends for each query that has something to do, and which could not be planned."""
+    """The next batch: its end for each query that has work, and the queries that could not be planned."""
 
     ends: dict[str, Offsets] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
@@ -32,36 +32,36 @@ class Planned:
 
 @dataclass(slots=True)
 class GroupPlanner:
-    """Plans batches, and waits until there may be another one."""
+    """Plan batches, and wait until another one may be needed."""
 
     broker: Broker
     _ends: Ends = field(default_factory=dict)
     _interval_s: float = 0.0
 
-    def plan(self, members: Collection[GroupQuery]) -> Planned:
+    def plan(self, queries: Collection[GroupQuery]) -> Planned:
         """Plan for the queries that are due."""
-        due = [member for member in members if member.is_due]
-        self._ends = self._read({topic for member in due for topic in member.topology.source_topics})
-        running = sum(member.state is MemberState.RUNNING for member in members)
+        due = [query for query in queries if query.is_due]
+        self._ends = self._read({topic for query in due for topic in query.topology.source_topics})
+        running = sum(query.state is QueryState.RUNNING for query in queries)
         limits = self._limits(due, running)
         planned = Planned()
-        for member in due:
+        for query in due:
             try:
-                end = member.planner.next(limits.get(member.name), self._ends)
+                end = query.planner.next(limits.get(query.name), self._ends)
             except PotokError as error:
-                planned.failed[member.name] = error
+                planned.failed[query.name] = error
                 continue
-            if end != member.runner.ledger.entry.offsets:
-                planned.ends[member.name] = end
+            if end != query.runner.ledger.entry.offsets:
+                planned.ends[query.name] = end
             else:
-                planned.idle.append(member.name)
+                planned.idle.append(query.name)
         if planned.ends:
             self._interval_s = 0.0
         return planned
 
-    def wait(self, members: Iterable[GroupQuery], changed: threading.Event) -> None:
+    def wait(self, queries: Iterable[GroupQuery], changed: threading.Event) -> None:
         """Return when a topic has grown, something has changed, or it is time to plan again."""
-        topics = {topic for member in members if member.is_due for topic in member.topology.source_topics}
+        topics = {topic for query in queries if query.is_due for topic in query.topology.source_topics}
         before = {topic: self._ends.get(topic, {}) for topic in topics}
         end, most_s = time.monotonic() + PLAN_EVERY_S, max(SLOWEST_S, 2 * self.broker.poll_interval_s)
         while time.monotonic() < end:
@@ -70,8 +70,9 @@ class GroupPlanner:
                 return
 
     def _read(self, topics: set[str]) -> Ends:
-        """The ends of topics as far as they are known. A topic that is gone, or that nobody answers for, is left out:
-        the query that reads it finds out."""
+        """Return the known ends of topics. A topic that is missing or unreachable is left out: the query that reads
+        it reports the error.
+        """
         if not topics:
             return {}
         try:
@@ -86,9 +87,9 @@ class GroupPlanner:
     def _limits(self, due: Iterable[GroupQuery], running: int) -> dict[str, int]:
         pending: dict[str, int] = {}
         paces: dict[str, int] = {}
-        for member in due:
-            mine = {topic: self._ends.get(topic, {}) for topic in member.topology.source_topics}
-            records = member.runner.ledger.entry.offsets.pending(mine)
-            if records and member.runner.pace is not None:
-                pending[member.name], paces[member.name] = records, member.runner.pace.next
+        for query in due:
+            mine = {topic: self._ends.get(topic, {}) for topic in query.topology.source_topics}
+            records = query.runner.ledger.entry.offsets.pending(mine)
+            if records and query.runner.pace is not None:
+                pending[query.name], paces[query.name] = records, query.runner.pace.next
         return fair_limits(pending, paces, running)

@@ -99,7 +99,7 @@ class Pace:
     def _wanted(self, records: int, batch_ms: int) -> float:
         cost, smallest = self._cost.fit(), self._cost.smallest
         if cost is None:
-            return self._apart(records, batch_ms)
+            return self._distinct_size(records, batch_ms)
         for_records = self._time(cost.fixed) - cost.fixed
         if cost.fixed + for_records > self.target_ms:
             # Longer than the target only after small batches have confirmed the fixed cost.
@@ -119,7 +119,7 @@ class Pace:
         target = self.target_ms
         return max(target, min(5 * fixed_ms, max(1.9 * target, 6 * fixed_ms - 1.1 * target)))
 
-    def _apart(self, records: int, batch_ms: int) -> float:
+    def _distinct_size(self, records: int, batch_ms: int) -> float:
         """Choose a clearly different size while all batches have had about the same."""
         if batch_ms * APART <= self.target_ms:
             return max(self.limit, records * min(self.target_ms / batch_ms, GROWTH))

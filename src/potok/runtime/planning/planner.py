@@ -1,4 +1,4 @@
-"""Where the next batch of a query ends: at new records, at a tick, or nowhere."""
+"""Choose the end of the next batch of a query: new records, an empty batch, or none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from potok.log.broker import Broker
 from potok.runtime.planning.alignment import Aligner
 from potok.runtime.planning.start_offsets import check_topics
 from potok.runtime.planning.table_loading import Gates, held_at_gates, load_gates
-from potok.runtime.planning.watermark import tick_due, watermarks
+from potok.runtime.planning.watermark import empty_batch_due, watermarks
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.ledger_view import read_entry
 from potok.state.entry import Entry
@@ -22,14 +22,13 @@ from potok.topology.execution_plan import Plan
 
 @dataclass(slots=True)
 class Planner:
-    """Looks at the log and at the ledger, and decides.
+    """Choose the end offsets of batches from the log and the ledger.
 
-    `target` makes it stop there: the run is over when the target is reached and no tick is due. Then the partitions
-    that never had a record do not hold the clock back, and of what waits for a processing time, only what was due when
-    the run began comes to pass: something that comes again and again would keep it from its end. `ahead_ms` is how
-    far processing time is ahead of the clock of this machine: for tests. `leader` is a query that this one must not
-    pass. Of the topics that are its `own`, since it writes them, all is read, whatever the target: what has come of
-    the records that were there belongs to them.
+    A run with a `target` stops when the target is reached and no empty batch is due. Partitions that never had a
+    record then do not hold back the watermark, and only processing-time timers that were due when the run started
+    fire: a periodic one would keep the run from ending. `ahead_ms` is how far processing time is ahead of the system
+    clock, for tests. `leader` is a query that this one must not overtake. Topics that are its `own`, because it
+    writes to them, are read to their end regardless of the target: they hold results of records up to it.
     """
 
     broker: Broker
@@ -55,17 +54,15 @@ class Planner:
 
     @property
     def is_done(self) -> bool:
-        """Whether the target is reached, and nothing is due."""
+        """Whether the target is reached and nothing is due."""
         return self.target is not None and self.next() == self.ledger.entry.offsets
 
     def next(self, limit: int | None = None, ends: Ends | None = None) -> Offsets:
-        """The offsets of the next batch; those of the last one if there is nothing to do.
+        """Return the offsets of the next batch, or those of the last one if there is nothing to do.
 
-        A batch that was begun is planned again to the same end.
+        A batch that was started is planned again to the same end.
 
-        Args:
-            limit: The greatest number of records.
-            ends: Where topics end, if that is known.
+        Args: | limit: The maximum number of records. | ends: The ends of topics, if known.
         """
         entry = self.ledger.entry
         if entry.intended is not None:
@@ -85,7 +82,7 @@ class Planner:
             return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = watermarks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
-        if tick_due(clocks, entry.next_ends) or self._timer_due(entry):
+        if empty_batch_due(clocks, entry.next_ends) or self._timer_due(entry):
             return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=now_ms() + self.ahead_ms)
         return entry.offsets
 
@@ -105,16 +102,17 @@ class Planner:
         }
 
     def _timer_due(self, entry: Entry) -> bool:
-        """Whether the processing time has come that some step waits for.
+        """Whether a processing-time timer is due.
 
-        A clock that was set back is believed: the batch would find that nothing is due, and be tried again at once.
+        A clock that was set back is accepted: the batch would find nothing due, and be planned again immediately.
         """
         now = self.ahead_ms + (now_ms() if self.target is None else min(self._began_ms, now_ms()))
         return any(processing_timer <= now for processing_timer in entry.next_timers.values())
 
     def _quiet(self, entry: Entry, ends: Ends) -> set[tuple[str, int]]:
-        """The partitions that have been read to their end for long enough, or that never had a record at the end of a
-        run."""
+        """Return the partitions that have been read to their end for long enough, or that never had a record at the
+        end of a run.
+        """
         now = time.monotonic()
         quiet: set[tuple[str, int]] = set()
         for topic, parts in ends.items():
@@ -132,7 +130,7 @@ class Planner:
 
 
 def _shrunk(offsets: Ends, ends: Ends) -> list[str]:
-    """The topics that end before what has been read of them."""
+    """Return the topics that end before the offsets that have been read."""
     return [
         topic
         for topic, parts in ends.items()

@@ -1,4 +1,4 @@
-"""Where a query goes on, or begins: its offsets in the log, and what to do when the log no longer holds them."""
+"""Where a query starts or resumes: its offsets in the log, and what to do if the log has deleted those records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from potok.topology.nodes import TableSource
 
 log = logging.getLogger(__name__)
 
-Places = Mapping[str, Mapping[int, int]]
+Positions = Mapping[str, Mapping[int, int]]
 """An offset for each partition of each topic."""
 
-Begin = Literal["earliest", "latest"] | Places
-"""Where a query begins that never ran. `latest` holds for streams: a table is read from its first record on, because it
-would not be the table otherwise."""
+Begin = Literal["earliest", "latest"] | Positions
+"""Where a new query starts. `latest` applies to streams: a table is read from its first record, or it would be
+incomplete.
+"""
 
 
 class OnLost(StrEnum):
-    """What a query does whose next records were deleted before it came to them."""
+    """What a query does when records that it has not read were deleted."""
 
     STOP = "stop"
     JUMP = "jump"
@@ -38,12 +39,12 @@ class TopicReplaced(QueryError):
     def __init__(self, query: str, topic: str) -> None:
         super().__init__(
             f'topic "{topic}" was deleted and created again since query "{query}" read it',
-            hint=f"its offsets mean other records now; start over: potok offsets reset {query} --forget",
+            hint=f"its offsets now refer to other records; start over: potok offsets reset {query} --forget",
         )
 
 
 def check_topics(broker: Broker, query: str, topics: Sequence[str], entry: Entry) -> None:
-    """Whether all topics are those that the ledger tells of."""
+    """Raise if a topic is not the one that the ledger was written for."""
     known = {topic: entry.topic_ids[topic] for topic in topics if topic in entry.topic_ids}
     found = broker.topic_ids(sorted(known))
     for topic, topic_id in known.items():
@@ -52,15 +53,15 @@ def check_topics(broker: Broker, query: str, topics: Sequence[str], entry: Entry
 
 
 def offsets_at(broker: Broker, topics: Sequence[str], at_ms: int) -> dict[str, dict[int, int]]:
-    """The first record of each partition whose timestamp is not before an instant."""
+    """Return the offset of the first record of each partition whose timestamp is at or after an instant."""
     return {
         topic: {part: broker.offset_at(topic, part, at_ms) for part in range(broker.partitions(topic))}
         for topic in topics
     }
 
 
-def places_of(broker: Broker, topology: Topology, begin: Begin) -> Places:
-    """What a beginning means in the log of this moment."""
+def start_positions(broker: Broker, topology: Topology, begin: Begin) -> Positions:
+    """Resolve a start to the current offsets of the log."""
     if not isinstance(begin, str):
         return begin
     if begin == "earliest":
@@ -70,31 +71,31 @@ def places_of(broker: Broker, topology: Topology, begin: Begin) -> Places:
     return broker.end_offsets_of(topics) if topics else {}
 
 
-def begin_at(
-    broker: Broker, topics: Sequence[str], known: Places, begin: Places, on_lost: OnLost, query: str
+def starting_offsets(
+    broker: Broker, topics: Sequence[str], known: Positions, begin: Positions, on_lost: OnLost, query: str
 ) -> dict[str, dict[int, int]]:
-    """The offsets to go on from: those known, or else those to begin at, or else the first that the log holds."""
+    """Return the offsets to resume at: those of the ledger, else those of the start, else the first in the log."""
     found: dict[str, dict[int, int]] = {}
     for topic in topics:
         starts, earliest = broker.start_offsets(topic), broker.earliest_offsets(topic)
-        # A partition that came to a topic which was read already is read from its first record, wherever that began.
+        # A partition added to a topic that has been read is read from its first record, wherever the query started.
         wanted = {**starts, **(known[topic] if topic in known else begin.get(topic, {}))}
         found[topic] = {
-            part: _held(offset, (starts.get(part, 0), earliest.get(part, 0)), on_lost, (query, topic, part))
+            part: _readable(offset, (starts.get(part, 0), earliest.get(part, 0)), on_lost, (query, topic, part))
             for part, offset in wanted.items()
         }
     return found
 
 
-def _held(offset: int, firsts: tuple[int, int], on_lost: OnLost, place: tuple[str, str, int]) -> int:
-    """An offset that can be read, or the error that says why there is none."""
+def _readable(offset: int, firsts: tuple[int, int], on_lost: OnLost, position: tuple[str, str, int]) -> int:
+    """Return an offset that can be read, or raise the error that says why there is none."""
     first, earliest = firsts
     if offset >= first or (on_lost is OnLost.ARCHIVE and offset >= earliest):
         return offset
-    query, topic, part = place
+    query, topic, part = position
     if on_lost is OnLost.JUMP:
         log.warning(
-            'query "%s" jumps over %d records of "%s" partition %d that were deleted before it came to them: '
+            'query "%s" skips %d records of "%s" partition %d that were deleted before they were read: '
             "from offset %d to %d",
             query,
             first - offset,
@@ -107,7 +108,7 @@ def _held(offset: int, firsts: tuple[int, int], on_lost: OnLost, place: tuple[st
     raise FellBehind(f'query "{query}"', topic, part, offset, first, earliest)
 
 
-def protect(broker: Broker, query: str, places: Places) -> None:
-    """Keep retention and compaction from what a query has not read, or may read again."""
-    flat = {(topic, part): offset for topic, parts in places.items() for part, offset in parts.items()}
+def protect(broker: Broker, query: str, positions: Positions) -> None:
+    """Protect records that a query has not read, or may read again, from retention and compaction."""
+    flat = {(topic, part): offset for topic, parts in positions.items() for part, offset in parts.items()}
     broker.set_protected(metadata_key_of(query, ""), flat)

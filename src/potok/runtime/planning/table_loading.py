@@ -1,5 +1,6 @@
-"""Streams that wait until a table is loaded: nothing of their topics is read before the table's have been read as far
-as they reached when the query first started."""
+"""Streams that wait for a table to load: their topics are not read until the table's have been read to where they
+ended when the query first started.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from potok.topology.graph import Topology
 from potok.topology.table_loading import waiting_topics
 
 Gates = Mapping[str, Ends]
-"""For each topic that waits, how far others must have been read."""
+"""For each topic that waits, the offsets that others must have been read to."""
 
 
 def gate_mark(query: str) -> str:
@@ -21,7 +22,7 @@ def gate_mark(query: str) -> str:
 
 
 def gates_of(topology: Topology, broker: Broker) -> bytes | None:
-    """The gates of a query, to be kept beside its ledger: what was set at its first start stays."""
+    """Return the gates of a query, stored next to its ledger: those of its first start remain in effect."""
     waits = waiting_topics(topology)
     if not waits:
         return None
@@ -43,6 +44,6 @@ def load_gates(broker: Broker, query: str) -> Gates:
 
 
 def held_at_gates(gates: Gates, offsets: Offsets, ends: Ends) -> Ends:
-    """How far topics may be read: those before a closed gate stay where they are."""
+    """Limit the ends of topics: those behind a closed gate are not read."""
     closed = {topic for topic, others in gates.items() if offsets.pending(others)}
     return {topic: offsets.topics.get(topic, {}) if topic in closed else parts for topic, parts in ends.items()}

@@ -1,4 +1,4 @@
-"""The closing clock: how far event time has certainly come, for each step with windows."""
+"""Watermarks: the event time up to which each windowed step has seen all its input."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Partitions = frozenset[tuple[str, int]]
 
 
 def windowed_steps(topology: Topology) -> dict[str, set[str]]:
-    """The steps that have something to close, with the topics whose records can reach them."""
+    """Return the steps that have windows to close, with the topics whose records can reach them."""
     return {node.name: topology.upstream_topics(node) for node in topology if node.timed}
 
 
 def watermark(
     topics: set[str], partitions: Mapping[str, Mapping[int, int]], stream_times: StreamTimes, idle: Partitions
 ) -> int:
-    """The least stream time of all partitions that can still bring records; of idle ones alone, the greatest."""
+    """Return the least stream time of all partitions that can still bring records; if all are idle, the greatest."""
     waiting: list[int] = []
     quiet: list[int] = []
     for topic in topics:
@@ -38,13 +38,13 @@ def watermarks(
     idle: Partitions,
     last: Mapping[str, int],
 ) -> dict[str, int]:
-    """The clock of each step; it never goes back, so that nothing that was final is opened again."""
+    """Return the watermark of each step; it never decreases, so a final window is not opened again."""
     return {
         step: max(last.get(step, NEVER), watermark(topics, partitions, stream_times, idle))
         for step, topics in steps.items()
     }
 
 
-def tick_due(clocks: Mapping[str, int], next_ends: Mapping[str, int]) -> bool:
-    """Whether a batch without records would close something."""
+def empty_batch_due(clocks: Mapping[str, int], next_ends: Mapping[str, int]) -> bool:
+    """Whether an empty batch would close a window."""
     return any(end <= clocks.get(step, NEVER) for step, end in next_ends.items())

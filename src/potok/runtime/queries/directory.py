@@ -1,4 +1,4 @@
-"""Where a query keeps what is its own on this machine."""
+"""The local directory of a query."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a shared query refuses.
+"""Errors of a group of queries.
 
 QueryError
-├── AlreadyMember      a topology whose name is taken
-├── NotMember          a name that nobody has
-├── NotRunning         a member that failed, or rests
-├── NotFailed          nothing to try again
-└── NotCaughtUp        records that are still to be read
+├── DuplicateQuery      the name of another query of the group
+├── NotInGroup          a name that no query of the group has
+├── NotRunning         a query that failed or is paused
+├── NotFailed          a query that has not failed
+└── NotCaughtUp        records remain to be read
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from collections.abc import Mapping, Sequence
 from potok.errors import QueryError
 
 
-class AlreadyMember(QueryError):
-    """A topology whose name is taken."""
+class DuplicateQuery(QueryError):
+    """A query with the same name is in the group."""
 
     def __init__(self, name: str, state: str) -> None:
         super().__init__(
-            f'query "{name}" takes part already ({state})',
+            f'query "{name}" is already in the group ({state})',
             hint="remove it first, or retry it if it failed",
         )
 
 
-class NotMember(QueryError):
-    """A name that nobody has."""
+class NotInGroup(QueryError):
+    """A name that no query of the group has."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f'no query "{name}" takes part', hint=f"there are: {', '.join(known) or 'none'}")
+        super().__init__(f'no query "{name}" in the group', hint=f"queries of the group: {', '.join(known) or 'none'}")
 
 
 class NotRunning(QueryError):
-    """A member that failed, or rests."""
+    """A query that failed or is paused."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f'query "{name}" does not run: {why}', hint="resume it, or retry it if it failed")
+        super().__init__(f'query "{name}" is not running: {why}', hint="resume it, or retry it if it failed")
 
 
 class NotFailed(QueryError):
-    """Nothing to try again."""
+    """A query that cannot be retried because it has not failed."""
 
     def __init__(self, name: str, state: str) -> None:
-        super().__init__(f'query "{name}" has not failed: it is {state}', hint="retry is for queries that failed")
+        super().__init__(f'query "{name}" has not failed: it is {state}', hint="only a failed query can be retried")
 
 
 class NotCaughtUp(QueryError):
-    """Records that are still to be read."""
+    """Records remain to be read."""
 
     def __init__(self, behind: Mapping[str, int], when: str) -> None:
         left = ", ".join(f'"{name}" {records:,}' for name, records in sorted(behind.items()))
-        super().__init__(f"records are left to be read {when}: {left}", hint="wait longer, or look at members()")
+        super().__init__(f"unread records remain {when}: {left}", hint="wait longer, or look at statuses()")

@@ -1,4 +1,4 @@
-"""A query of a group: it shares its batches with the others, and has a ledger, state and dead letters of its own."""
+"""A query of a group: it shares batches with the others, and has its own ledger, state and dead letters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from potok.runtime.batches.reachability import check_reach
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.pace import Pace
 from potok.runtime.planning.planner import Planner
-from potok.runtime.planning.start_offsets import Places, protect
+from potok.runtime.planning.start_offsets import Positions, protect
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.prepare import Prepared
@@ -39,9 +39,10 @@ PROTECT_EVERY_S = 5.0
 CHECK_OWNER_EVERY_S = 2.0
 
 
-class MemberState(StrEnum):
-    """What a member does. One that failed has let go of its lock, and waits to be tried again or removed; one that is
-    waiting has not: what it waits for is expected to come back, and it is tried again by itself."""
+class QueryState(StrEnum):
+    """The state of a query. A query that failed has released its lock, until it is retried or removed; one that is
+    waiting has not: it retries automatically until what it waits for is available.
+    """
 
     RUNNING = "RUNNING"
     WAITING = "WAITING"
@@ -50,21 +51,21 @@ class MemberState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MemberStatus:
-    """How a member is doing. `lag` counts the records that it has not read; `batch` is the last that it committed."""
+class QueryStatus:
+    """The status of a query. `lag` counts the records it has not read; `batch` is the last one it committed."""
 
     name: str
-    state: MemberState
+    state: QueryState
     error: str
     batch: int
-    offsets: Places
+    offsets: Positions
     lag: int
     records_per_second: float
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a member waits for, and the time (ms since 1970) of its next try."""
+    """What a query waits for, and the time (ms since 1970) of its next retry."""
 
     error: PotokError
     retry: Retry
@@ -73,9 +74,9 @@ class Waiting:
 
 @dataclass(slots=True)
 class GroupQuery:
-    """A topology that holds its lock and its epoch, unless it failed.
+    """A query that holds its lock and its epoch, unless it failed.
 
-    While it waits for a server or a sink it is `RUNNING` with something in `waiting`, and its status is `WAITING`.
+    While it waits for a server or a sink it is `RUNNING` with `waiting` set, and its status is `WAITING`.
     """
 
     topology: Topology
@@ -83,7 +84,7 @@ class GroupQuery:
     runner: BatchRunner
     planner: Planner
     reporter: DeadLetterReporter | None = None
-    state: MemberState = MemberState.RUNNING
+    state: QueryState = QueryState.RUNNING
     error: PotokError | None = None
     waiting: Waiting | None = None
     _read: deque[tuple[float, int]] = field(default_factory=deque)
@@ -91,7 +92,7 @@ class GroupQuery:
     _owner_checked_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begun(
+    def start(
         cls,
         prepared: Prepared,
         executor: Executor,
@@ -102,7 +103,7 @@ class GroupQuery:
         leader: str = "",
         own: frozenset[str] = frozenset(),
     ) -> GroupQuery:
-        """Open the sinks of a query that is prepared. `first` is the size of its first batch; for the others see
+        """Open the sinks of a prepared query. `first` is the size of its first batch; for the other arguments see
         `Planner`."""
         broker, plan, ledger = prepared.broker, prepared.plan, prepared.ledger
         topology = plan.topology
@@ -135,17 +136,18 @@ class GroupQuery:
         return self.prepared.broker
 
     @property
-    def offsets(self) -> Places:
+    def offsets(self) -> Positions:
         return self.runner.ledger.entry.offsets.topics
 
     def lag(self) -> int:
-        """Counted from the ends of the topics as they are now."""
+        """Count unread records up to the current ends of the topics."""
         offsets = self.runner.ledger.entry.offsets
         return offsets.pending(self.broker.end_offsets_of(self.topology.source_topics))
 
-    def status(self, all_wait_for: PotokError | None = None) -> MemberStatus:
-        """`all_wait_for` is what no batch can do without. Where the log does not answer, the batch under way waits for
-        it, and the lag is that of the last one."""
+    def status(self, all_wait_for: PotokError | None = None) -> QueryStatus:
+        """Return the status. `all_wait_for` is an error that blocks every query. If the log does not respond, the lag
+        is that of the last batch.
+        """
         state, error, waiting = self.state, self.error, self.waiting
         waits_for = all_wait_for or (waiting and waiting.error)
         lag = self.runner.metrics.lag
@@ -155,10 +157,10 @@ class GroupQuery:
                     lag = self.lag()
         except PotokError as found:
             waits_for = waits_for or (found if found.passing else None)
-        if state is MemberState.RUNNING and waits_for:
-            state, error = MemberState.WAITING, waits_for
-        batch, told = self.runner.ledger.entry.batch, str(error) if error else ""
-        return MemberStatus(self.name, state, told, batch, self.offsets, lag, self._rate())
+        if state is QueryState.RUNNING and waits_for:
+            state, error = QueryState.WAITING, waits_for
+        batch, message = self.runner.ledger.entry.batch, str(error) if error else ""
+        return QueryStatus(self.name, state, message, batch, self.offsets, lag, self._rate())
 
     def _rate(self) -> float:
         since = time.monotonic() - RATE_OVER_S
@@ -166,33 +168,33 @@ class GroupQuery:
 
     @property
     def is_due(self) -> bool:
-        """Whether it runs, and does not wait for its next try."""
-        if self.state is not MemberState.RUNNING:
+        """Whether it runs, and is not waiting for its next retry."""
+        if self.state is not QueryState.RUNNING:
             return False
         return self.waiting is None or self.waiting.until_ms <= now_ms()
 
-    def has_nothing_to_do(self) -> None:
-        """Say that it runs, although no batch says so; what was waited for is there, or it could not be planned."""
-        self.go_on()
+    def report_idle(self) -> None:
+        """Report that it runs, although no batch does: since it could be planned, what it waited for is available."""
+        self.resume()
         metrics = self.runner.metrics
         if metrics.state == "starting":
             metrics.begin()
             metrics.offsets = self.runner.ledger.entry.offsets.topics
             self.broker.set_metadata({metadata_key_of(self.name, "progress"): metrics.to_bytes()})
 
-    def look_after(self) -> None:
-        """Now and then: whether the query is still this process's, and dead letters that were not reported."""
+    def check(self) -> None:
+        """Check periodically that this process still owns the query, and report pending dead letters."""
         now = time.monotonic()
-        if now - self._owner_checked_at > CHECK_OWNER_EVERY_S and self.state is not MemberState.FAILED:
+        if now - self._owner_checked_at > CHECK_OWNER_EVERY_S and self.state is not QueryState.FAILED:
             self._owner_checked_at = now
             self.runner.ledger.check_owner()
         if self.reporter is not None:
-            self.reporter.tell_more()
+            self.reporter.report_pending()
 
     def committed(self, reason_counts: ReasonCounts) -> None:
-        """After a batch: remember how many records it had, and let go of them in the log now and then."""
+        """Store the record count after a batch, and release read records in the log from time to time."""
         if self.reporter is not None:
-            self.reporter.tell(reason_counts)
+            self.reporter.report(reason_counts)
         now = time.monotonic()
         self._read.append((now, self.runner.metrics.records_in))
         while self._read[0][0] < now - RATE_OVER_S:
@@ -202,11 +204,13 @@ class GroupQuery:
             protect(self.broker, self.name, self.offsets)
 
     def wait(self, error: BaseException, retry_for_ms: int) -> bool:
-        """Put the next try off, if what failed may pass; False if it will not, or if the time for that is over."""
+        """Postpone the next attempt if the failure may be temporary; return False if it is not, or if the time for
+        retries is over.
+        """
         if not isinstance(error, PotokError) or not error.passing:
             return False
         try:
-            self.runner.blame_owner(error)
+            self.runner.raise_if_taken_over(error)
         except QueryTakenOver:
             return False
         before = self.waiting
@@ -218,31 +222,31 @@ class GroupQuery:
         report_waiting(self.prepared, error, first=before is None)
         return True
 
-    def go_on(self) -> None:
-        """What was waited for is there; whoever looks is told, unless a batch has done so."""
+    def resume(self) -> None:
+        """Resume: what it waited for is available. Report it unless a batch has done so."""
         if self.waiting is None:
             return
         self.waiting = None
         report_waiting(self.prepared, None)
 
     def fail(self, error: BaseException) -> None:
-        """Set aside. What it began is void: the next start takes another epoch."""
+        """Mark the query as failed. What it started is void: the next start takes another epoch."""
         self.waiting = None
         try:
-            self.runner.blame_owner(error)
+            self.runner.raise_if_taken_over(error)
         except QueryTakenOver as taken:
-            self.error, self.state = taken, MemberState.FAILED
+            self.error, self.state = taken, QueryState.FAILED
             self._close(lambda _: None)
             return
         self.error = error if isinstance(error, PotokError) else QueryFailed(self.name, cause_of(error))
-        self.state = MemberState.FAILED
+        self.state = QueryState.FAILED
         metrics = self.runner.metrics
         metrics.state, metrics.error = "failed", str(self.error)
         self._close(lambda metadata_keys: self.broker.set_metadata(metadata_keys))
 
     def end(self) -> None:
-        """Close the books between two batches; what failed has done so."""
-        if self.state is MemberState.FAILED:
+        """End the epoch between two batches; a query that failed has already done so."""
+        if self.state is QueryState.FAILED:
             return
         metrics = self.runner.metrics
         metrics.state, metrics.error = "stopped", ""
@@ -250,23 +254,22 @@ class GroupQuery:
 
     def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
         if self.reporter is not None:
-            self.reporter.tell_more(now=True)
+            self.reporter.report_pending(now=True)
         try:
             write({metadata_key_of(self.name, "progress"): self.runner.metrics.to_bytes()})
         finally:
             self.runner.close()
             self.prepared.release()
 
-    def tell(self, state: MemberState) -> None:
-        """Change between running and paused, and say so to whoever looks."""
+    def set_state(self, state: QueryState) -> None:
+        """Switch between running and paused, and write it to the progress."""
         self.state, self.waiting = state, None
         self.runner.metrics.state, self.runner.metrics.error = state.lower(), ""
         self.broker.set_metadata({metadata_key_of(self.name, "progress"): self.runner.metrics.to_bytes()})
 
 
 def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:
-    """Say in the progress of a query what it waits for, None where it continues; and in the log, if that is the first
-    time."""
+    """Write what a query waits for, or None when it continues, to its progress, and to the log the first time."""
     metrics, name = prepared.metrics, prepared.plan.topology.name
     metrics.state, metrics.error = ("running", "") if error is None else ("waiting", error.message)
     if not first:
@@ -275,7 +278,7 @@ def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool 
         log.warning('query "%s" continues', name)
     else:
         log.warning('query "%s" waits and tries again: %s', name, error.message)
-    # Over Kafka the progress may be on the very server that does not answer.
+    # On Kafka, the progress may be stored on the server that does not respond.
     if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
         with contextlib.suppress(PotokError):
             prepared.broker.set_metadata({metadata_key_of(name, "progress"): metrics.to_bytes()})

@@ -16,12 +16,12 @@ from potok.state.offsets import Offsets
 
 
 class Ledger:
-    """The writing side: every change expects the ledger as it was read, so that a second driver cannot get in."""
+    """The writer of a ledger: every change expects the ledger as it was read, which excludes a second driver."""
 
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker, self.query = broker, query
-        self._mark = metadata_key_of(query, "ledger")
-        self._data = broker.get_metadata(self._mark)
+        self._key = metadata_key_of(query, "ledger")
+        self._data = broker.get_metadata(self._key)
         self.entry = Entry() if self._data is None else Entry.of_bytes(self._data)
 
     @property
@@ -29,17 +29,17 @@ class Ledger:
         return self._data is None
 
     def begin_epoch(self, metadata_keys: Mapping[str, bytes | None], **changes: Any) -> None:
-        """Take the next epoch; what the last one began and did not commit is void from here on."""
+        """Start the next epoch; uncommitted work of the previous one becomes void."""
         last = self.entry
         ended = dict(last.ended) if last.clean else {**last.ended, last.epoch: last.batch}
         entry = replace(last, epoch=last.epoch + 1, ended=ended, clean=False, **changes)
         self._set(entry, {**metadata_keys, metadata_key_of(self.query, "holder"): this_process().encode()})
 
     def intend(self, end: Offsets, *, durable: bool) -> None:
-        """Take note of where the next batch ends, before it begins.
+        """Record where the next batch ends before it starts.
 
-        Until it is committed, every attempt at it has the same end: cells that an attempt has written count for the
-        next one. `durable` makes this hold after a crash too, for output that may be visible before the commit.
+        Until it is committed, every attempt at it has the same end: cells written by one attempt count for the next.
+        `durable` preserves this across a crash, for output that may be visible before the commit.
         """
         entry = replace(self.entry, intended=end)
         if durable and self.entry.intended != end:
@@ -49,18 +49,18 @@ class Ledger:
         self.entry = entry
 
     def drop_intent(self) -> None:
-        """Forget a batch that has nothing left to read, because the program or its offsets have changed since."""
+        """Drop a batch that has nothing left to read because the program or its offsets have changed."""
         self.entry = replace(self.entry, intended=None)
 
     def check_owner(self) -> None:
-        """Raise `QueryTakenOver` if another process has begun an epoch since this one did."""
-        data = self._broker.get_metadata(self._mark)
+        """Raise `QueryTakenOver` if another process has started an epoch."""
+        data = self._broker.get_metadata(self._key)
         if data != self._data and data is not None and Entry.of_bytes(data).epoch > self.entry.epoch:
             holder = self._broker.get_metadata(metadata_key_of(self.query, "holder")) or b""
             raise QueryTakenOver(self.query, holder.decode())
 
     def move_clock(self, stream_time_ms: int) -> None:
-        """Set the stream time of every partition that lies behind it to an instant: for tests."""
+        """Advance the stream time of every partition that is behind an instant to it, for tests."""
         entry = self.entry
         times = {
             topic: {
@@ -71,15 +71,15 @@ class Ledger:
         self._set(replace(entry, stream_times=times), {})
 
     def replace(self, entry: Entry, metadata_keys: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
-        """Say that a stopped query stands elsewhere."""
+        """Replace the entry of a stopped query."""
         self._set(entry, metadata_keys)
 
     def end_epoch(self, metadata_keys: Mapping[str, bytes | None]) -> None:
-        """Say that this epoch is over. It is clean unless a batch was begun: cells of that one do not count."""
+        """End the epoch. It is clean unless a batch was started, whose cells do not count."""
         self._set(replace(self.entry, clean=self.entry.intended is None), metadata_keys)
 
     def commit(self, entry: Entry, staged: Sequence[Staged], metadata_keys: Mapping[str, bytes | None]) -> None:
-        """The commit point of a batch: its output, its marks and the ledger in one transaction."""
+        """Commit a batch: its output, its metadata keys and the ledger in one transaction."""
         failpoint("ledger.before")
         batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
         try:
@@ -88,31 +88,31 @@ class Ledger:
             self.check_owner()
             if not self.holds(entry):
                 raise
-            # An earlier try came as far as this, and its answer was lost on the way.
+            # An earlier attempt was committed, and its response was lost.
         failpoint("ledger.committed")
         self.note(entry)
 
     @property
     def before(self) -> dict[str, bytes | None]:
-        """The mark as it was read: what whoever writes it expects to find."""
-        return {self._mark: self._data}
+        """Return the metadata key as it was read, which a writer expects to find."""
+        return {self._key: self._data}
 
     def after(self, entry: Entry) -> dict[str, bytes | None]:
-        """The mark as it will be."""
-        return {self._mark: entry.to_bytes()}
+        """Return the metadata key as it will be."""
+        return {self._key: entry.to_bytes()}
 
     def holds(self, entry: Entry) -> bool:
-        """Whether an entry is what was committed last."""
-        return self._broker.get_metadata(self._mark) == entry.to_bytes()
+        """Whether an entry is the one that was committed last."""
+        return self._broker.get_metadata(self._key) == entry.to_bytes()
 
     def note(self, entry: Entry) -> None:
-        """Take over what was committed, here or together with the ledgers of others."""
+        """Adopt an entry that was committed here or together with other ledgers."""
         self._data, self.entry = entry.to_bytes(), entry
 
     def _set(self, entry: Entry, metadata_keys: Mapping[str, bytes | None]) -> None:
         data = entry.to_bytes()
         try:
-            self._broker.set_metadata({**metadata_keys, self._mark: data}, {self._mark: self._data})
+            self._broker.set_metadata({**metadata_keys, self._key: data}, {self._key: self._data})
         except MetadataConflict:
             self.check_owner()
             raise

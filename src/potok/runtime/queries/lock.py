@@ -1,4 +1,4 @@
-"""One process at a time runs a query."""
+"""A lock that lets one process at a time run a query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.permissions import private_directory, private_opener
 
 _LOOKS = 3
 _LOOK_S = 0.02
-"""Whoever asks whether a query runs has its lock for an instant; that is not somebody who runs it."""
+"""A process that checks whether a query runs holds its lock for an instant; this does not count as running it."""
 
 _WORDS = 4
 """`process PID on HOST`"""
@@ -23,10 +23,10 @@ OTHER_NAME = 'stop that process first, or give this one another name: StreamsBui
 
 
 class QueryAlreadyRuns(QueryError):
-    """A second process that wants to run the same query."""
+    """A second process that tries to run the same query."""
 
     def __init__(self, query: str, holder: str, hint: str = OTHER_NAME) -> None:
-        super().__init__(f'query "{query}" already runs{f" ({holder})" if holder else ""}', hint=hint)
+        super().__init__(f'query "{query}" is already running{f" ({holder})" if holder else ""}', hint=hint)
         self.query, self.holder = query, holder
 
 
@@ -47,7 +47,7 @@ def this_process() -> str:
 
 
 class QueryLock:
-    """Held as long as the process lives, so that a crash leaves nothing to clean up."""
+    """A lock held as long as the process lives, so that a crash leaves nothing to clean up."""
 
     def __init__(self, directory: Path, query: str) -> None:
         private_directory(directory)
@@ -79,8 +79,9 @@ class QueryLock:
 
 
 def is_held(directory: Path) -> bool:
-    """Whether a query runs. What stands in the file is believed only of a process on another machine: one that was
-    killed left it behind, and its number may be somebody else's by now."""
+    """Whether a query runs. The content of the file counts only for a process on another machine: a killed one leaves
+    it behind, and its process id may belong to another process.
+    """
     try:
         with (directory / "lock").open() as file:
             words = file.read().split()

@@ -1,4 +1,4 @@
-"""Looking after the log while a query runs: retention, archive and compaction, in the background."""
+"""Maintain the log while a query runs: retention, archive and compaction, in the background."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ EVERY_S = 60.0
 log = logging.getLogger(__name__)
 
 
-class Upkeep:
-    """Calls `Broker.maintain` now and then, in a thread of its own: a batch never waits for it.
+class LogMaintenance:
+    """Call `Broker.maintain` periodically in its own thread, so that a batch never waits for it.
 
-    Several queries on one log do it by turns, as whoever comes first takes a partition and the others pass it over.
-    Work that is cut short by the end of the process is begun again by the next.
+    Several queries on one log take turns: the first one takes a partition, and the others skip it. Work interrupted
+    by the end of the process is repeated by the next.
     """
 
     def __init__(self, broker: Broker, every_s: float = EVERY_S) -> None:
@@ -29,7 +29,7 @@ class Upkeep:
         threading.Thread(target=self._run, name="potok-upkeep", daemon=True).start()
 
     def stop(self) -> None:
-        """Begin nothing more; what is at work is not waited for."""
+        """Start nothing more; running work is not awaited."""
         self._over.set()
 
     def _run(self) -> None:
@@ -39,5 +39,5 @@ class Upkeep:
             except BrokerClosed:
                 return
             except (PotokError, OSError) as error:
-                # What went wrong is no reason to stop the query; the next round tries again.
-                log.warning("old records could not be looked after: %s", error)
+                # An error does not stop the query; the next round tries again.
+                log.warning("log maintenance failed: %s", error)

@@ -1,4 +1,4 @@
-"""All that happens between a topology and its first batch: topics, the lock, the ledger, the state that must fit."""
+"""Prepare a query for its first batch: topics, lock, ledger, and the check that its state fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import cloudpickle
 from potok.errors import TopologyError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
-from potok.runtime.planning.start_offsets import OnLost, Places, begin_at, check_topics, protect
+from potok.runtime.planning.start_offsets import OnLost, Positions, check_topics, protect, starting_offsets
 from potok.runtime.planning.table_loading import gate_mark, gates_of
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
@@ -37,11 +37,11 @@ from potok.topology.inference.infer import infer
 from potok.topology.nodes import Node, Process, Sink, StreamSource
 
 MOST_SHARDS = 8
-"""More are for clusters, and for those who ask."""
+"""The default number of shards; more are for clusters, or on request."""
 
 
 class Buildable(Protocol):
-    """A builder of the DSL, or anything that gives a topology."""
+    """A builder of the DSL, or anything else that builds a topology."""
 
     def build(self) -> Topology: ...
 
@@ -68,15 +68,15 @@ def topology_of(program: Buildable | Topology) -> Topology:
 
 
 def changes_of(topology: Topology, broker: Broker) -> list[Change]:
-    """What differs from the version that ran last; nothing for a query that never ran."""
+    """Return the differences from the version that ran last; none for a query that never ran."""
     stored = broker.get_metadata(metadata_key_of(topology.name, "shape"))
     return [] if stored is None else compare(json.loads(stored), shape_of(topology, infer(topology)))
 
 
 def prepare(
-    program: Buildable | Topology, broker: Broker, settings: Settings, *, begin: Places = MappingProxyType({})
+    program: Buildable | Topology, broker: Broker, settings: Settings, *, begin: Positions = MappingProxyType({})
 ) -> Prepared:
-    """Take the lock and the next epoch of a query; a new one begins at `begin`, or with the first records there are."""
+    """Take the lock and the next epoch of a query; a new one starts at `begin`, or else at the first records."""
     topology = topology_of(program)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
@@ -95,10 +95,10 @@ def prepare(
         )
         known = ledger.entry.offsets.topics
         on_lost = OnLost(settings.on_lost)
-        places = begin_at(broker, topology.source_topics, known, begin, on_lost, topology.name)
-        _begin(plan, broker, ledger, metrics, places, state)
+        positions = starting_offsets(broker, topology.source_topics, known, begin, on_lost, topology.name)
+        _begin(plan, broker, ledger, metrics, positions, state)
         _drop_orphans(plan, state)
-        # Output that a killed process staged and never published; nobody else will remove it.
+        # Output that a killed process staged and never published; no other process removes it.
         shutil.rmtree(directory / "staging", ignore_errors=True)
     except BaseException:
         lock.release()
@@ -107,7 +107,8 @@ def prepare(
 
 
 def make_topics(topology: Topology, broker: Broker) -> None:
-    """Create what is read and written and does not exist; a sink gets as many partitions as what feeds it."""
+    """Create the topics that are read or written and do not exist; a sink topic gets the partition count of its
+    source."""
     for topic in topology.source_topics:
         asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
         broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
@@ -120,7 +121,7 @@ def make_topics(topology: Topology, broker: Broker) -> None:
 
 
 def _drop_orphans(plan: Plan, state: StateLocation) -> None:
-    """Delete the cells of tables that are no longer kept: were the step to come back, they would be out of date."""
+    """Delete the cells of tables that no longer exist: if the step were added again, they would be out of date."""
     kept = {node.name for node in plan.topology.keepers}
     stores = {node.name: dict(node.stores) for node in plan.topology.of_type(Process)}
     for shard in range(plan.shards):
@@ -145,7 +146,7 @@ class NotPicklable(TopologyError):
 
 
 def check_picklable(topology: Topology) -> None:
-    """Every function must reach Spark's workers; one that cannot is named, with its step."""
+    """Check that every function can be sent to Spark's workers; name the step of one that cannot."""
     for node in topology:
         for function in functions_of(node):
             try:
@@ -159,7 +160,7 @@ def _begin(
     broker: Broker,
     ledger: Ledger,
     metrics: QueryMetrics,
-    places: dict[str, dict[int, int]],
+    positions: dict[str, dict[int, int]],
     state: StateLocation,
 ) -> None:
     topology = plan.topology
@@ -177,10 +178,10 @@ def _begin(
     changes: dict[str, Any] = {
         "shards": plan.shards,
         "topic_ids": topic_ids,
-        "offsets": Offsets(places, offsets.tick, offsets.idle),
+        "offsets": Offsets(positions, offsets.tick, offsets.idle),
     }
     failpoint("epoch.before")
-    # Before the first batch: one that is cut short is read again, and must find the same records.
-    protect(broker, topology.name, places)
+    # Before the first batch: if it is interrupted, it is read again, and must find the same records.
+    protect(broker, topology.name, positions)
     ledger.begin_epoch(metadata_keys, **changes)
     failpoint("epoch.begun")

@@ -1,4 +1,4 @@
-"""How a query is doing, written into the same transaction as each batch, for anybody who wants to look."""
+"""The progress of a query, written in the same transaction as each batch, for monitoring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.operators.core.task_report import Report
 
 @dataclass(slots=True)
 class Totals:
-    """What has been counted since the query was created."""
+    """Counts since the query was created."""
 
     records_in: int = 0
     records_out: int = 0
@@ -41,7 +41,7 @@ class Totals:
         )
 
     def __deepcopy__(self, _: object) -> Totals:
-        """Copied before every batch: one by one, a tenth of what `copy` takes to find out how."""
+        """Copy field by field, ten times faster than the generic `deepcopy`: it runs before every batch."""
         return Totals(
             self.records_in,
             self.records_out,
@@ -84,7 +84,7 @@ class QueryMetrics:
     totals: Totals = field(default_factory=Totals)
 
     def begin(self, ago_ms: int = 0) -> None:
-        """The query reads its topics, and has done so for `ago_ms`. Its uptime does not count the start of Spark."""
+        """Note that the query has been reading its topics for `ago_ms`. Its uptime excludes the start of Spark."""
         if self.state == "starting":
             self.state, self.started_at_ms = "running", now_ms() - ago_ms
 

@@ -32,19 +32,16 @@ class Query:
         leader: str = "",
         own: frozenset[str] = frozenset(),
     ) -> None:
-        """`target` makes it stop there; of the topics that are its `own`, it reads all that it has written until then.
-        `leader` is a query that it must not pass."""
+        """Args: see `Planner` for `target`, `own` and `leader`."""
         topology = prepared.plan.topology
         self.name, self._broker = topology.name, prepared.broker
         one_by_one = any(isinstance(node, Agents | Process) for node in topology.nodes)
         first = FIRST_ONE_BY_ONE if one_by_one else FIRST
-        self._member = GroupQuery.begun(
-            prepared, executor, settings, first=first, target=target, leader=leader, own=own
-        )
+        self._query = GroupQuery.start(prepared, executor, settings, first=first, target=target, leader=leader, own=own)
         found_anyway = settings.broker == Settings.load().broker
-        self._member.reporter = DeadLetterReporter(topology, "" if found_anyway else redact_url(settings.broker))
+        self._query.reporter = DeadLetterReporter(topology, "" if found_anyway else redact_url(settings.broker))
         self._group = QueryGroup(self._broker, settings, executor, self.name, lock=False, ends_with_query=True)
-        self._group.take(self._member)
+        self._group.take(self._query)
 
     def start(self) -> Query:
         self._group.start()
@@ -55,7 +52,7 @@ class Query:
         self._group.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it has come. Raises what made the query fail."""
+        """Wait for the end; return whether it was reached. Raise the error if the query failed."""
         return self._group.wait(timeout)
 
     @property
@@ -64,8 +61,8 @@ class Query:
 
     @property
     def waiting_for(self) -> PotokError | None:
-        """What the query waits for: Kafka, the server of its state or a sink that does not answer."""
-        waiting = self._member.waiting
+        """What the query waits for: Kafka, the state server or a sink that does not respond."""
+        waiting = self._query.waiting
         return waiting.error if waiting is not None else self._group.waiting_for
 
     @property
@@ -73,12 +70,12 @@ class Query:
         return Tables(self._broker, self.name)
 
     def table(self, name: str) -> TableView:
-        """Read a table, as of the last committed batch."""
+        """Read a table as of the last committed batch."""
         return self.tables[name]
 
     @property
     def offsets(self) -> Offsets:
-        return self._member.runner.ledger.entry.offsets
+        return self._query.runner.ledger.entry.offsets
 
     def __enter__(self) -> Query:
         return self

@@ -1,4 +1,4 @@
-"""The batch loop of a group of queries: plan, record what the batch will be, execute, publish, commit.
+"""The batch loop of a group of queries: plan, record the end of the batch, execute, publish, commit.
 
 A program runs as a group of one query, the SQL server as one group of all its queries.
 """
@@ -21,12 +21,12 @@ from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.group_batch import Committed, JointBatch
 from potok.runtime.planning.fairness import FIRST
 from potok.runtime.planning.group_planner import GroupPlanner
-from potok.runtime.planning.start_offsets import Begin, Places, places_of
-from potok.runtime.queries.errors import AlreadyMember, NotCaughtUp, NotFailed, NotMember, NotRunning
+from potok.runtime.planning.start_offsets import Begin, Positions, start_positions
+from potok.runtime.queries.errors import DuplicateQuery, NotCaughtUp, NotFailed, NotInGroup, NotRunning
 from potok.runtime.queries.group_owner import GroupOwner
-from potok.runtime.queries.group_query import GroupQuery, MemberState, MemberStatus
+from potok.runtime.queries.group_query import GroupQuery, QueryState, QueryStatus
 from potok.runtime.queries.lock import QueryTakenOver
-from potok.runtime.queries.log_maintenance import Upkeep
+from potok.runtime.queries.log_maintenance import LogMaintenance
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.settings import Settings
 from potok.snapshots.tables import Tables
@@ -35,23 +35,23 @@ from potok.topology.graph import Topology
 
 log = logging.getLogger(__name__)
 
-Heard = Callable[[Mapping[str, Committed]], None]
+BatchListener = Callable[[Mapping[str, Committed]], None]
 
 LOOK_S = 0.01
 
 
 class QueryGroup:
-    """Runs the queries that are added to it, each under its own name, as if each were alone.
+    """Run the queries that are added to it, each under its own name, independently of each other.
 
     >>> with QueryGroup(broker, settings, executor) as group:
     ...     group.add(builder)
     ...     group.wait_caught_up(10)
 
-    May be called from any thread. Queries take part from the next batch on, and leave between two.
+    Methods may be called from any thread. Queries join at the next batch, and leave between two batches.
 
     Args:
-        name: Of the group; a lock of this name lets one process at a time run it.
-        lock: Whether to take that lock. A group of one query has the lock of the query.
+        name: The name of the group; a lock of this name lets one process at a time run it.
+        lock: Whether to take that lock. A group of one query uses the lock of the query.
         ends_with_query: End when a query has failed, or has reached its target.
     """
 
@@ -68,32 +68,32 @@ class QueryGroup:
         self._broker, self._settings, self._executor, self.name = broker, settings, executor, name
         self._owner = GroupOwner(broker, name) if lock else None
         self._ends_with_query = ends_with_query
-        self._members: dict[str, GroupQuery] = {}
+        self._queries: dict[str, GroupQuery] = {}
         self._planner = GroupPlanner(broker)
         self.waiting_for: PotokError | None = None
-        """What no query of the group can do without, while it is away."""
+        """The error of a resource that every query of the group needs, while it is unavailable."""
         self._retry: Retry | None = None
         self.boundary = threading.Lock()
         """Held during a batch."""
         self._changing, self._entering = threading.RLock(), threading.Lock()
         self._done: dict[str, Committed] = {}
-        self._heard: list[Heard] = []
-        self._upkeep = Upkeep(broker)
+        self._listeners: list[BatchListener] = []
+        self._maintenance = LogMaintenance(broker)
         self._thread: threading.Thread | None = None
-        self._stop_asked, self._changed, self._ended = threading.Event(), threading.Event(), threading.Event()
+        self._stop_requested, self._changed, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._closed = False
 
     def start(self) -> QueryGroup:
-        """Begin with the batches; queries may come before and after."""
+        """Start the batch loop; queries may be added before and after."""
         self._thread = threading.Thread(target=self._run, name=f"potok-{self.name}", daemon=True)
         self._thread.start()
-        self._upkeep.start()
+        self._maintenance.start()
         return self
 
     def stop(self) -> None:
         """Stop at the next batch boundary, and end all queries."""
-        self._stop_asked.set()
+        self._stop_requested.set()
         self._changed.set()
         if self._thread is None:
             self._close(None)
@@ -101,7 +101,7 @@ class QueryGroup:
             self._ended.wait()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it has come. Raises what ended the group."""
+        """Wait for the end; return whether it was reached. Raise the error that ended the group."""
         if not self._ended.wait(timeout):
             return False
         failure = self.failure()
@@ -114,112 +114,111 @@ class QueryGroup:
         return self._thread is not None and not self._ended.is_set()
 
     def failure(self) -> PotokError | None:
-        """What ended the group; None if it was stopped."""
+        """The error that ended the group; None if it was stopped."""
         if self._error is None or isinstance(self._error, PotokError):
             return self._error
         return QueryFailed(self.name, cause_of(self._error))
 
     def taken_over(self) -> QueryTakenOver | None:
-        """What to say if another process has begun to run these queries."""
+        """Return the error to raise if another process runs these queries."""
         return None if self._owner is None else self._owner.taken_over()
 
     def add(self, program: Buildable | Topology, *, begin: Begin = "earliest", paused: bool = False) -> None:
-        """Add a query; one that ran before resumes where its ledger stands.
+        """Add a query; one that ran before resumes from its ledger.
 
         Args:
-            begin: Where a query that never ran begins. `latest` holds for streams: a table is read from its first
-                record on, because it would not be the table otherwise.
-            paused: Let it rest from the beginning.
+            begin: Where a new query starts. `latest` applies to streams: tables are read from their first record.
+            paused: Add it without starting it.
         """
         topology = topology_of(program)
         with self._entering:
-            known = self._members.get(topology.name)
+            known = self._queries.get(topology.name)
             if known is not None:
-                raise AlreadyMember(topology.name, known.state)
-            self._enter(topology, places_of(self._broker, topology, begin), paused=paused)
+                raise DuplicateQuery(topology.name, known.state)
+            self._enter(topology, start_positions(self._broker, topology, begin), paused=paused)
 
     def retry(self, name: str) -> None:
-        """Let a query that failed take part again. If it cannot even begin, it stays as it is, with the new error."""
+        """Retry a query that failed. If it cannot start, it stays failed, with the new error."""
         with self._entering:
-            member = self._member(name)
-            if member.state is not MemberState.FAILED:
-                raise NotFailed(name, member.state)
+            query = self._query(name)
+            if query.state is not QueryState.FAILED:
+                raise NotFailed(name, query.state)
             try:
-                self._enter(member.topology, {})
+                self._enter(query.topology, {})
             except PotokError as error:
-                member.error = error
+                query.error = error
                 raise
 
-    def _enter(self, topology: Topology, begin: Places, *, paused: bool = False) -> None:
+    def _enter(self, topology: Topology, begin: Positions, *, paused: bool = False) -> None:
         if (taken := self.taken_over()) is not None:
             raise taken
         prepared = prepare(topology, self._broker, self._settings, begin=begin)
         try:
-            member = GroupQuery.begun(prepared, self._executor, self._settings, first=FIRST)
+            query = GroupQuery.start(prepared, self._executor, self._settings, first=FIRST)
         except BaseException:
             prepared.release()
             raise
         try:
             if paused:
-                member.tell(MemberState.PAUSED)
-            self.take(member)
+                query.set_state(QueryState.PAUSED)
+            self.take(query)
         except BaseException:
             with contextlib.suppress(PotokError):
-                member.end()
+                query.end()
             raise
 
-    def take(self, member: GroupQuery) -> None:
-        """Let a query take part that has begun."""
+    def take(self, query: GroupQuery) -> None:
+        """Add a query that has started."""
         with self._changing:
             if self._closed:
-                raise NotRunning(member.name, f'the group "{self.name}" has ended')
-            self._members[member.name] = member
+                raise NotRunning(query.name, f'the group "{self.name}" has ended')
+            self._queries[query.name] = query
         self._changed.set()
 
     def remove(self, name: str) -> None:
-        """End a query between two batches; its ledger and its tables stay."""
+        """End a query between two batches; its ledger and its tables are kept."""
         with self.boundary, self._changing:
-            member = self._member(name)
-            del self._members[name]
-            member.end()
+            query = self._query(name)
+            del self._queries[name]
+            query.end()
 
     def pause(self, name: str) -> None:
-        """Let a query rest between two batches. It keeps its lock, and its records wait in the log."""
-        self._turn(name, MemberState.RUNNING, MemberState.PAUSED)
+        """Pause a query between two batches. It keeps its lock, and its records wait in the log."""
+        self._switch(name, QueryState.RUNNING, QueryState.PAUSED)
 
     def resume(self, name: str) -> None:
-        self._turn(name, MemberState.PAUSED, MemberState.RUNNING)
+        self._switch(name, QueryState.PAUSED, QueryState.RUNNING)
 
-    def _turn(self, name: str, before: MemberState, after: MemberState) -> None:
+    def _switch(self, name: str, before: QueryState, after: QueryState) -> None:
         with self.boundary, self._changing:
-            member = self._member(name)
-            if member.state is MemberState.FAILED:
-                raise NotRunning(name, str(member.error))
-            if member.state is before:
-                member.tell(after)
+            query = self._query(name)
+            if query.state is QueryState.FAILED:
+                raise NotRunning(name, str(query.error))
+            if query.state is before:
+                query.set_state(after)
         self._changed.set()
 
-    def members(self) -> dict[str, MemberStatus]:
-        """How all of them are doing."""
-        members = self._all()
-        return {member.name: member.status(self.waiting_for) for member in sorted(members, key=lambda m: m.name)}
+    def statuses(self) -> dict[str, QueryStatus]:
+        """Return the status of all queries."""
+        queries = self._all()
+        return {query.name: query.status(self.waiting_for) for query in sorted(queries, key=lambda m: m.name)}
 
     def tables(self, name: str) -> Tables:
-        """The tables of a query, as of its last committed batch."""
+        """Return the tables of a query as of its last committed batch."""
         return Tables(self._broker, name)
 
-    def on_batch(self, heard: Heard) -> Callable[[], None]:
-        """Call a function after each batch that committed anything, with the queries that did; returns what undoes it.
+    def on_batch(self, listener: BatchListener) -> Callable[[], None]:
+        """Call a function with the queries of each commit; return a function that removes it.
 
-        It runs between two batches, so it must be quick. What it raises is logged, and hurts nobody.
+        It runs between two batches, so it must be quick. Errors it raises are logged and have no other effect.
         """
-        self._heard.append(heard)
-        return lambda: self._heard.remove(heard) if heard in self._heard else None
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def wait_caught_up(self, timeout_s: float, names: Iterable[str] | None = None) -> None:
-        """Wait until no query that runs, or none of those named, has records left to read.
+        """Wait until no running query, or none of those named, has records left to read.
 
-        Raises the error of one that failed, if it was named.
+        Raise the error of a named query that failed.
         """
         named = None if names is None else list(names)
         end = time.monotonic() + timeout_s
@@ -230,21 +229,21 @@ class QueryGroup:
                 raise NotCaughtUp(behind, f"after {timeout_s:g} seconds")
 
     def _behind(self, named: list[str] | None) -> dict[str, int]:
-        """Records that are left for each; ledgers are looked at before the ends, which their output may have moved."""
-        members = self._all() if named is None else [self._member(name) for name in named]
-        for member in members:
-            if named is not None and member.state is not MemberState.RUNNING:
-                raise member.error or NotRunning(member.name, "it is paused")
-        running = [member for member in members if member.state is MemberState.RUNNING]
-        offsets: dict[str, Offsets] = {member.name: member.runner.ledger.entry.offsets for member in running}
-        ends = {member.name: self._broker.end_offsets_of(member.topology.source_topics) for member in running}
+        """Count the unread records of each query. Ledgers are read first: their output may move the ends."""
+        queries = self._all() if named is None else [self._query(name) for name in named]
+        for query in queries:
+            if named is not None and query.state is not QueryState.RUNNING:
+                raise query.error or NotRunning(query.name, "it is paused")
+        running = [query for query in queries if query.state is QueryState.RUNNING]
+        offsets: dict[str, Offsets] = {query.name: query.runner.ledger.entry.offsets for query in running}
+        ends = {query.name: self._broker.end_offsets_of(query.topology.source_topics) for query in running}
         left = {name: offsets[name].pending(ends[name]) for name in offsets}
         return {name: records for name, records in left.items() if records}
 
     def _run(self) -> None:
-        """The loop. It ends when it is stopped, when nothing can be done for any query, or with its query."""
+        """Run batches until the loop is stopped, no query can continue, or its query ends."""
         try:
-            while not self._stop_asked.is_set():
+            while not self._stop_requested.is_set():
                 if not self.step():
                     if self._is_finished():
                         break
@@ -258,7 +257,7 @@ class QueryGroup:
         self._ended.set()
 
     def step(self) -> bool:
-        """Run the next batch, if there is one; whether there was. What no query can do without is waited for."""
+        """Run the next batch; return whether there was one. Wait for resources that every query needs."""
         self._changed.clear()
         try:
             with self.boundary:
@@ -276,56 +275,57 @@ class QueryGroup:
         return moved
 
     def _batch(self) -> bool:
-        """Queries that fail are set apart, and the others lose nothing."""
+        """Run one batch. Queries that fail are excluded, and the others lose nothing."""
         self._executor.check()
-        members = {member.name: member for member in self._all()}
-        for member in members.values():
-            self._look_after(member)
-        planned = self._planner.plan(members.values())
+        queries = {query.name: query for query in self._all()}
+        for query in queries.values():
+            self._check(query)
+        planned = self._planner.plan(queries.values())
         batch = JointBatch(self._executor, self._broker)
         batch.failed |= planned.failed
-        batch.run([(members[name].runner, end) for name, end in planned.ends.items()])
-        # A batch may be run again because of what came after the commit of one query: it has nothing left to commit.
+        batch.run([(queries[name].runner, end) for name, end in planned.ends.items()])
+        # If a batch runs again because of a failure after the commit of one query, that query commits nothing.
         self._done |= batch.committed
         for name in batch.committed:
-            members[name].committed(batch.committed[name].reason_counts)
+            queries[name].committed(batch.committed[name].reason_counts)
         for name, error in batch.failed.items():
-            self._put_off(members[name], error, committed=name in batch.committed)
+            self._postpone(queries[name], error, committed=name in batch.committed)
         for name in batch.committed.keys() - batch.failed.keys():
-            members[name].go_on()
+            queries[name].resume()
         for name in planned.idle:
-            members[name].has_nothing_to_do()
+            queries[name].report_idle()
         return bool(planned.ends or planned.failed)
 
-    def _look_after(self, member: GroupQuery) -> None:
+    def _check(self, query: GroupQuery) -> None:
         try:
-            member.look_after()
+            query.check()
         except PotokError as error:
             if not error.passing:
-                self._set_apart(member, error)
+                self._exclude(query, error)
 
-    def _put_off(self, member: GroupQuery, error: BaseException, *, committed: bool) -> None:
-        """Let a query try again later, or set it apart where there is no hope."""
+    def _postpone(self, query: GroupQuery, error: BaseException, *, committed: bool) -> None:
+        """Let a query retry later, or mark it as failed if a retry cannot help."""
         if committed and isinstance(error, PotokError) and error.passing:
-            # There is nothing to do again; what it left undone comes with its next batch.
-            log.warning('query "%s": after batch %d: %s', member.name, member.runner.ledger.entry.batch, error.message)
-            member.go_on()
-        elif not member.wait(error, self._settings.retry_for_ms):
-            self._set_apart(member, error)
+            # There is nothing to repeat; pending work is done with its next batch.
+            batch = query.runner.ledger.entry.batch
+            log.warning('query "%s": error after the commit of batch %d: %s', query.name, batch, error.message)
+            query.resume()
+        elif not query.wait(error, self._settings.retry_for_ms):
+            self._exclude(query, error)
 
-    def _set_apart(self, member: GroupQuery, error: BaseException) -> None:
-        member.fail(error)
-        if isinstance(member.error, QueryTakenOver) and (taken := self.taken_over()) is not None:
+    def _exclude(self, query: GroupQuery, error: BaseException) -> None:
+        query.fail(error)
+        if isinstance(query.error, QueryTakenOver) and (taken := self.taken_over()) is not None:
             raise taken
         if self._ends_with_query:
-            raise member.error or error
-        log.warning('query "%s" has failed: %s', member.name, member.error)
+            raise query.error or error
+        log.warning('query "%s" has failed: %s', query.name, query.error)
 
     def _wait_for(self, error: PotokError) -> None:
-        """Wait before the next try of what no query can do without."""
-        self._retry = self._retry or Retry(self._settings.retry_for_ms, self._stop_asked)
+        """Wait before the next attempt at a resource that every query needs."""
+        self._retry = self._retry or Retry(self._settings.retry_for_ms, self._stop_requested)
         self._all_wait(error)
-        if not self._retry.wait() and not self._stop_asked.is_set():
+        if not self._retry.wait() and not self._stop_requested.is_set():
             raise error
 
     def _all_wait(self, error: PotokError | None) -> None:
@@ -339,7 +339,7 @@ class QueryGroup:
         if not self._ends_with_query:
             return False
         try:
-            return all(member.planner.is_done for member in self._all())
+            return all(query.planner.is_done for query in self._all())
         except PotokError as error:
             if not error.passing:
                 raise
@@ -347,50 +347,50 @@ class QueryGroup:
 
     def _report(self) -> None:
         done, self._done = self._done, {}
-        for heard in list(self._heard) if done else []:
+        for listener in list(self._listeners) if done else []:
             try:
-                heard(done)
+                listener(done)
             except Exception:
-                log.exception("what was to be called after a batch failed")
+                log.exception("a function called after the batch failed")
 
     def _close(self, failure: PotokError | None) -> None:
         with self._changing:
             if self._closed:
                 return
             self._closed = True
-            members = list(self._members.values())
+            queries = list(self._queries.values())
             if failure is None and not self._ends_with_query:
-                self._members = {}
-        self._upkeep.stop()
+                self._queries = {}
+        self._maintenance.stop()
         failure = failure or self.taken_over()
         try:
-            for member in members:
-                self._let_go(member, failure)
+            for query in queries:
+                self._end(query, failure)
         finally:
             if self._owner is not None:
                 self._owner.release()
 
-    def _let_go(self, member: GroupQuery, failure: PotokError | None) -> None:
-        """End a query. If even that fails, its lock is free all the same, and the others are ended."""
+    def _end(self, query: GroupQuery, failure: PotokError | None) -> None:
+        """End a query. If that fails too, its lock is released all the same, and the others are ended."""
         try:
             if failure is None:
-                member.end()
-            elif member.state is not MemberState.FAILED:
-                member.fail(failure)
+                query.end()
+            elif query.state is not QueryState.FAILED:
+                query.fail(failure)
         except PotokError as error:
             if self._ends_with_query:
                 raise
-            log.warning('query "%s" could not write down that it has ended: %s', member.name, error)
+            log.warning('query "%s" could not record its end: %s', query.name, error)
 
     def _all(self) -> list[GroupQuery]:
         with self._changing:
-            return list(self._members.values())
+            return list(self._queries.values())
 
-    def _member(self, name: str) -> GroupQuery:
+    def _query(self, name: str) -> GroupQuery:
         with self._changing:
-            if name not in self._members:
-                raise NotMember(name, sorted(self._members))
-            return self._members[name]
+            if name not in self._queries:
+                raise NotInGroup(name, sorted(self._queries))
+            return self._queries[name]
 
     def __enter__(self) -> QueryGroup:
         return self.start()

@@ -64,7 +64,7 @@ class Transient:
 
     def check(self) -> None:
         """Raise what has ended it, if something has."""
-        status = self._shared.members().get(self._name)
+        status = self._shared.statuses().get(self._name)
         if self._ended or (status is not None and status.state.value != "FAILED"):
             return
         raise PushFailed("the queries were stopped" if status is None else status.error)

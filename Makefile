@@ -1,4 +1,4 @@
-# Everything from a fresh clone: needs make and Python 3.11, 3.12 or 3.13, and fetches the rest into .venv.
+# Requires make and Python 3.11, 3.12 or 3.13; installs everything else into .venv.
 
 PYTHON := .venv/bin/python
 READY := .venv/.ready
@@ -7,7 +7,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test faults check format bench clean
 
-help: ## say what can be made
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
 $(READY): pyproject.toml scripts/setup.sh
@@ -16,25 +16,25 @@ $(READY): pyproject.toml scripts/setup.sh
 
 setup: $(READY) ## install Potok and its tools into .venv
 
-demo: $(READY) ## run the live demo and open its page
+demo: $(READY) ## run the live demo and open its web page
 	@.venv/bin/potok demo $(ARGS)
 
-test: $(READY) ## format, lint, types, then all tests, the fast ones first (ARGS="-k joins" picks)
+test: $(READY) ## check format, lint and types, then run all tests, fast ones first (ARGS="-k joins" selects)
 	@./scripts/test.sh $(ARGS)
 
-faults: $(READY) ## break everything that can break, and compare with the right answer (ARGS="--rows 'kafka*'" picks)
+faults: $(READY) ## inject faults and compare the results with plain Python (ARGS="--rows 'kafka*'" selects)
 	@$(PYTHON) -m tests.faults $(ARGS)
 
-check: $(READY) ## format, lint and types only
+check: $(READY) ## check format, lint and types only
 	@./scripts/check.sh
 
-format: $(READY) ## mend format and lint in place
+format: $(READY) ## fix format and lint in place
 	@$(PYTHON) -m ruff format .
 	@$(PYTHON) -m ruff check --fix .
 
-bench: $(READY) ## measure against hand-written Structured Streaming
+bench: $(READY) ## compare throughput with hand-written Structured Streaming
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-clean: ## remove .venv and every cache; your data stays
+clean: ## remove .venv and all caches; data is kept
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spark-warehouse
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

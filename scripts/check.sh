@@ -1,5 +1,5 @@
 #!/bin/sh
-# Format, lint and types. Stops at the first that fails.
+# Check format, lint and types; stop at the first failure.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,6 +9,6 @@ step() {
   "$@"
 }
 
-step "format (make format mends it)" .venv/bin/python -m ruff format --check .
+step "format (make format fixes it)" .venv/bin/python -m ruff format --check .
 step "lint" .venv/bin/python -m ruff check .
 step "types" .venv/bin/python -m mypy --strict

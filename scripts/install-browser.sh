@@ -1,5 +1,5 @@
 #!/bin/sh
-# The browser that the tests of the demo's page drive, from the system's packages; does nothing where there is one.
+# Install the browser for the tests of the demo's web page from the system's packages, unless one is installed.
 set -eu
 
 for name in chromium chromium-browser google-chrome; do
@@ -9,7 +9,7 @@ for name in chromium chromium-browser google-chrome; do
 done
 
 if ! command -v apt-get >/dev/null 2>&1; then
-  printf '%s\n' "no Chromium found: install it with the packages of this system, then run this again" >&2
+  printf '%s\n' "no Chromium found: install it with the package manager of this system, then run this script again" >&2
   exit 1
 fi
 

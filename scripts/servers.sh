@@ -1,6 +1,6 @@
 #!/bin/sh
-# Redis and PostgreSQL for the tests of state on servers, from the system's packages; does nothing where they are.
-# The tests start them themselves, on free ports and in directories of their own.
+# Install Redis and PostgreSQL for the tests of state on servers from the system's packages, unless they are installed.
+# The tests start their own servers, on free ports and in temporary directories.
 set -eu
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -14,7 +14,7 @@ if [ -z "$missing" ]; then
 fi
 
 if ! has apt-get; then
-  printf '%s\n' "missing:$missing; install them with the packages of this system, then run this again" >&2
+  printf '%s\n' "missing:$missing; install them with the package manager of this system, then run this script again" >&2
   exit 1
 fi
 
@@ -24,7 +24,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 printf '%s\n' "installing$missing for the tests"
 $as_root apt-get update
-# A server of the whole machine is not wanted: without this, the packages would start one each.
+# Keep the package from starting a system-wide PostgreSQL server.
 $as_root mkdir -p /etc/postgresql-common
 [ -e /etc/postgresql-common/createcluster.conf ] ||
   printf '%s\n' "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Everything that must hold: format, lint, types, then the tests, those without Spark first. Arguments go to pytest.
+# Check format, lint and types, then run the tests, those without Spark first. Arguments are passed to pytest.
 set -eu
 cd "$(dirname "$0")/.."
 
-# Tests start hundreds of processes, and each would compile everything anew.
+# Tests start hundreds of processes; without bytecode files each would compile everything again.
 unset PYTHONDONTWRITEBYTECODE
 
 if [ "${CI:-}" = true ]; then

@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "faust.md").read_text()
 
 
 def test_the_table_of_the_page_is_that_of_the_code() -> None:
-    assert table() in PAGE, "run PYTHONPATH=tests python -m faust.faust_names, and put it under Every name"
+    assert table() in PAGE, "run PYTHONPATH=tests python -m faust.faust_names, and put it under All names"
 
 
 def test_there_are_hundreds_of_names_and_each_is_there_or_says_what_to_do_instead() -> None:

@@ -32,9 +32,9 @@ _HEADINGS: Final = {
 _INTRODUCTION: Final = """\
 # SQL functions
 
-{scalar} scalar functions, {aggregate} aggregates and {table} table functions: all functions of ksqlDB, with the same names
-and semantics. Numeric arguments are widened where necessary: INT, BIGINT, DECIMAL, DOUBLE. Square brackets enclose
-optional arguments; dots mark arguments that can be repeated.
+{scalar} scalar functions, {aggregate} aggregates and {table} table functions: all functions of ksqlDB, with
+the same names and semantics. Numeric arguments are widened where necessary: INT, BIGINT, DECIMAL, DOUBLE. Square
+brackets enclose optional arguments; dots mark arguments that can be repeated.
 
 Unless stated otherwise, a function of NULL is NULL. If a function fails for a row (text that is not a URL, an invalid
 regular expression), the result is NULL and the failure is reported. Text is measured in characters, which are Unicode

@@ -33,7 +33,7 @@ def test_a_failure_ends_with_1_and_says_what_to_type(potok, tmp_path: Path) -> N
     (tmp_path / "data").write_text("a file where the data should be")
     result = potok("doctor")
     assert result.code == 1
-    assert "hint: pick another with --broker" in result.out
+    assert "hint: choose another directory with --broker" in result.out
 
 
 def test_the_data_directory_need_not_exist_yet(tmp_path: Path) -> None:
@@ -163,4 +163,4 @@ def test_verify_of_an_index_that_leads_nowhere(potok, data: Path) -> None:
 def test_verify_where_there_is_nothing_yet(potok) -> None:
     result = potok("doctor", "--verify")
     assert result.code == 0
-    assert "holds no data yet" in result.out
+    assert "has no data yet" in result.out

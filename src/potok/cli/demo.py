@@ -1,4 +1,4 @@
-"""`potok demo`: a live stream of orders, processed by Spark, on a page."""
+"""`potok demo`: process a live stream of orders on Spark and show it on a web page."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ app = command_app()
 @app.command()
 def demo(
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Where the page is served; default 8400 or the next free.")
+        int | None, typer.Option(min=0, max=65535, help="Port of the web page; default 8400, or the next free one.")
     ] = None,
-    rate: Annotated[float, typer.Option(min=1, help="Orders a second.")] = 3000,
-    seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long; default: at Ctrl-C.")] = None,
+    rate: Annotated[float, typer.Option(min=1, help="Orders per second.")] = 3000,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="Stop after this many seconds; default: at Ctrl-C.")
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the data there; default: thrown away at the end.")
+        Path | None, typer.Option(metavar="DIR", help="Keep the data in this directory; default: delete it at the end.")
     ] = None,
 ) -> None:
     """Watch a live stream of orders being processed."""

@@ -1,4 +1,4 @@
-"""`potok doctor`: does this machine have what Potok needs, and what to type where it has not."""
+"""`potok doctor`: check that this machine can run Potok, and how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def doctor(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Check that this machine can run Potok, and say what to type where it cannot.
+    """Check that this machine can run Potok, and show how to fix what is missing.
 
-    Ends with 1 if something must be mended; a warning alone does not count.
+    Exits with 1 if a check fails; warnings do not count.
     """
     settings = settings_of(context, broker)
     failed = False
@@ -65,7 +65,7 @@ def doctor(
 
 
 def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> Iterator[Finding]:
-    """Each finding as soon as it is known."""
+    """Yield each finding as soon as it is known."""
     yield check_python()
     yield check_java()
     yield check_potok()
@@ -85,7 +85,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     shown = ".".join(map(str, version))
     if (3, 11) <= version[:2] <= (3, 13):
         return Finding("Python", "ok", f"{shown} ({sys.executable})")
-    return Finding("Python", "fail", shown, "install Python 3.11, 3.12 or 3.13, and Potok into it")
+    return Finding("Python", "fail", shown, "install Python 3.11, 3.12 or 3.13, and install Potok with it")
 
 
 def check_java() -> Finding:
@@ -113,7 +113,7 @@ def check_potok(modules: Sequence[str] = MODULES) -> Finding:
 
 
 def check_package(name: str, *, load: bool) -> Finding:
-    """Importing proves that its native code runs here; pyspark has none worth the time."""
+    """Check an installed package. `load` imports it, which proves that its native code runs on this machine."""
     try:
         version = importlib.metadata.version(name)
         if load:
@@ -125,11 +125,11 @@ def check_package(name: str, *, load: bool) -> Finding:
 
 
 def check_memory(driver_memory: str, total: int) -> Finding:
-    """Beside the heap of the driver live the JVM itself and one Python worker for each core."""
+    """Leave memory for the JVM itself and one Python worker per core, in addition to the heap of the driver."""
     heap = _heap_bytes(driver_memory)
     detail = f"{show_bytes(total)}, of which Spark's driver may take {driver_memory}"
     if total < heap + GIGABYTE // 2:
-        hint = "give the driver less: export POTOK_DRIVER_MEMORY=512m"
+        hint = "reduce the driver's memory: export POTOK_DRIVER_MEMORY=512m"
         return Finding("memory", "fail" if total < heap else "warn", detail, hint)
     return Finding("memory", "ok", detail)
 
@@ -139,7 +139,7 @@ def check_directory(directory: Path) -> Iterator[Finding]:
     if standing.is_dir() and os.access(standing, os.W_OK | os.X_OK):
         yield Finding("data", "ok", f"{directory} can be written")
     else:
-        hint = "pick another with --broker file:DIRECTORY or POTOK_BROKER"
+        hint = "choose another directory with --broker file:DIRECTORY or POTOK_BROKER"
         yield Finding("data", "fail", f"{directory} cannot be written", hint)
     free = shutil.disk_usage(standing).free
     hint = "" if free >= GIGABYTE else "free some space, or put the data elsewhere with POTOK_BROKER=file:DIRECTORY"
@@ -155,7 +155,7 @@ def check_data(directory: Path | None) -> Iterator[Finding]:
         )
         return
     if not (directory / "log").exists():
-        yield Finding("verify", "ok", f"{directory} holds no data yet")
+        yield Finding("verify", "ok", f"{directory} has no data yet")
         return
     from potok.snapshots.verify_data import verify_data
 
@@ -167,7 +167,7 @@ def check_data(directory: Path | None) -> Iterator[Finding]:
 
 
 def check_spark(settings: Settings, start: Callable[[Settings], int] | None = None) -> Finding:
-    """Pass a row through a Python worker, which needs all of it: JVM, sockets, interpreter."""
+    """Run a job in a Python worker, which exercises the JVM, the sockets and the interpreter."""
     try:
         took_ms = (start or _run_spark)(settings)
     except PotokError as error:
@@ -178,7 +178,7 @@ def check_spark(settings: Settings, start: Callable[[Settings], int] | None = No
 
 
 def physical_memory() -> int:
-    """What this process may use: a container is often allowed less than the machine has."""
+    """Return the memory that this process may use: a container may have less than the machine."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file() and (text := limit.read_text().strip()).isdigit():
@@ -187,7 +187,7 @@ def physical_memory() -> int:
 
 
 def data_directory(broker: str) -> Path | None:
-    """None for a broker that is not a directory."""
+    """Return the directory of a broker URL; None if the broker is not a directory."""
     if re.match(r"(?!file:)[a-z]+:", broker):
         return None
     return Path(broker.removeprefix("file:")).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""Where the command `potok` begins. Whoever presses Ctrl-C while it is still being imported sees no stack trace."""
+"""The entry point of the `potok` command. Ctrl-C during imports prints no stack trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    # An exception in the middle of an import may come out as another one, or not at all; and nothing has begun yet.
+    # An exception raised during an import may be replaced or swallowed. Nothing has started, so exit at once.
     signal.signal(signal.SIGINT, _leave)
     from potok.cli.main import app
 

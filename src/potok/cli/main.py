@@ -1,4 +1,4 @@
-"""The entry point: the table of commands, the options before them, and how an error leaves the program."""
+"""The command group: the table of commands, global options, and error reporting."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ COMMANDS = {
     "settings": ("potok.cli.settings", "Show every setting with its value and its origin."),
     "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and how to fix what is missing."),
 }
-"""Name, module and help text. The module holds an `app` made by `command_app()`; it is imported when it is called."""
+"""Name, module and help text. The module has an `app` created by `command_app()` and is imported when called."""
 
 
 class Commands(TyperGroup):
-    """A group whose commands are stand-ins with a name and a help text until one is called."""
+    """Command group that imports the module of a command only when it is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -75,20 +75,20 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             raise typer.Exit(130) from error
         except BrokenPipeError as error:
-            # Whoever read our output has seen enough; the interpreter must not try to flush to it either.
+            # The reader closed the pipe; keep the interpreter from flushing to it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] in ("typer", "click"):
-                raise  # wrong arguments, and the ways to end a command
+                raise  # usage errors and exits
             from potok.cli.output import print_error
             from potok.cli.unexpected_errors import unexpected
 
-            told = unexpected(error)
-            if told is None:
+            reported = unexpected(error)
+            if reported is None:
                 raise
-            print_error(told)
-            raise typer.Exit(told.exit_code) from error
+            print_error(reported)
+            raise typer.Exit(reported.exit_code) from error
 
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def _show_version(wanted: bool) -> None:
 
 
 Version = Annotated[
-    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""Explain an import that fails inside of Potok: a dependency is missing, for example after the source was updated."""
+"""Report a missing dependency of Potok, for example after the source was updated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PackageMissing(SetupError):
 
 
 def missing_package(error: ModuleNotFoundError) -> PackageMissing | None:
-    """Return the error to show if a module of Potok's raised this one, not the user's program."""
+    """Return the error to print if a module of Potok raised it; None if the user's program did."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     is_ours = bool(frames) and Path(frames[-1].filename).is_relative_to(_OWN_PACKAGE)
     return PackageMissing(error.name) if is_ours and error.name else None

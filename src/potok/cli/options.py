@@ -1,4 +1,4 @@
-"""What the commands share: how one is declared, the options that many take, and the log that these name."""
+"""What commands share: their declaration, common options, and opening the log."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ Broker = Annotated[
     typer.Option(
         "--broker",
         metavar="URL",
-        help="Where the log lives: file:./data, a directory, or kafka://HOST:PORT (POTOK_BROKER).",
+        help="The log: file:./data, a directory, or kafka://HOST:PORT (POTOK_BROKER).",
     ),
 ]
 
 Functions = Annotated[
     list[str] | None,
-    typer.Option("--functions", metavar="FILE", help="A Python file or module whose @potok.function statements use."),
+    typer.Option(
+        "--functions", metavar="FILE", help="A Python file or module that defines SQL functions with @potok.function."
+    ),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def command_app(**attributes: Any) -> typer.Typer:
-    """The `app` of a command's module. Plain help texts: to draw them with rich takes twice as long as all the rest."""
+    """Create the `app` of a command's module. Help is plain text: rendering it with rich doubles the start-up time."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, **attributes)
 
 
 @dataclass(frozen=True, slots=True)
 class Globals:
-    """What was given before the command's name."""
+    """Options given before the name of the command."""
 
     broker: str | None = None
 
 
 def broker_given(context: typer.Context, broker: str | None) -> str | None:
-    """What the command line says, if it says something: behind the name of the command, or before."""
+    """Return the broker given after the name of the command, or before it; None if there is none."""
     return broker or (context.find_object(Globals) or Globals()).broker
 
 
 def settings_of(context: typer.Context, broker: str | None = None, **given: Any) -> Settings:
-    """The settings in force for a command; `broker` is what stood after its name, and so are others."""
+    """Return the settings of a command; `broker` and `others` are its own options."""
     from potok.spark.worker_logs import set_log_level
 
     settings = Settings.load(broker=broker_given(context, broker), **given)
@@ -67,7 +69,7 @@ def opened_log(
     state: str | None = None,
     kafka: Mapping[str, str] | None = None,
 ) -> Iterator[Log]:
-    """The log in force. Whoever only looks leaves no directory behind where there is none."""
+    """Open the log of a command. Commands that only read do not create a directory."""
     from potok.backends.state_url import Where
     from potok.log.errors import TopicNotFound
     from potok.log.open import NoLogThere, log_exists, open_broker
@@ -75,7 +77,7 @@ def opened_log(
     settings = settings_of(context, broker, state=state, kafka=kafka)
     url = settings.broker
     if settings.state:
-        # A password may stand there, which whoever reads tables needs too.
+        # The URL may contain a password, which reading tables needs too.
         Where.of(settings.state)
     if not create and not log_exists(url):
         raise NoLogThere(url)

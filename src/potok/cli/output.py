@@ -1,4 +1,4 @@
-"""What goes to the terminal: results to stdout, everything about the work to stderr."""
+"""Terminal output: results to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.sql.errors import Place, SqlError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Made for each use, because tests and pipes exchange the streams. Lines in a pipe are never folded."""
+    """Create a console for each use, because tests replace the streams. Lines are not wrapped in a pipe."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(file=stream, highlight=False, soft_wrap=True, width=None if stream.isatty() else 10_000)
 
@@ -35,7 +35,7 @@ def print_error(error: PotokError) -> None:
 
 
 def _marked(error: SqlError, place: Place) -> list[str]:
-    """Where a statement is wrong, as a line that editors can jump to, and the text itself."""
+    """Print the position of an error in a statement, in a form that editors can jump to, with the marked line."""
     where = f"line {place.line}, column {place.column}"
     lines = [f"  [dim]at {where if error.at is None else escape(f'{error.at}:{place.column}')}[/]"]
     if error.line_text:
@@ -47,22 +47,22 @@ def _marked(error: SqlError, place: Place) -> list[str]:
 
 
 def note(text: str) -> None:
-    """Something about the work, out of the way of the results."""
+    """Print a message to stderr."""
     console(stderr=True).print(text, markup=False)
 
 
 def warn(text: str) -> None:
-    """Something that is probably not what was meant."""
+    """Print a warning to stderr."""
     console(stderr=True).print(f"[bold yellow]warning:[/] {escape(text)}")
 
 
 def print_json(value: Any) -> None:
-    """One line, so that a stream of them can be read line by line."""
+    """Print JSON on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Numbers stand to the right, everything else to the left."""
+    """Print a table; numbers are right-aligned."""
     cells = list(rows)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, heading in enumerate(headings):
@@ -74,7 +74,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 def print_paragraph(heading: str, lines: Iterable[str]) -> None:
-    """A heading with lines below it; on a terminal, long ones are folded under their beginning."""
+    """Print a heading with lines below it; on a terminal, wrap long lines with an indent."""
     out = console()
     out.print(f"[bold]{escape(heading)}[/]")
     for line in lines:
@@ -85,12 +85,12 @@ def print_paragraph(heading: str, lines: Iterable[str]) -> None:
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """2 and "record" is "2 records"."""
+    """Render a number with its noun: 2 and "record" is "2 records"."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def show_bytes(size: int) -> str:
-    """1536 is "1.5 KB"; a negative size is not known."""
+    """Render a size: 1536 is "1.5 KB"; a negative size is unknown."""
     if size < 0:
         return "-"
     number = float(size)
@@ -102,9 +102,9 @@ def show_bytes(size: int) -> str:
 
 
 def show_bytes_of_record(data: bytes) -> str:
-    """A key or value on one line: text as it is, anything else in hexadecimal.
+    """Render a key or value on one line: text unchanged, anything else in hexadecimal.
 
-    Control characters never reach the terminal raw: a record could steer it.
+    Control characters are escaped: a record must not control the terminal.
     """
     try:
         text = data.decode()

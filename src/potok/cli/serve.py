@@ -1,4 +1,4 @@
-"""`potok serve`: the queries of SQL at work, and their tables and streams over HTTP."""
+"""`potok serve`: run SQL queries and serve their tables and streams over HTTP."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ LOOK_S = 0.25
 @app.command()
 def serve(
     context: typer.Context,
-    host: Annotated[str, typer.Option(help="Where to listen; other machines need tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8088,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; clients on other machines need tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")] = 8088,
     tokens: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Who may do what: a tokens.toml (or POTOK_TOKENS).")
+        Path | None, typer.Option(metavar="FILE", help="Tokens and their scopes: a tokens.toml (or POTOK_TOKENS).")
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Statements to begin with, if nothing was ever defined here.")
+        Path | None, typer.Option(metavar="FILE", help="Statements to execute first if nothing is defined yet.")
     ] = None,
     cors: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="A site whose pages may call this server.")
+        list[str] | None, typer.Option(metavar="ORIGIN", help="Origin whose web pages may call this server.")
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows of an answer that ends.")] = 100_000,
-    max_seconds: Annotated[float, typer.Option(min=0.1, help="Time for an answer that ends.")] = 60.0,
-    max_push_queries: Annotated[int, typer.Option(min=0, help="Push queries at one time.")] = 500,
-    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 16 << 20,
-    max_answer: Annotated[int, typer.Option(min=1 << 16, help="Bytes of an answer that ends.")] = 128 << 20,
+    max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows of a finite response.")] = 100_000,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="Maximum seconds for a finite response.")] = 60.0,
+    max_push_queries: Annotated[int, typer.Option(min=0, help="Maximum open push queries.")] = 500,
+    max_body: Annotated[int, typer.Option(min=1024, help="Maximum bytes of a request.")] = 16 << 20,
+    max_answer: Annotated[int, typer.Option(min=1 << 16, help="Maximum bytes of a finite response.")] = 128 << 20,
     max_unsent: Annotated[
-        int, typer.Option(min=1 << 16, help="Bytes of all answers that clients have not taken yet.")
+        int, typer.Option(min=1 << 16, help="Maximum bytes of responses not yet received by clients.")
     ] = 512 << 20,
-    state: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where new queries keep their state (POTOK_STATE).")
-    ] = None,
+    state: Annotated[str | None, typer.Option(metavar="URL", help="State URL of new queries (POTOK_STATE).")] = None,
     functions: Functions = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Run the queries of a log, and serve its tables and streams over HTTP, until Ctrl-C or SIGTERM.
+    """Run the queries of a log and serve its tables and streams over HTTP until Ctrl-C or SIGTERM.
 
-    What was defined before is there again. Existing clients of ksqlDB can use it; so can `potok sql --server`.
+    Existing definitions are restored. Clients of ksqlDB and `potok sql --server` can connect.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
     from potok.cli.queries.program import load_functions
@@ -101,14 +101,14 @@ def serve(
 
 
 def _begin(database: Database, script: Path) -> None:
-    """Carry out the first statements of a catalogue. If one fails, those before it stay, as they would at a prompt."""
+    """Execute a script if the catalog is empty. If a statement fails, those before it keep their effect."""
     from potok.cli.prompt.display import Drawn
     from potok.cli.prompt.local import Here
     from potok.cli.prompt.script import Script, check_ends
     from potok.cli.prompt.script_files import read_text
 
     if database.catalog.sources or database.catalog.types or database.books().queries:
-        note(f"{script} is not run: there are statements here already")
+        note(f"{script} is not executed: the catalog is not empty")
         return
     text = read_text(script)
     check_ends(text, str(script))
@@ -131,7 +131,7 @@ def _tell(server: Server, database: Database, *, as_json: bool) -> None:
 
 
 def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
-    """Until somebody stops it. Tables are served while Spark starts; raises why queries cannot run, or run no more."""
+    """Run until interrupted, serving tables while Spark starts. Raises if queries cannot run or stop running."""
     from potok.cli.prompt.background import in_background
 
     starting: Future[None] | None = in_background(database.start)
@@ -144,7 +144,7 @@ def _run(server: Server, database: Database, interruption: Interruption, *, as_j
                 print_json({"event": "running", "url": server.url})
                 print(end="", flush=True)
             else:
-                note("queries run")
+                note("queries are running")
     if starting is not None:
         # Spark cannot be stopped before it has started.
         ended = threading.Event()

@@ -17,7 +17,7 @@ DEFAULT = "default"
 def settings(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
     """Show every setting with its value and its origin: a default, potok.toml, the environment or an argument.
 
-    Secrets are not shown. The file in use is that of this directory, or of the nearest parent that has one.
+    Secrets are not shown. The file in use is in this directory or in the nearest parent that has one.
     """
     path = settings_file()
     chosen, origins = Settings.with_origins(broker=broker_given(context, broker))

@@ -1,4 +1,4 @@
-"""`potok sql`: statements at a prompt, from a file, from the command line or from a pipe."""
+"""`potok sql`: execute statements from a prompt, a file, the command line or a pipe."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ def sql(
     context: typer.Context,
     file: Annotated[
         list[Path] | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file, and stop at the first error."),
+        typer.Option("--file", "-f", metavar="FILE", help="Execute the statements of a file; stop at the first error."),
     ] = None,
     execute: Annotated[
-        list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements.")
+        list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Execute these statements.")
     ] = None,
     check: Annotated[
         list[Path] | None,
-        typer.Option("--check", metavar="FILE", help="Say what is wrong with a script, and run nothing of it."),
+        typer.Option("--check", metavar="FILE", help="Report all errors of a script without executing it."),
     ] = None,
     server: Annotated[
-        str | None, typer.Option(metavar="URL", help="Send them to a server, as http://localhost:8088.")
+        str | None, typer.Option(metavar="URL", help="Send statements to a server, such as http://localhost:8088.")
     ] = None,
-    token: Annotated[
-        str | None, typer.Option(envvar="POTOK_TOKEN", help="The token that the server asks for (POTOK_TOKEN).")
-    ] = None,
+    token: Annotated[str | None, typer.Option(envvar="POTOK_TOKEN", help="Token for the server (POTOK_TOKEN).")] = None,
     define: Annotated[
-        list[str] | None, typer.Option("--define", "-d", metavar="NAME=VALUE", help="Set a variable: ${NAME}.")
+        list[str] | None, typer.Option("--define", "-d", metavar="NAME=VALUE", help="Define a variable: ${NAME}.")
     ] = None,
     functions: Functions = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Carry out statements: at a prompt, or those of -f and -e, or those that are piped in.
+    """Execute statements from a prompt, from -f and -e, or from a pipe.
 
-    Without --server they are carried out by this process, and queries run as long as it does; a script waits for the
-    queries that it began before it reads, and at its end. With --json, each line is the result of one statement, or a
-    row of a push query. --check ends with 1 if something is wrong with a script, and tells all of it.
+    Without --server, this process executes them, and queries run as long as it does. A script waits for its queries
+    before each pull query and at its end. With --json, each line is the result of one statement or a row of a push
+    query. --check exits with 1 if a script has errors.
     """
     settings = settings_of(context, broker)
     _load(functions or [], server)
     if check:
         if server is not None:
-            raise typer.BadParameter("scripts are checked against a directory: --broker", param_hint="--check")
+            raise typer.BadParameter(
+                "--check works on a local log: use --broker instead of --server", param_hint="--check"
+            )
         from potok.cli.prompt.checking import check_scripts
 
         raise typer.Exit(1 if check_scripts(settings, [_read(path) for path in check], as_json=as_json) else 0)
@@ -94,7 +94,7 @@ def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> No
         return
     from potok.cli.prompt.keyboard import Keyboard, history_file
 
-    note(f"{target.status()}\nhelp tells what can be typed, exit leaves")
+    note(f"{target.status()}\ntype help for help, exit to quit")
     target.start()
     Keyboard(target, script, history=history_file()).run()
     script.report_dead_letters()
@@ -109,7 +109,7 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
     from potok.log.open import log_exists
 
     if not log_exists(settings.broker):
-        note(f"there was no log in {settings.broker}, so one is made")
+        note(f"created a log in {settings.broker}")
     return Here.opened(settings)
 
 
@@ -120,7 +120,7 @@ def _read(path: Path) -> tuple[str, str]:
 
 
 def _closed(text: str) -> str:
-    """On the command line the last `;` may be missing."""
+    """Append the last `;`, which is optional on the command line."""
     return text if text.rstrip().endswith(";") or not text.strip() else f"{text};"
 
 

@@ -1,4 +1,4 @@
-"""What a command raises that is no error of ours, in words of ours."""
+"""Convert unexpected exceptions of a command to errors with a message."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from potok.runtime.batches.failure_cause import INTERNAL, code_location, is_inte
 
 
 class InternalError(QueryError):
-    """An error that nobody meant to raise."""
+    """An unexpected exception inside Potok."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
             f"{INTERNAL} ({code_location(error)}): {type(error).__name__}: {error}"[:500],
-            hint="nothing of yours explains it: report this message, with the command that you typed",
+            hint="this is a bug in Potok: report this message with the command",
         )
 
 
 class NotText(SetupError):
-    """A word of the command line that is not UTF-8."""
+    """A command-line argument that is not UTF-8."""
 
     def __init__(self, error: UnicodeEncodeError) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class NotText(SetupError):
 
 
 def unexpected(error: Exception) -> PotokError | None:
-    """An error of the machine, of the terminal or of our own; None for one of the user's program."""
+    """Return the error to print for an unexpected exception; None if the user's program raised it."""
     if not is_internal(error):
         return None
     if isinstance(error, OSError | MemoryError) and is_of_machine(error):

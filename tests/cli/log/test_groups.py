@@ -181,7 +181,7 @@ def test_a_group_that_is_new_starts_with_the_next_record(potok, log) -> None:
 def test_a_member_cannot_choose_its_partition(potok, log) -> None:
     result = potok("consume", "orders", "--group", "g", "--partition", "0")
     assert result.code == 2
-    assert "a group decides" in result.err
+    assert "a group assigns partitions" in result.err
 
 
 PROGRAM = """

@@ -115,7 +115,7 @@ def test_verify_names_a_shard_that_cannot_be_read_and_goes_on_with_the_others(po
     assert done.code == 1
     told = "".join(done.err.split())
     assert f"shard0at{file.parent}:thestateat{file}isdamaged" in told
-    assert "hint:buildthetablesanew" in told
+    assert "hint:rebuildthetables" in told
     (found,) = potok("state", "verify", "--json").objects
     assert [shard["shard"] for shard in found["damaged_shards"]] == [0]
     assert 0 < found["cells"] < whole

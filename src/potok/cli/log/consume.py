@@ -1,4 +1,4 @@
-"""`potok consume`: print the records of a topic, those that are there and those that come."""
+"""`potok consume`: print existing and new records of a topic."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ _POLL_SECONDS = 0.1
 def consume(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(help="The topic to read.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with the records that come.")] = False,
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="All records, from the first.")] = False,
-    last: Annotated[int, typer.Option(min=0, help="Start with this many that are there already.")] = 10,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new records.")] = False,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Start with the first record.")] = False,
+    last: Annotated[int, typer.Option(min=0, help="Start with this many of the latest records.")] = 10,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many records.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     group: Annotated[
-        str | None, typer.Option(help="Share the records with others of this group, and go on where it was.")
+        str | None, typer.Option(help="Join this consumer group and resume at its committed offsets.")
     ] = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Print the records of a topic: the last few, as `tail` does, or all of them.
+    """Print the last records of a topic, like `tail`, or all of them.
 
-    A line holds partition:offset, time (UTC), key and value, with tabs between. With --json it is an object with
-    key, value, timestamp (milliseconds), partition, offset and headers; bytes that are not text become
-    {"base64": "..."}.
+    A line has partition:offset, time (UTC), key and value, separated by tabs. With --json it is an object with key,
+    value, timestamp (milliseconds), partition, offset and headers; bytes that are not text become {"base64": "..."}.
 
-    With --group this program becomes a member of a consumer group: the partitions are shared with its other members,
-    and what was printed is committed. A group that is new starts with the next record, or with --from-beginning.
+    With --group, the command joins a consumer group, shares its partitions, and commits the records it has printed. A
+    new group starts with the next record, or at the beginning with --from-beginning.
     """
 
     def show(record: LogRecord) -> None:
@@ -59,7 +58,7 @@ def consume(
             sys.stdout.flush()
 
     if group is not None and partition is not None:
-        raise typer.BadParameter("a group decides itself who reads which partition", param_hint="--partition")
+        raise typer.BadParameter("a group assigns partitions itself", param_hint="--partition")
     with opened_log(context, broker) as log:
         if group is not None:
             from potok.cli.log.consume_group import consume_as_member
@@ -74,7 +73,7 @@ def consume(
 
 
 def read(log: Log, topic: str, partitions: set[int] | None, *, last: int | None, follow: bool) -> Iterator[LogRecord]:
-    """Records in the order in which the log took them in, across partitions."""
+    """Yield records of all partitions in the order in which they were appended."""
     position = _of(log.earliest_offsets(topic), partitions)
     end = _of(log.end_offsets(topic), partitions)
     if last is None:
@@ -118,7 +117,7 @@ def _merged(runs: Sequence[Iterable[LogRecord]]) -> Iterator[LogRecord]:
 
 
 def _tail(log: Log, topic: str, partition: int, start: int, end: int, last: int) -> list[LogRecord]:
-    """The last records of a partition, or a few more: compaction leaves gaps, so they may lie far from its end."""
+    """Return at least the last records of a partition; compaction leaves gaps, so they may be far from its end."""
     found: list[LogRecord] = []
     reach = last
     while start < end and len(found) < last:

@@ -1,4 +1,4 @@
-"""`potok consume --group`: printing records as a member of a consumer group."""
+"""`potok consume --group`: print records as a member of a consumer group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def consume_as_member(
     from_beginning: bool,
     follow: bool,
 ) -> None:
-    """Show records, and commit those that were; a record is never committed before it has left this program."""
+    """Print records, then commit them; a record is never committed before it is written to stdout."""
     shown: dict[Place, int] = {}
 
     def begin(places: list[Place]) -> None:
@@ -48,7 +48,7 @@ def consume_as_member(
                 if records:
                     _commit(consumer)
         except KeyboardInterrupt:
-            # It may have come anywhere, also after records were taken and before they were shown.
+            # The interrupt may arrive after records were polled and before they were printed.
             for place, offset in consumer.positions().items():
                 consumer.seek(*place, shown.get(place, offset))
             _commit(consumer)
@@ -60,4 +60,4 @@ def _commit(consumer: Consumer) -> None:
     try:
         consumer.commit()
     except PartitionsMoved as error:
-        note(f"{error.message}; some records will be shown again, here or elsewhere")
+        note(f"{error.message}; some records will be printed again by a member of the group")

@@ -1,4 +1,4 @@
-"""`potok groups`: consumer groups and queues, how far they have come, and setting them elsewhere."""
+"""`potok groups`: list consumer groups and queues, show their lag, and reset them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
 class NoSuchGroup(PotokError):
-    """A group that nobody has heard of."""
+    """The group does not exist."""
 
-    def __init__(self, group: str, hint: str = "potok groups list shows those that there are") -> None:
+    def __init__(self, group: str, hint: str = "potok groups list shows all groups") -> None:
         super().__init__(f'there is no group "{group}"', hint=hint)
 
 
 class NotInTheLog(PotokError):
-    """An offset that a partition does not hold."""
+    """The offset is outside the partition."""
 
     def __init__(self, topic: str, partition: int, offset: int, first: int, end: int) -> None:
         super().__init__(
             f'topic "{topic}" partition {partition} has no offset {offset}',
-            hint=f"it goes from {first} to {end} (the next record); pick one with --partition, or name an instant",
+            hint=f"offsets go from {first} to {end} (the next record); use --partition, or a time such as yesterday",
         )
 
 
 @app.command("list")
 def list_groups(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
-    """Show every group: who reads what, and how many records are waiting."""
+    """Show all groups with their topics, members and lag."""
     from potok.log.queues.queue_store import queues
 
     with opened_log(context, broker) as log:
@@ -55,12 +55,12 @@ def list_groups(context: typer.Context, broker: Broker = None, as_json: Json = F
         shown = ((r["group"], r["kind"], ", ".join(r["topics"]), _or_dash(r["members"]), r["lag"]) for r in rows)
         print_table(headings, shown)
     else:
-        note("no groups; one begins with its first member: potok consume orders --group billing")
+        note("no groups; create one with its first member: potok consume orders --group billing")
 
 
 @app.command()
 def show(context: typer.Context, group: Name, broker: Broker = None, as_json: Json = False) -> None:
-    """Show the members of a group, its partitions, and how many records are waiting in each."""
+    """Show the members of a group, its partitions and their lag."""
     from potok.log.queues.queue_store import queues
 
     with opened_log(context, broker) as log:
@@ -87,16 +87,16 @@ def show(context: typer.Context, group: Name, broker: Broker = None, as_json: Js
 def reset(
     context: typer.Context,
     group: Name,
-    to: Annotated[str, typer.Option(help="earliest, latest, an offset, or an instant: yesterday, 2h ago, 2026-05-01.")],
+    to: Annotated[str, typer.Option(help="earliest, latest, an offset, or a time: yesterday, 2h ago, 2026-05-01.")],
     topic: Annotated[
-        str | None, typer.Option(help="Only this topic; also one that the group has not read yet.")
+        str | None, typer.Option(help="Only this topic; may be one that the group has not read yet.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the new offsets without storing them.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Set a group without living members, or a queue without records out, to other offsets."""
+    """Reset the offsets of a group without live members, or of a queue without records in flight."""
     with opened_log(context, broker) as log:
         moves = _moves(log, group, to, topic, partition)
         if not dry_run:
@@ -108,11 +108,7 @@ def reset(
         return
     rows = [(m["topic"], m["partition"], _or_dash(m["before"]), m["after"]) for m in moves]
     print_table(("topic", "partition", "before", "after"), rows)
-    note(
-        f'nothing was changed: leave out --dry-run to set group "{group}" there'
-        if dry_run
-        else f'group "{group}" is set'
-    )
+    note(f'nothing was changed; omit --dry-run to reset group "{group}"' if dry_run else f'group "{group}" was reset')
 
 
 def _summary(log: Log, group: GroupDescription) -> dict[str, Any]:
@@ -133,7 +129,7 @@ def _queue_summary(log: Log, group: str, topics: list[str]) -> dict[str, Any]:
 
 
 def _standing(log: Log, group: GroupDescription) -> list[dict[str, Any]]:
-    """One row for each partition of its topics; a lag is known where something was committed."""
+    """Return one row per partition of its topics; the lag is None if nothing is committed."""
     rows: list[dict[str, Any]] = []
     for topic in filter(log.has_topic, group.topics):
         committed = group.committed.get(topic, {})
@@ -177,7 +173,7 @@ def _moves(log: Log, group: str, to: str, topic: str | None, partition: int | No
     for name in queues(log).get(group, []):
         before[name] = {part: state.low for part, state in _marks(log, group, name).states().items()}
     if topic is None and not before:
-        raise NoSuchGroup(group, "name a topic to begin with: --topic orders")
+        raise NoSuchGroup(group, "name a topic: --topic orders")
     moves: list[dict[str, Any]] = []
     for name in sorted(before) if topic is None else [topic]:
         firsts, ends = log.earliest_offsets(name), log.end_offsets(name)

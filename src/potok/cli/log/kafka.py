@@ -1,4 +1,4 @@
-"""`potok kafka`: a real Kafka of one node for development, started and ended by hand."""
+"""`potok kafka`: start and stop a single-node Kafka for development."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from potok.cli.output import console, note, print_json
 if TYPE_CHECKING:
     from potok.log.kafka.development.server import KafkaServer, ServerStatus
 
-app = command_app(no_args_is_help=True, help="Start and stop a Kafka of one node on this machine, for development.")
+app = command_app(no_args_is_help=True, help="Start and stop a single-node Kafka on this machine, for development.")
 
-Directory = Annotated[Path, typer.Option(help="Where it keeps its records, its settings and its log.")]
+Directory = Annotated[Path, typer.Option(help="Directory of its records, settings and log file.")]
 DEFAULT_DIRECTORY = Path("data/kafka")
 
 
 @app.command()
 def up(
     context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; 0 picks a free port.")] = 9092,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")] = 9092,
     directory: Directory = DEFAULT_DIRECTORY,
     as_json: Json = False,
 ) -> None:
-    """Start Kafka, and wait until it answers. One that runs in the directory already is left as it is, and one that is
-    still starting is waited for.
+    """Start Kafka and wait until it is ready. Does nothing if it runs already, and waits if it is starting.
 
-    The first time, its jars are fetched from Maven Central (46 MB). It listens on this machine only, and goes on
-    running until `potok kafka down`.
+    The first time, its jars (46 MB) are downloaded from Maven Central. It listens on this machine only and runs until
+    `potok kafka down`.
     """
     server = _server(context, directory)
     with _progress() as progress:
@@ -42,14 +41,14 @@ def up(
         print_json(_summary(status, server))
         return
     if port not in (0, status.port):
-        note(f"it runs already, on port {status.port}; to move it, first: potok kafka down")
+        note(f"Kafka runs already, on port {status.port}; stop it first: potok kafka down")
     note(f"Kafka {status.version} is up at {status.url} (process {status.pid}, log {_shown(server.files.log)})")
     note(f"use it: export POTOK_BROKER={status.url}")
 
 
 @app.command()
 def down(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_json: Json = False) -> None:
-    """Stop the Kafka that `potok kafka up` started; its records stay."""
+    """Stop the Kafka that `potok kafka up` started; its records are kept."""
     server = _server(context, directory)
     was_up = server.stop()
     if as_json:
@@ -60,7 +59,7 @@ def down(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_js
 
 @app.command()
 def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_json: Json = False) -> None:
-    """Say whether it runs, and where. Ends with 1 if it does not, or does not answer yet."""
+    """Show whether Kafka runs, and where. Exits with 1 if it does not run or is not ready."""
     server = _server(context, directory)
     found = server.status()
     ready = server.answers()
@@ -68,7 +67,7 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
         print_json(_summary(found, server, ready=ready))
     elif found.is_up and not ready:
         place = f"process {found.pid}, log {_shown(server.files.log)}"
-        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down ends it")
+        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down stops it")
     elif found.is_up:
         typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
     else:
@@ -98,7 +97,7 @@ def _summary(found: ServerStatus, server: KafkaServer, *, ready: bool = True) ->
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """One line that changes on a terminal; elsewhere the first and, of many alike, every tenth."""
+    """Show progress: one line that changes on a terminal; elsewhere, every tenth of similar lines."""
     if sys.stderr.isatty():
         with console(stderr=True).status("") as shown:
             yield shown.update
@@ -115,7 +114,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _shown(path: Path) -> str:
-    """Relative where it lies below the working directory."""
+    """Render a path, relative if it is below the working directory."""
     with contextlib.suppress(ValueError):
         return str(path.resolve().relative_to(Path.cwd()))
     return str(path)

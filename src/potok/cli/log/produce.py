@@ -1,4 +1,4 @@
-"""`potok produce`: each line of a file or of stdin becomes a record."""
+"""`potok produce`: append each line of a file or of stdin as a record."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ _ENOUGH_BYTES = 4 << 20
 
 
 class BadLine(PotokError):
-    """A line that does not have the form that the options ask for."""
+    """A line does not have the form that the options require."""
 
 
 class NoSuchTopic(PotokError):
-    """A topic that does not exist, and must not be created."""
+    """The topic does not exist, and --no-create is set."""
 
 
 @app.command()
 def produce(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(help="The topic to append to.")],
-    file: Annotated[str, typer.Argument(help="The lines; - for stdin.")] = "-",
+    file: Annotated[str, typer.Argument(help="File to read; - for stdin.")] = "-",
     key_field: Annotated[
         str | None, typer.Option(metavar="NAME", help="Lines are JSON; this field is the key.")
     ] = None,
-    key_separator: Annotated[str | None, typer.Option(metavar="TEXT", help="The key stands before this text.")] = None,
+    key_separator: Annotated[str | None, typer.Option(metavar="TEXT", help="Separator between key and value.")] = None,
     timestamp_field: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Lines are JSON; this field is the time: milliseconds, or ISO 8601."),
     ] = None,
     header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header; may be repeated.")] = None,
     null: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A value that is just this is null: a table deletes the key.")
+        str | None, typer.Option(metavar="TEXT", help="Text that means a null value, which deletes the key in a table.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
     skip: Annotated[
-        int, typer.Option(min=0, metavar="LINES", help="Skip this many lines, which were appended before.")
+        int, typer.Option(min=0, metavar="LINES", help="Skip this many lines, which are already appended.")
     ] = 0,
     no_create: Annotated[bool, typer.Option("--no-create", help="Refuse a topic that does not exist.")] = False,
     broker: Broker = None,
@@ -102,7 +102,7 @@ def produce(
 
 
 def _make_sure_of(topic: str, log: Log, *, create: bool) -> None:
-    """Create the topic if need be. A name that is nearly that of another topic is probably a slip, and is told."""
+    """Create the topic if it does not exist; warn if the name resembles that of an existing topic."""
     if log.has_topic(topic):
         return
     close = difflib.get_close_matches(topic, log.topics(), n=1, cutoff=0.75)
@@ -117,7 +117,7 @@ def _make_sure_of(topic: str, log: Log, *, create: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """How a line is taken apart into a record."""
+    """How to parse a line into a record."""
 
     key_field: str | None = None
     key_separator: bytes | None = None
@@ -153,7 +153,7 @@ class LineForm:
 
 def record_batches(descriptor: int, form: LineForm, file: str, skip: int = 0) -> Iterator[list[LogRecord]]:
     """Yield the records of the lines after the first `skip`. Those before an invalid line are yielded before it raises,
-    so that its number tells where to resume."""
+    so that its number is where to resume."""
     number = 0
     for lines in line_blocks(descriptor):
         records: list[LogRecord] = []
@@ -170,7 +170,7 @@ def record_batches(descriptor: int, form: LineForm, file: str, skip: int = 0) ->
 
 
 def line_blocks(descriptor: int) -> Iterator[list[bytes]]:
-    """Whatever lines are there already, in blocks of a few megabytes: a pipe that pauses is not waited for."""
+    """Yield blocks of available lines, a few megabytes at most, without waiting for a pipe that pauses."""
     rest = b""
     while chunk := _available(descriptor):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -181,7 +181,7 @@ def line_blocks(descriptor: int) -> Iterator[list[bytes]]:
 
 
 def _available(descriptor: int) -> bytes:
-    """At least one byte, unless the input has ended."""
+    """Read at least one byte; empty at the end of the input."""
     parts = [os.read(descriptor, 1 << 20)]
     size = len(parts[0])
     readable = select.poll()

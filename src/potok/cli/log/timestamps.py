@@ -1,4 +1,4 @@
-"""Instants as people type them: now, yesterday, 2h ago, a date, a time, milliseconds."""
+"""Parse timestamps as users type them: now, yesterday, 2h ago, a date, a time, milliseconds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MEANT = 'write now, today, yesterday, "2 hours ago", 2026-05-01, 2026-05-01T12:3
 
 
 class UnknownInstant(PotokError):
-    """Words that are no instant."""
+    """The text is not a timestamp."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f'"{text}" is no instant', hint=MEANT)
+        super().__init__(f'"{text}" is not a timestamp', hint=MEANT)
 
 
 def parse_instant(text: str, now: int | None = None) -> int:
-    """Milliseconds since 1970; days begin at midnight UTC."""
+    """Return milliseconds since 1970; days begin at midnight UTC."""
     now = now_ms() if now is None else now
     word = text.strip().lower()
     if word == "now":

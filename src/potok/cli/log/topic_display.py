@@ -1,4 +1,4 @@
-"""A topic for people and for scripts: its size, how it is kept, and what was done to its old records."""
+"""Render topics as text and JSON: size, retention, compaction and archive."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def print_description(topic: TopicDescription) -> None:
         ],
     )
     if config.archive is not None:
-        note(f"old segments go to {config.archive}")
+        note(f"old segments are archived in {config.archive}")
 
 
 def kept(config: TopicConfig) -> str:
-    """How long records stay, in words."""
+    """Render the retention of a topic."""
     if not config.expires:
         return "for ever"
     limits = [show_ms(config.retention_ms)] if config.retention_ms is not None else []
@@ -118,9 +118,9 @@ def print_compaction(topic: TopicDescription, done: Sequence[Compaction], *, sea
     )
     left = topic.records - sum(c.records_after for c in done)
     if left and not sealed:
-        note(f"{left:,} records were left alone: those being written (--seal), or that a query may read again")
+        note(f"{left:,} records were not compacted: active segment (--seal), or needed by a query")
     elif left:
-        note(f"{left:,} records were left alone: a query may read them again, or they are younger than the lag")
+        note(f"{left:,} records were not compacted: needed by a query, or younger than the lag")
 
 
 def archived_file(topic: str, file: ArchivedFile) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def archived_file(topic: str, file: ArchivedFile) -> dict[str, Any]:
 
 def print_archived(topic: str, files: Sequence[ArchivedFile], *, sealed: bool) -> None:
     if not files:
-        still = "" if sealed else "; the segment being written takes part with --seal"
-        note(f'nothing of "{topic}" is old enough to be archived{still}')
+        still = "" if sealed else "; --seal includes the active segment"
+        note(f'no segment of "{topic}" is old enough to archive{still}')
         return
     records, size = sum(file.records for file in files), sum(file.size for file in files)
     count = "1 segment" if len(files) == 1 else f"{len(files):,} segments"
@@ -150,7 +150,7 @@ def print_archived(topic: str, files: Sequence[ArchivedFile], *, sealed: bool) -
 
 
 def size_of(topic: TopicDescription) -> int:
-    """Negative where the log does not tell."""
+    """Return the size of a topic; negative if it is unknown."""
     sizes = [part.bytes for part in topic.partitions]
     return sum(sizes) if min(sizes, default=0) >= 0 else -1
 

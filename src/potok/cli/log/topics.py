@@ -24,9 +24,7 @@ from potok.errors import PotokError
 app = command_app(no_args_is_help=True, help="List, create, describe, compact, archive and delete topics.")
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-Seal = Annotated[
-    bool, typer.Option("--seal", help="Close the segment that is being written first, so that it takes part.")
-]
+Seal = Annotated[bool, typer.Option("--seal", help="Seal the active segment first, so that it is included.")]
 
 
 @app.command("list")
@@ -38,7 +36,7 @@ def list_topics(context: typer.Context, broker: Broker = None, as_json: Json = F
         for topic in found:
             print_json(summary(topic))
     elif not found:
-        note("no topics; make one: potok topics create orders --partitions 4")
+        note("no topics; create one: potok topics create orders --partitions 4")
     else:
         print_list(found)
 
@@ -47,11 +45,11 @@ def list_topics(context: typer.Context, broker: Broker = None, as_json: Json = F
 def create(
     context: typer.Context,
     topic: Name,
-    partitions: Annotated[int, typer.Option(min=1, help="How many partitions; it cannot be changed later.")] = 1,
+    partitions: Annotated[int, typer.Option(min=1, help="Number of partitions; cannot be changed later.")] = 1,
     retention: Annotated[
-        str | None, typer.Option(help='How long records are kept, as "7 days"; default for ever.')
+        str | None, typer.Option(help='How long records are kept, such as "7 days"; default forever.')
     ] = None,
-    retention_bytes: Annotated[int | None, typer.Option(min=1, help="How large a partition may grow.")] = None,
+    retention_bytes: Annotated[int | None, typer.Option(min=1, help="Maximum size of a partition.")] = None,
     cleanup_policy: Annotated[
         str, typer.Option(help='"compact" keeps the last record of each key; "delete"; or "compact,delete".')
     ] = "delete",
@@ -59,13 +57,13 @@ def create(
         str | None, typer.Option(help="How long compaction keeps a tombstone; default 1 day.")
     ] = None,
     min_compaction_lag: Annotated[
-        str | None, typer.Option(help="Records are not compacted before they are so old.")
+        str | None, typer.Option(help="Minimum age of a record before it is compacted.")
     ] = None,
     archive: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where old segments go instead of being deleted.")
+        str | None, typer.Option(metavar="DIR", help="Archive old segments in this directory instead of deleting them.")
     ] = None,
-    segment_bytes: Annotated[int | None, typer.Option(min=1, help="When a new segment file is begun.")] = None,
-    if_missing: Annotated[bool, typer.Option("--if-missing", help="Leave a topic that exists as it is.")] = False,
+    segment_bytes: Annotated[int | None, typer.Option(min=1, help="Size at which a segment is sealed.")] = None,
+    if_missing: Annotated[bool, typer.Option("--if-missing", help="Do nothing if the topic exists.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -83,7 +81,8 @@ def create(
         there = log.has_topic(topic)
         if there and not if_missing:
             raise PotokError(
-                f'topic "{topic}" exists already', hint=f"add --if-missing, or first: potok topics delete {topic}"
+                f'topic "{topic}" already exists',
+                hint=f"add --if-missing, or delete it first: potok topics delete {topic}",
             )
         given = {name: value for name, value in config.items() if value is not None}
         log.create_topic(topic, partitions, exist_ok=if_missing, **given)
@@ -97,7 +96,7 @@ def create(
 
 @app.command()
 def describe(context: typer.Context, topic: Name, broker: Broker = None, as_json: Json = False) -> None:
-    """Show a topic's partitions, how long it keeps its records, and what is left to compact."""
+    """Show the partitions, the retention and the dirty ratio of a topic."""
     with opened_log(context, broker) as log:
         (found,) = log.describe_topics([topic])
     if as_json:
@@ -113,7 +112,7 @@ app.command("show", hidden=True)(describe)
 def compact(
     context: typer.Context, topic: Name, seal: Seal = False, broker: Broker = None, as_json: Json = False
 ) -> None:
-    """Keep the last record of each key, now. A running query does it by itself when enough has changed."""
+    """Compact a topic now. Running queries compact topics automatically."""
     with opened_log(context, broker) as log:
         done = log.compact_topic(topic, seal=seal)
         found = log.describe_topic(topic)
@@ -128,13 +127,15 @@ def compact(
 def archive(
     context: typer.Context,
     topic: Name,
-    to: Annotated[str | None, typer.Option(metavar="DIR", help="Where to; default the topic's own archive.")] = None,
-    older_than: Annotated[str, typer.Option(help='Only segments this old, as "7d"; default all that are full.')] = "0s",
+    to: Annotated[str | None, typer.Option(metavar="DIR", help="Directory; default: the topic's own archive.")] = None,
+    older_than: Annotated[
+        str, typer.Option(help='Only segments of this age, such as "7d"; default: all sealed segments.')
+    ] = "0s",
     seal: Seal = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Move old segments to Parquet files. Whoever reads the topic from there on still gets their records."""
+    """Move old segments to Parquet files. Readers of the topic still get their records."""
     with opened_log(context, broker) as log:
         files = log.archive_topic(topic, to, to_ms(older_than), seal=seal)
     if as_json:
@@ -148,11 +149,11 @@ def archive(
 def delete(
     context: typer.Context,
     topic: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Delete a topic and all its records. What lies in its archive stays there, as files."""
+    """Delete a topic and all its records. Archived files are kept."""
     with opened_log(context, broker) as log:
         (found,) = log.describe_topics([topic])
         records = found.records
@@ -163,4 +164,4 @@ def delete(
     if as_json:
         print_json({"topic": topic, "records": records, "deleted": True})
     else:
-        note(f'topic "{topic}" is deleted')
+        note(f'topic "{topic}" was deleted')

@@ -149,7 +149,7 @@ def purge(
     until: Until = None,
     everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:

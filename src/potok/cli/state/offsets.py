@@ -78,7 +78,7 @@ def reset(
     query: QueryName = None,
     to: Annotated[
         str | None,
-        typer.Option(help="earliest, latest, an offset, or an instant: yesterday, 2h ago, 2026-05-01."),
+        typer.Option(help="earliest, latest, an offset, or a time: yesterday, 2h ago, 2026-05-01."),
     ] = None,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
@@ -87,7 +87,7 @@ def reset(
     ] = False,
     keep_state: Annotated[bool, typer.Option("--keep-state", help="Keep the tables as they are.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Remove the query altogether; its topics stay.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the new offsets without storing them.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:

@@ -101,9 +101,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "functions":
-        return importlib.import_module("potok.expressions.functions")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'potok' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "functions":
+            return importlib.import_module("potok.expressions.functions")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'potok' has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)

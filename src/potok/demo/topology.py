@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TypedDict
 
 from potok.demo.shop import GRACE, ORDERS, WINDOW
 from potok.dsl.builder import StreamsBuilder
@@ -13,8 +13,7 @@ from potok.topology.nodes.windows import tumbling
 QUERY = "shop-orders"
 
 
-@dataclass
-class Order:
+class Order(TypedDict):
     order_id: str
     user_id: str
     city: str

@@ -1,27 +1,47 @@
-"""Where a topology begins."""
+"""Build a topology from its sources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.handle import Declared, K, V
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import GlobalTable, Table
-from potok.dsl.time_to_live import lifetime_of
+from potok.dsl.time_to_live import TtlClock, lifetime_of
 from potok.dsl.unused_builder import expect_use, used
 from potok.duration import Duration
-from potok.topology.describe import describe
+from potok.topology.describe import DescribeForm, describe
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
 from potok.topology.nodes import Node, StreamSource, TableSource
 from potok.topology.validate import validate
 
 
+class StreamOptions(TypedDict, total=False):
+    """The options of `StreamsBuilder.stream` besides the types of key and value."""
+
+    key_format: str | None
+    value_format: str | None
+    timestamp: str | Callable[..., Any] | None
+    timestamp_format: str | None
+    max_jump: Duration | None
+    name: str | None
+
+
+class TableOptions(StreamOptions, total=False):
+    """The options of `StreamsBuilder.table` besides the types of key and value."""
+
+    ttl: Duration | None
+    ttl_clock: TtlClock
+    history: Duration | None
+
+
 class StreamsBuilder(Spelling):
-    """Builds a topology step by step.
+    """Build a topology step by step.
 
     >>> builder = StreamsBuilder("stream-processor")
     >>> orders = builder.stream("orders", value="user_id string, amount double")
@@ -32,41 +52,59 @@ class StreamsBuilder(Spelling):
 
     def __init__(self, name: str) -> None:
         """Args:
-        name: Names the query: its state, its ledger and its dead letters are found under it.
+        name: Names the query, its state and its dead letters.
         """
         self.name = name
         self._graph = GraphBuilder(name)
         expect_use(self, name, calling_location())
 
+    @overload
+    def stream(self, topic: str, *, value: type[V], **options: Unpack[StreamOptions]) -> Stream[str, V]: ...
+    @overload
+    def stream(self, topic: str, *, key: type[K], value: type[V], **options: Unpack[StreamOptions]) -> Stream[K, V]: ...
+    @overload
+    def stream(
+        self, topic: str, *, value: Declared | None = None, **options: Unpack[StreamOptions]
+    ) -> Stream[str, Any]: ...
+    @overload
+    def stream(
+        self, topic: str, *, key: type[K], value: Declared | None = None, **options: Unpack[StreamOptions]
+    ) -> Stream[K, Any]: ...
+    @overload
+    def stream(
+        self, topic: str, *, key: Declared | None, value: object = None, **options: Unpack[StreamOptions]
+    ) -> Stream[Any, Any]: ...
     def stream(
         self,
         topic: str,
         *,
         key: object = str,
         value: object = None,
-        key_format: str = "",
-        value_format: str = "",
+        key_format: str | None = None,
+        value_format: str | None = None,
         timestamp: str | Callable[..., Any] | None = None,
-        timestamp_format: str = "",
+        timestamp_format: str | None = None,
         max_jump: Duration | None = None,
-        name: str = "",
-    ) -> Stream:
+        name: str | None = None,
+    ) -> Stream[Any, Any]:
         """Read a topic as a stream of records.
 
         Args:
-            topic: The topic; it is created when the query starts if it does not exist.
-            key: The type of the key: text unless you say otherwise.
-            value: A dataclass, a TypedDict, a `potok.Record`, `"amount double, user_id string"`, a plain type such as
-                `int`, or nothing: then values are JSON of any shape, and steps on them run as Python.
-            key_format: How the bytes of a key are written; follows from the type if left out.
-            value_format: How the bytes of a value are written: `json`, `delimited`, `text`, `raw`, or Kafka's
-                numbers: `int32`, `int64`, `float32`, `float64`.
-            timestamp: The field, or the function of key and value, that tells the event time; else the record's own
-                timestamp. `"ingestion"` and `"processing"` choose those clocks.
-            timestamp_format: How the text of that field is read, as `strptime` does: `"%d.%m.%Y %H:%M"`; ISO text and
-                milliseconds need none. `"seconds"` and `"microseconds"` are for numbers.
-            max_jump: How far one record may move the clock: a record from the far future then makes little late.
-            name: Names the step; the topic's name if left out.
+            topic: The topic; created when the query starts if it does not exist.
+            key: The type of the key; text by default.
+            value: The type of the value: a dataclass, a TypedDict, a `potok.Record`,
+                `"amount double, user_id string"`, or a plain type such as `int`. Without a type, values are JSON of any
+                shape, and steps on them run as Python.
+            key_format: The format of the keys; by default it follows from the type.
+            value_format: The format of the values: `json`, `delimited`, `text`, `raw`, or Kafka's numbers: `int32`,
+                `int64`, `float32`, `float64`.
+            timestamp: The field, or the function of key and value, that contains the event time; by default the
+                timestamp of the record. `"ingestion"` and `"processing"` select those notions of time.
+            timestamp_format: How to parse the text of that field, as in `strptime`: `"%d.%m.%Y %H:%M"`. ISO text and
+                milliseconds need none; `"seconds"` and `"microseconds"` are for numbers.
+            max_jump: How far one record may advance the stream time: limits how many records become late because of
+                one record from the far future.
+            name: Names the step; by default the name of the topic.
         """
         at = calling_location()
         node = StreamSource(
@@ -80,22 +118,38 @@ class StreamsBuilder(Spelling):
         self._graph.add(node)
         return Stream(self._graph, node)
 
+    @overload
+    def table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> Table[str, V]: ...
+    @overload
+    def table(self, topic: str, *, key: type[K], value: type[V], **options: Unpack[TableOptions]) -> Table[K, V]: ...
+    @overload
+    def table(
+        self, topic: str, *, value: Declared | None = None, **options: Unpack[TableOptions]
+    ) -> Table[str, Any]: ...
+    @overload
+    def table(
+        self, topic: str, *, key: type[K], value: Declared | None = None, **options: Unpack[TableOptions]
+    ) -> Table[K, Any]: ...
+    @overload
+    def table(
+        self, topic: str, *, key: Declared | None, value: object = None, **options: Unpack[TableOptions]
+    ) -> Table[Any, Any]: ...
     def table(
         self,
         topic: str,
         *,
         key: object = str,
         value: object = None,
-        key_format: str = "",
-        value_format: str = "",
+        key_format: str | None = None,
+        value_format: str | None = None,
         timestamp: str | Callable[..., Any] | None = None,
-        timestamp_format: str = "",
+        timestamp_format: str | None = None,
         max_jump: Duration | None = None,
         ttl: Duration | None = None,
-        ttl_clock: str = "event",
+        ttl_clock: TtlClock = "event",
         history: Duration | None = None,
-        name: str = "",
-    ) -> Table:
+        name: str | None = None,
+    ) -> Table[Any, Any]:
         """Read a topic as a table: each record replaces the row of its key, and a null value deletes it.
 
         >>> users = builder.table("users", value="name string, email string")
@@ -103,11 +157,10 @@ class StreamsBuilder(Spelling):
         >>> prices = builder.table("prices", value="price double", history="7 days")
 
         Args, besides those of `stream`:
-            ttl: Delete a row so long after its last change.
-            ttl_clock: `"event"`: when the clock has passed the time of that change; `"processing"`: when so much time
-                has gone by since it was read.
-            history: Keep the versions of each row for so long behind the clock, by event time: the row is the
-                newest, and `table.get(key, as_of=...)` finds the one of an instant.
+            ttl: Delete a row this long after its last change.
+            ttl_clock: Measure the ttl in `"event"` time, or in `"processing"` time since the change was read.
+            history: Keep the versions of each row for this long, in event time: the row is the newest version, and
+                `table.get(key, as_of=...)` finds the version of an instant.
         """
         at = calling_location()
         node = TableSource(
@@ -122,28 +175,47 @@ class StreamsBuilder(Spelling):
         self._graph.add(node)
         return Table(self._graph, node)
 
-    def global_table(self, topic: str, **options: Any) -> GlobalTable:
-        """Read a topic as a table that streams may be joined with by any key; takes what `table` takes.
+    @overload
+    def global_table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> GlobalTable[str, V]: ...
+    @overload
+    def global_table(
+        self, topic: str, *, key: type[K], value: type[V], **options: Unpack[TableOptions]
+    ) -> GlobalTable[K, V]: ...
+    @overload
+    def global_table(
+        self, topic: str, *, value: Declared | None = None, **options: Unpack[TableOptions]
+    ) -> GlobalTable[str, Any]: ...
+    @overload
+    def global_table(
+        self, topic: str, *, key: type[K], value: Declared | None = None, **options: Unpack[TableOptions]
+    ) -> GlobalTable[K, Any]: ...
+    @overload
+    def global_table(
+        self, topic: str, *, key: Declared | None, value: object = None, **options: Unpack[TableOptions]
+    ) -> GlobalTable[Any, Any]: ...
+    def global_table(self, topic: str, **options: Any) -> GlobalTable[Any, Any]:
+        """Read a topic as a table that streams may join by any key; takes the options of `table`.
 
-        It lies on the shards of its keys like any other table: the engine brings the records to it, and gives them
-        their own key back.
+        Its rows are distributed over the shards like those of any other table: the engine sends the records to the
+        rows and restores their own key afterwards.
 
         >>> products = builder.global_table("products", value="name string, price double")
         >>> priced = orders.join(products, "product_id", lambda order, product: order["n"] * product["price"])
         """
-        return GlobalTable(self._graph, self.table(topic, **options).node)
+        table: Table[Any, Any] = self.table(topic, **options)
+        return GlobalTable(self._graph, table.node)
 
-    def kept(self, node: Node) -> Table:
-        """A table that somebody else keeps, as a handle."""
+    def kept(self, node: Node) -> Table[Any, Any]:
+        """Add a table that is maintained outside this topology, and return its handle."""
         self._graph.add(node)
         return Table(self._graph, node)
 
-    def describe(self, form: str = "text") -> str:
-        """The topology for people: as `text`, as a `mermaid` flow chart, or as `json`."""
+    def describe(self, form: DescribeForm = "text") -> str:
+        """Describe the topology as `text`, as a `mermaid` flow chart, or as `json`."""
         return describe(self.build(), form)
 
     def nodes(self) -> tuple[Node, ...]:
-        """The steps so far, of which somebody else makes a topology."""
+        """Return the nodes so far, for a caller that makes a topology of them."""
         used(self)
         return self._graph.topology().nodes
 
@@ -154,3 +226,6 @@ class StreamsBuilder(Spelling):
         validate(topology)
         infer(topology)
         return topology
+
+    if TYPE_CHECKING:
+        globalTable = global_table

@@ -1,10 +1,10 @@
-"""The camelCase spellings of Kafka Streams, accepted by one table of aliases."""
+"""Accept the camelCase spellings of Kafka Streams through one table of aliases."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 ALIASES = {
     "addSink": "to",
@@ -43,22 +43,27 @@ AGGREGATES = (
     "sum",
     "windowed_by",
 )
-"""The verbs of what is grouped."""
+"""The methods of a grouped stream."""
 
 
 class Spelling:
-    """Finds a method under its Kafka Streams spelling, and suggests one where there is none."""
+    """Find a method by its Kafka Streams spelling, and suggest a method where there is none.
+
+    Type checkers see the aliases that each handle declares, and no `__getattr__`, so they report every other name.
+    """
 
     _elsewhere: Mapping[str, str] = {}
-    """Verbs of other handles, each with what leads there."""
+    """Methods of other handles, each with the method that leads there."""
 
-    def __getattr__(self, name: str) -> Any:
-        alias = ALIASES.get(name)
-        if alias is not None and hasattr(type(self), alias):
-            return getattr(self, alias)
-        if (alias or name) in self._elsewhere:
-            raise AttributeError(f"a {type(self).__name__} has no {name}; {self._elsewhere[alias or name]}")
-        verbs = [verb for verb in dir(type(self)) if not verb.startswith("_")]
-        close = difflib.get_close_matches(name, verbs, n=1)
-        hint = f"; did you mean {close[0]}?" if close else f"; it has: {', '.join(verbs)}"
-        raise AttributeError(f"a {type(self).__name__} has no {name}{hint}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            alias = ALIASES.get(name)
+            if alias is not None and hasattr(type(self), alias):
+                return getattr(self, alias)
+            if (alias or name) in self._elsewhere:
+                raise AttributeError(f"a {type(self).__name__} has no {name}; {self._elsewhere[alias or name]}")
+            verbs = [verb for verb in dir(type(self)) if not verb.startswith("_")]
+            close = difflib.get_close_matches(name, verbs, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; it has: {', '.join(verbs)}"
+            raise AttributeError(f"a {type(self).__name__} has no {name}{hint}")

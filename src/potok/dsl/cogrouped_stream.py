@@ -1,31 +1,33 @@
-"""Several streams, grouped by one key, that make one aggregate."""
+"""Aggregate several streams that are grouped by the same key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.handle import A, Declared, Emit, K, R, W
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.records.value import wrap
 from potok.topology.nodes import MapValues, Merge, Node, Session, Window
 
 if TYPE_CHECKING:
-    from potok.dsl.grouped_stream import Aggregating, GroupedStream
+    from potok.dsl.aggregating import AggregateOptions, Aggregating
+    from potok.dsl.grouped_stream import GroupedStream
     from potok.dsl.table import Table
 
 Part = tuple[Node, Function]
-"""A stream, and how its records are added to the aggregate."""
+"""A stream and the aggregator of its records."""
 
 
-class CogroupedStream(Spelling):
-    """Streams that share an aggregate: each record is added by the aggregator of its stream.
+class CogroupedStream(Spelling, Generic[K, A]):
+    """Streams that share an aggregate of type A: the aggregator of its stream adds each record.
 
-    Values are seen as without a declared type. Records of one key that come from several topics are taken as they come:
-    aggregators that write to different fields, or commute, give one result whatever the order.
+    Aggregators receive values without their declared type. Records of one key from several topics are taken in the
+    order of arrival: the result does not depend on it if the aggregators write to different fields, or commute.
     """
 
     def __init__(self, graph: GraphBuilder, parts: tuple[Part, ...], window: Window | None = None) -> None:
@@ -34,13 +36,17 @@ class CogroupedStream(Spelling):
     def __repr__(self) -> str:
         return f"<CogroupedStream of {', '.join(node.name for node, _ in self._parts)}>"
 
-    def cogroup(self, grouped: GroupedStream, aggregator: Callable[..., Any]) -> CogroupedStream:
-        """One more stream, grouped by the same key.
+    @overload
+    def cogroup(self, grouped: GroupedStream[K, W], aggregator: Callable[[W, A], A]) -> CogroupedStream[K, A]: ...
+    @overload
+    def cogroup(self, grouped: GroupedStream[K, W], aggregator: Callable[[K, W, A], A]) -> CogroupedStream[K, A]: ...
+    def cogroup(self, grouped: GroupedStream[K, Any], aggregator: Callable[..., Any]) -> CogroupedStream[K, A]:
+        """Add a stream that is grouped by the same key.
 
         Args:
             grouped: The stream.
-            aggregator: Called with key, value and the aggregate so far (or with value and aggregate); returns the next
-                one.
+            aggregator: Called with key, value and the current aggregate (or with value and aggregate); returns the
+                next aggregate.
         """
         from potok.dsl.grouped_stream import GroupedStream  # a grouped stream has the verb that leads here
 
@@ -54,8 +60,8 @@ class CogroupedStream(Spelling):
         part = grouped._node, Function.of(aggregator, (2, 3))
         return CogroupedStream(self._graph, (*self._parts, part), self._window)
 
-    def windowed_by(self, window: Window) -> CogroupedStream:
-        """The same by key and window."""
+    def windowed_by(self, window: Window) -> CogroupedStream[Any, A]:
+        """Group by key and window."""
         at = calling_location()
         if not isinstance(window, Window):
             raise TopologyError(f"windowed_by got {window!r}", hint="write windowed_by(tumbling(hours(1)))", at=at)
@@ -67,36 +73,63 @@ class CogroupedStream(Spelling):
             )
         return CogroupedStream(self._graph, self._parts, window)
 
+    @overload
+    def aggregate(
+        self,
+        initializer: A | Callable[[], A],
+        merger: Callable[..., object] | None = None,
+        *,
+        value: None = None,
+        **options: Unpack[AggregateOptions],
+    ) -> Table[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: object,
+        merger: Callable[..., object] | None = None,
+        *,
+        value: type[R],
+        **options: Unpack[AggregateOptions],
+    ) -> Table[K, R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: object,
+        merger: Callable[..., object] | None = None,
+        *,
+        value: Declared,
+        **options: Unpack[AggregateOptions],
+    ) -> Table[K, Any]: ...
     def aggregate(
         self,
         initializer: Any,
         merger: Callable[..., Any] | None = None,
         *,
         value: object = None,
-        name: str = "",
-        emit: str = "changes",
-    ) -> Table:
-        """One aggregate for each key, from the records of all streams.
+        name: str | None = None,
+        emit: Emit = "changes",
+    ) -> Table[K, Any]:
+        """Return one aggregate per key, from the records of all streams.
 
         >>> by_user = orders.group_by_key().cogroup(add_order).cogroup(clicks.group_by_key(), add_click)
         >>> activity = by_user.aggregate(lambda: {"orders": 0, "clicks": 0}, name="activity")
 
         Args:
-            initializer: The value to begin with, or a function without arguments that makes it.
-            merger: Joins two aggregates, for sessions that grow together.
+            initializer: The initial value, or a function without arguments that returns it.
+            merger: Merges the aggregates of two sessions in Kafka Streams. Accepted for sessions and never called.
             value: The type of the aggregate, if it should be typed.
-            name: The table's name.
-            emit: When changes go on: `changes` or `each_record`.
+            name: The name of the table.
+            emit: `"changes"`, or `"each_record"`.
         """
         dispatch = Function.of(_dispatcher([function for _, function in self._parts]), (3,))
-        return self._together(name).aggregate(initializer, dispatch.callable, merger, value=value, name=name, emit=emit)
+        return self._together(name)._fold(initializer, dispatch.callable, merger, value, name, emit)
 
-    def _together(self, name: str) -> Aggregating:
-        """The streams as one, each value beside the number of its stream."""
+    def _together(self, name: str | None) -> Aggregating[K, Any, Any]:
+        """Merge the streams; each value is paired with the number of its stream."""
         from potok.dsl.grouped_stream import GroupedStream
 
         at = calling_location()
-        merged = self._graph.step_name("", f"{name or self._parts[0][0].name}.cogroup")
+        merged = self._graph.step_name(None, f"{name or self._parts[0][0].name}.cogroup")
         tagged: list[Node] = []
         for number, (upstream, _) in enumerate(self._parts, 1):
             function = replace(Function.of(_tagger(number - 1), (1,)), name=f"stream {number}")
@@ -104,8 +137,11 @@ class CogroupedStream(Spelling):
             self._graph.add(tagged[-1])
         merge = Merge(merged, at, tuple(tagged))
         self._graph.add(merge)
-        grouped = GroupedStream(self._graph, merge)
+        grouped: GroupedStream[K, Any] = GroupedStream(self._graph, merge)
         return grouped if self._window is None else grouped.windowed_by(self._window)
+
+    if TYPE_CHECKING:
+        windowedBy = windowed_by
 
 
 def _tagger(number: int) -> Callable[[Any], Any]:

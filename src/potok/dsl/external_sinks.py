@@ -1,10 +1,10 @@
-"""Sinks outside the log: files, PostgreSQL, HTTP, and functions of the user's."""
+"""Write streams to sinks outside the log: files, PostgreSQL, HTTP, and user functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle
@@ -14,16 +14,19 @@ from potok.expressions.function import Function, WrongArity
 from potok.sinks.callable import CallableTarget
 from potok.sinks.file_formats import COMPRESSIONS
 from potok.sinks.files import FilesTarget
-from potok.sinks.guarantee import Guarantee
+from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.sinks.http.http import HttpTarget
 from potok.sinks.postgres.postgres import PostgresTarget
 from potok.sinks.sink_spec import SinkSpec
 from potok.sinks.urls import host_of
 from potok.topology.nodes import Deliver
 
+FileFormat = Literal["parquet", "json"]
+Compression = Literal["zstd", "snappy", "gzip", "none"]
+
 
 class UnnamedSink(TopologyError):
-    """Two sinks that would be told apart by their order in the program alone."""
+    """Two sinks whose derived names depend on their order in the program."""
 
     def __init__(self, derived: str, at: Location | None) -> None:
         super().__init__(
@@ -42,30 +45,30 @@ def guarantee_of(given: str, at: Location | None) -> Guarantee:
 
 
 class ExternalSinks(Handle):
-    """The verbs that deliver records outside the log. They end a stream; what was delivered does not come back."""
+    """The methods that deliver records outside the log. Each ends a stream."""
 
     def to_files(
         self,
         path: str | Path,
-        format: str = "parquet",
+        format: FileFormat = "parquet",
         *,
-        compression: str = "",
+        compression: Compression | None = None,
         with_key: bool = False,
-        guarantee: str = Guarantee.EXACTLY_ONCE,
-        name: str = "",
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        name: str | None = None,
     ) -> None:
-        """Write files into a directory, one or more for each batch.
+        """Write files to a directory, one or more per batch.
 
         >>> orders.to_files("lake/orders")
         >>> counts.to_stream().to_files("lake/counts", format="json", with_key=True)
 
         Args:
-            path: The directory. All of Spark's workers must see it under this path.
-            format: `parquet` needs typed values, whose fields become columns; `json` writes a line for each record.
+            path: The directory. All workers must be able to reach it under this path.
+            format: `parquet` needs typed values, whose fields become columns; `json` writes one line per record.
             compression: `zstd`, `snappy`, `gzip` or `none` for Parquet; `none`, `gzip` or `zstd` for JSON.
-            with_key: Write key, timestamp and value, instead of the value alone; a null value needs it.
-            guarantee: With `exactly_once` the directory belongs to this sink alone.
-            name: Names the step; the directory is found to be its own by it.
+            with_key: Write key, timestamp and value instead of the value alone; required for null values.
+            guarantee: With `exactly_once`, no other sink may write to the directory.
+            name: Names the step; the directory is marked with it.
         """
         chosen = compression or COMPRESSIONS.get(format, ("",))[0]
         target = FilesTarget(str(Path(path).expanduser().resolve()), format, chosen, with_key)
@@ -79,24 +82,24 @@ class ExternalSinks(Handle):
         key: str | Sequence[str] = (),
         columns: Mapping[str, str] | None = None,
         give_up_after: Duration | None = None,
-        guarantee: str = Guarantee.EXACTLY_ONCE,
-        name: str = "",
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        name: str | None = None,
     ) -> None:
-        """Keep the rows of a PostgreSQL table current: the record of a key replaces its row, a null value deletes it.
+        """Write to a PostgreSQL table: a record replaces the row of its key, and a null value deletes it.
 
         >>> counts.to_stream().to_postgres("postgresql://app@localhost/shop", "order_counts")
         >>> orders.to_postgres(url, "orders", key="order_id")
 
         Args:
-            url: As libpq reads it; a password may stand in `PGPASSWORD` or in `~/.pgpass` instead.
-            table: Created if it does not exist; `"shop.orders"` names a schema too.
-            key: The fields of the value that tell a row; the key of the record if left out.
-            columns: Other names for columns. They have the names of the fields; a key or a value that has none is
-                in the column `key` or `value`.
-            give_up_after: How long a server that does not answer is tried again before the query stops; as long as the
-                setting `retry_for` says if left out.
-            guarantee: With `exactly_once`, the table `potok_fences` in the same database says which batch was written.
-            name: Names the step: its fence is found under it.
+            url: A libpq connection URL; the password may be in `PGPASSWORD` or `~/.pgpass` instead.
+            table: Created if it does not exist; `"shop.orders"` includes a schema.
+            key: The fields of the value that identify a row; by default the key of the record.
+            columns: Column names by field, where they differ. A key or a value without fields is in the column `key` or
+                `value`.
+            give_up_after: How long to retry while the server does not answer before the query stops; by default the
+                setting `retry_for`.
+            guarantee: With `exactly_once`, the table `potok_fences` in the same database holds the last batch.
+            name: Names the step and its fence.
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         renamed = tuple((columns or {}).items())
@@ -113,26 +116,26 @@ class ExternalSinks(Handle):
         concurrency: int = 4,
         timeout: Duration = "10 seconds",
         give_up_after: Duration | None = None,
-        guarantee: str = Guarantee.EXACTLY_ONCE,
-        name: str = "",
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        name: str | None = None,
     ) -> None:
-        """Post each record to a web address as JSON; those of one key arrive in order.
+        """Post each record to a URL as JSON. The records of one key arrive in order.
 
         >>> alerts.to_http("https://example.org/alerts", headers={"Authorization": f"Bearer {token}"})
 
-        Every request carries a header `Idempotency-Key`, which is the same when the request comes again: exactly once
-        holds if the server goes by it. An answer 4xx makes a dead letter of the record.
+        Every request has an `Idempotency-Key` header, which stays the same when the request is repeated: delivery is
+        exactly once if the server honours it. A 4xx response turns the record into a dead letter.
 
         Args:
-            url: Where to post.
+            url: The URL to post to.
             headers: Sent with each request.
-            batch: How many records go into a request; with more than one, the body is a JSON array.
+            batch: The number of records per request; with more than one, the body is a JSON array.
             with_key: The body is `{"key": ..., "timestamp": ..., "value": ...}` instead of the value alone.
-            concurrency: How many requests are under way at a time.
-            timeout: How long a request may take.
-            give_up_after: How long a request is tried again, ever more slowly, before the query stops; as long as the
-                setting `retry_for` says if left out.
-            guarantee: With `at_most_once` a request that may have arrived is not sent again; its record becomes a dead
+            concurrency: The number of requests in flight.
+            timeout: The time limit of a request.
+            give_up_after: How long to retry a request, with exponential backoff, before the query stops; by default the
+                setting `retry_for`.
+            guarantee: With `at_most_once`, a request that may have arrived is not repeated; its record becomes a dead
                 letter.
             name: Names the step.
         """
@@ -149,18 +152,22 @@ class ExternalSinks(Handle):
         self._deliver(target, host_of(url) or "nowhere", guarantee, name)
 
     def to_callable(
-        self, function: Callable[..., Any], *, guarantee: str = Guarantee.EXACTLY_ONCE, name: str = ""
+        self,
+        function: Callable[..., Any],
+        *,
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        name: str | None = None,
     ) -> None:
-        """Hand the records of each batch to a function, in the process that runs the query.
+        """Call a function with the records of each batch, in the process that runs the query.
 
         >>> orders.to_callable(lambda records, batch: store.replace(batch, [r.value for r in records]))
 
         Args:
             function: Called with the records, and with the number of the batch if it takes two arguments. A record has
                 `key`, `value`, `timestamp_ms` and `headers`. It may return `{index: reason}`: these records become
-                dead letters. If it raises, the query stops, and the batch comes again at the next start.
-            guarantee: `exactly_once` needs the number of the batch: after a crash a batch comes again under its number,
-                and the function must replace what it did for that number.
+                dead letters. If it raises, the query stops, and the next start repeats the batch.
+            guarantee: `exactly_once` needs the number of the batch: after a crash a batch is repeated with the same
+                number, and the function must replace what it did for that number.
             name: Names the step.
         """
         at = calling_location()
@@ -171,7 +178,7 @@ class ExternalSinks(Handle):
             raise TopologyError(error.message, hint=hint, at=error.at or at) from error
         self._deliver(CallableTarget(chosen), chosen.name.split(".")[-1].strip("<>"), guarantee, name)
 
-    def _deliver(self, target: SinkSpec, place: str, guarantee: str, name: str) -> None:
+    def _deliver(self, target: SinkSpec, place: str, guarantee: GuaranteeName, name: str | None) -> None:
         at = calling_location()
         promised = guarantee_of(guarantee, at)
         derived = f"{self._node.name}.{target.verb}.{place}"

@@ -1,4 +1,4 @@
-"""Collects the nodes of a topology while its handles are being chained."""
+"""Collect the nodes of a topology while its handles are chained."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class GraphBuilder:
         self._nodes.append(node)
         self._names.add(node.name)
 
-    def step_name(self, given: str, derived: str) -> str:
-        """The given name, or the derived one made unique: only steps without state may be told apart by a count."""
+    def step_name(self, given: str | None, derived: str) -> str:
+        """Return the given name, or the derived name made unique by a count, which a step with state must not have."""
         if given:
             return given
         name, count = derived, 2
@@ -32,7 +32,7 @@ class GraphBuilder:
         return name
 
     def is_counted(self, name: str) -> bool:
-        """Whether a name, or the path that leads to it, was told apart by a count."""
+        """Return whether a name, or a name that it is derived from, contains a count."""
         return any(name == counted or name.startswith(f"{counted}.") for counted in self._counted)
 
     def topology(self) -> Topology:

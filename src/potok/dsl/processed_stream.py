@@ -1,18 +1,20 @@
-"""What comes out of a processor."""
+"""The outputs of a processor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.handle import K, V
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.topology.nodes import Channel, Process, StoreTable
 
 
-class ProcessedStream(Stream):
-    """The main output of a processor, which is a stream like any other, with the named ones beside it."""
+class ProcessedStream(Stream[K, V]):
+    """The main output of a processor, a stream like any other, with access to the named outputs and the stores."""
 
     def __init__(
         self,
@@ -25,17 +27,17 @@ class ProcessedStream(Stream):
         self._channels, self._tables = channels, tables
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> Stream[K, V]:
         """The main output."""
         return Stream(self._graph, self._node)
 
     @property
-    def outputs(self) -> dict[str, Stream]:
+    def outputs(self) -> dict[str, Stream[Any, Any]]:
         """The named outputs."""
         return {name: Stream(self._graph, channel) for name, channel in self._channels.items()}
 
-    def table(self, store: str) -> Table:
-        """A readable store as a table."""
+    def table(self, store: str) -> Table[Any, Any]:
+        """Return a readable store as a table."""
         if store not in self._tables:
             raise TopologyError(
                 f'the processor "{self._node.name}" has no readable store "{store}"',
@@ -44,7 +46,7 @@ class ProcessedStream(Stream):
             )
         return Table(self._graph, self._tables[store])
 
-    def __getitem__(self, output: str) -> Stream:
+    def __getitem__(self, output: str) -> Stream[Any, Any]:
         if output not in self._channels:
             known = ", ".join(f'"{name}"' for name in self._channels) or "none"
             raise TopologyError(

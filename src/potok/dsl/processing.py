@@ -1,17 +1,17 @@
-"""Steps of the user's own on a stream, and putting its records in order."""
+"""Call processors on a stream, and sort its records by event time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from potok.dsl.graph_builder import calling_location
-from potok.dsl.handle import Handle
+from potok.dsl.handle import Declared, Handle, K, R, V
 from potok.dsl.serdes import schema_of
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.topology.nodes import Channel, Ordered, Process, StoreTable
-from potok.topology.processor import Processor, processor_of
+from potok.topology.processor import Processor, ProcessorContext, processor_of
 from potok.topology.stores import Store, is_readable
 from potok.topology.validate import NAME
 
@@ -19,71 +19,134 @@ if TYPE_CHECKING:
     from potok.dsl.processed_stream import ProcessedStream
     from potok.dsl.stream import Stream
 
-AnyProcessor = Processor | type[Processor] | Callable[..., Any]
+AnyProcessor = (
+    Processor | type[Processor] | Callable[[], Processor] | Callable[[K, V, ProcessorContext], Iterable[Any] | None]
+)
 """A processor, its class, a function that makes one, or a function of key, value and context."""
 
+OnTimer = Callable[[K, int, ProcessorContext], Iterable[Any] | None]
+"""A function of key, time and context."""
 
-class Processing(Handle):
-    """The verbs that call a processor."""
 
+class Processing(Handle, Generic[K, V]):
+    """The methods that call a processor."""
+
+    @overload
     def process(
         self,
-        processor: AnyProcessor,
+        processor: AnyProcessor[K, V],
         *,
         outputs: Mapping[str, object] | None = None,
         stores: Mapping[str, Store] | None = None,
-        on_timer: Callable[..., Any] | None = None,
+        on_timer: OnTimer[K] | None = None,
+        key: None = None,
+        value: type[R],
+        name: str | None = None,
+    ) -> ProcessedStream[K, R]: ...
+    @overload
+    def process(
+        self,
+        processor: AnyProcessor[K, V],
+        *,
+        outputs: Mapping[str, object] | None = None,
+        stores: Mapping[str, Store] | None = None,
+        on_timer: OnTimer[K] | None = None,
+        key: None = None,
+        value: Declared | None = None,
+        name: str | None = None,
+    ) -> ProcessedStream[K, Any]: ...
+    @overload
+    def process(
+        self,
+        processor: AnyProcessor[K, V],
+        *,
+        outputs: Mapping[str, object] | None = None,
+        stores: Mapping[str, Store] | None = None,
+        on_timer: OnTimer[K] | None = None,
+        key: object,
+        value: object = None,
+        name: str | None = None,
+    ) -> ProcessedStream[Any, Any]: ...
+    def process(
+        self,
+        processor: AnyProcessor[K, V],
+        *,
+        outputs: Mapping[str, object] | None = None,
+        stores: Mapping[str, Store] | None = None,
+        on_timer: OnTimer[K] | None = None,
         key: object = None,
         value: object = None,
-        name: str = "",
-    ) -> ProcessedStream:
-        """Call a processor for each record: it keeps state for each key, sets timers, and sends on what it likes.
+        name: str | None = None,
+    ) -> ProcessedStream[Any, Any]:
+        """Call a processor for each record. A processor has state per key, timers, and any number of outputs.
 
         >>> found = clicks.process(Detector, outputs={"alerts": "user string, clicks bigint"}, name="detector")
         >>> found["alerts"].to("alerts")
 
-        Records without a key are set aside. If a call raises, the record becomes a dead letter, and nothing that the
-        call kept, sent or scheduled remains.
+        Records without a key become dead letters. If a call raises, the record becomes a dead letter, and everything
+        that the call stored, sent or scheduled is rolled back.
 
         Args:
             processor: A `Processor`, its class, or a function of key, value and context.
-            outputs: The named outputs, each with the type of its values; None is a dynamic one.
-            stores: The stores of a function, reached by `ctx.store("name")`.
-            on_timer: What a function calls when its timers are due: a function of key, time and context.
-            key: The type of the keys that are sent; that of the stream if left out.
-            value: The type of the values that go to the main output.
-            name: Names the step: its state is found under it.
+            outputs: The named outputs, each with the type of its values; None means values of any shape.
+            stores: The stores of a function, available as `ctx.store("name")`.
+            on_timer: Called when a timer of a function is due, with key, time and context.
+            key: The type of the keys that are sent; by default the key type of the stream.
+            value: The type of the values of the main output.
+            name: Names the step and its state.
         """
         return self._process("process", processor, outputs, stores, on_timer, key, value, name, fixed_key=False)
 
+    @overload
     def process_values(
         self,
-        processor: AnyProcessor,
+        processor: AnyProcessor[K, V],
         *,
         outputs: Mapping[str, object] | None = None,
         stores: Mapping[str, Store] | None = None,
-        on_timer: Callable[..., Any] | None = None,
+        on_timer: OnTimer[K] | None = None,
+        value: type[R],
+        name: str | None = None,
+    ) -> ProcessedStream[K, R]: ...
+    @overload
+    def process_values(
+        self,
+        processor: AnyProcessor[K, V],
+        *,
+        outputs: Mapping[str, object] | None = None,
+        stores: Mapping[str, Store] | None = None,
+        on_timer: OnTimer[K] | None = None,
+        value: Declared | None = None,
+        name: str | None = None,
+    ) -> ProcessedStream[K, Any]: ...
+    def process_values(
+        self,
+        processor: AnyProcessor[K, V],
+        *,
+        outputs: Mapping[str, object] | None = None,
+        stores: Mapping[str, Store] | None = None,
+        on_timer: OnTimer[K] | None = None,
         value: object = None,
-        name: str = "",
-    ) -> ProcessedStream:
-        """Like `process`, with a processor that sends everything under the key of the record.
+        name: str | None = None,
+    ) -> ProcessedStream[Any, Any]:
+        """Call a processor like `process`, and send all its output under the key of the record.
 
-        So what it sends is already where steps by that key need it, and in one order.
+        Steps by that key need no repartitioning after it, and the order per key is preserved.
         """
         return self._process("process_values", processor, outputs, stores, on_timer, None, value, name, fixed_key=True)
 
-    def ordered(self, grace: Duration, *, name: str = "") -> Stream:
-        """Put the records of each key in order of event time, and of those with one time, by position.
+    def ordered(self, grace: Duration, *, name: str | None = None) -> Stream[K, V]:
+        """Sort the records of each key by event time, and records with the same event time by position.
 
-        A record waits until the clock says that none can come before it. Steps behind it that depend on the order, such
-        as `reduce`, `collect_list` and processors, then give one result, however records come.
+        A record waits until the watermark has passed it. The results of later steps that depend on the order, such as
+        `reduce`, `collect_list` and processors, then do not depend on the order of arrival.
 
         >>> steps = clicks.select_key("user").ordered(grace="10 seconds").group_by_key().collect_list("page")
 
         Args:
-            grace: How far behind the stream time of its partition a record may be; one that is further is late, and
-                becomes a dead letter.
-            name: Names the step: what waits is found under it.
+            grace: How far a record may be behind the stream time of its partition; a record further behind is late
+                and becomes a dead letter.
+            name: Names the step and its state.
         """
         from potok.dsl.stream import Stream  # a stream has this verb
 
@@ -98,16 +161,16 @@ class Processing(Handle):
     def _process(
         self,
         verb: str,
-        given: AnyProcessor,
+        given: AnyProcessor[K, V],
         outputs: Mapping[str, object] | None,
         stores: Mapping[str, Store] | None,
-        on_timer: Callable[..., Any] | None,
+        on_timer: OnTimer[K] | None,
         key: object,
         value: object,
-        name: str,
+        name: str | None,
         *,
         fixed_key: bool,
-    ) -> ProcessedStream:
+    ) -> ProcessedStream[Any, Any]:
         from potok.dsl.processed_stream import ProcessedStream  # it is a stream, and a stream has this verb
 
         at = calling_location()
@@ -144,3 +207,6 @@ class Processing(Handle):
             tables[store] = StoreTable(f"{node.name}.{store}", at, node, index, store)
             self._graph.add(tables[store])
         return ProcessedStream(self._graph, node, channels, tables)
+
+    if TYPE_CHECKING:
+        processValues = process_values

@@ -1,4 +1,4 @@
-"""From what the user declares of keys, values and times to what the topology keeps."""
+"""Translate declared keys, values and timestamps into the serdes and timestamps of a topology."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def schema_of(declared: object, at: Location | None) -> Schema | None:
         raise
 
 
-def serde_of(declared: object, format_name: str, at: Location | None) -> Serde:
+def serde_of(declared: object, format_name: str | None, at: Location | None) -> Serde:
     schema = schema_of(declared, at)
     check_format(format_name, at)
     return Serde(format_name or default_format(schema.arrow if schema else None), schema)
 
 
 def timestamps_of(
-    timestamp: str | Callable[..., Any] | None, format_: str, max_jump: Duration | None, at: Location | None
+    timestamp: str | Callable[..., Any] | None, format_: str | None, max_jump: Duration | None, at: Location | None
 ) -> Timestamps:
     found = _timestamps(timestamp, at)
     if format_ and found.function is None:
         hint = 'name the field too: timestamp="created_at"'
         raise TopologyError("timestamp_format= has no text to read", hint=hint, at=at)
-    return replace(found, format=format_, max_jump_ms=None if max_jump is None else to_ms(max_jump))
+    return replace(found, format=format_ or "", max_jump_ms=None if max_jump is None else to_ms(max_jump))
 
 
 def _timestamps(timestamp: str | Callable[..., Any] | None, at: Location | None) -> Timestamps:
@@ -53,8 +53,8 @@ def _timestamps(timestamp: str | Callable[..., Any] | None, at: Location | None)
     return Timestamps(function=field_function(timestamp, at), text=f'field "{timestamp}"')
 
 
-def check_format(name: str, at: Location | None) -> None:
-    """A format that does not exist is found where it was written."""
+def check_format(name: str | None, at: Location | None) -> None:
+    """Raise for a format that does not exist, with the location of the call."""
     if name:
         try:
             format_named(name)
@@ -64,7 +64,7 @@ def check_format(name: str, at: Location | None) -> None:
 
 
 def field_function(name: str, at: Location | None) -> Function:
-    """`"user_id"` where a function is expected means that field of the value."""
+    """Return the function that reads a field of the value."""
 
     def field(v: Any) -> Any:
         return v[name]

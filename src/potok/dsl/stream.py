@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.external_sinks import ExternalSinks, guarantee_of
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
-from potok.dsl.handle import Selector, selector
+from potok.dsl.handle import K2, Declared, K, Selector, V, selector
 from potok.dsl.joining import Joining
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
+from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table
-from potok.dsl.time_to_live import lifetime_of, topic_kept
+from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_kept
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.sinks.guarantee import Guarantee
-from potok.topology.nodes import (
-    Arm,
-    Branch,
-    Filter,
-    FlatMap,
-    FlatMapValues,
-    Foreach,
-    Map,
-    MapValues,
-    Merge,
-    Node,
-    Peek,
-    Repartition,
-    SelectKey,
-    Sink,
-    ToTable,
-)
+from potok.sinks.guarantee import Guarantee, GuaranteeName
+from potok.topology.nodes import Arm, Branch, Merge, Node, Repartition, SelectKey, Sink, ToTable
+
+CleanupPolicy = Literal["delete", "compact", "compact,delete"]
+
+
+class SinkOptions(TypedDict, total=False):
+    """The options of `Stream.to`."""
+
+    key_format: str | None
+    value_format: str | None
+    partitions: int | None
+    retention: Duration | None
+    cleanup_policy: CleanupPolicy
+    guarantee: GuaranteeName
 
 
 class NotIterated(TopologyError):
-    """A stream of the DSL in a loop, as if it were that of an agent."""
+    """A stream of the DSL in a loop, as if it were the stream of an agent."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,92 +47,37 @@ class NotIterated(TopologyError):
         )
 
 
-class Stream(Processing, Joining, ExternalSinks):
-    """Records, one after the other, each independent of the others."""
+class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks):
+    """A sequence of independent records with keys of type K and values of type V."""
 
     _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")
 
-    def _add(self, node: Node) -> Stream:
+    def _add(self, node: Node) -> Stream[Any, Any]:
         self._graph.add(node)
         return Stream(self._graph, node)
 
-    def __aiter__(self) -> NoReturn:
-        raise NotIterated
+    if not TYPE_CHECKING:
 
-    def filter(self, predicate: Callable[..., Any], *, name: str = "") -> Stream:
-        """Keep the records whose value satisfies `predicate`.
+        def __aiter__(self) -> NoReturn:
+            raise NotIterated
 
-        >>> large = orders.filter(lambda k, v: v["amount"] > 100)
-
-        Args:
-            predicate: Called with key and value, or with the value alone. Must not have side effects: Spark may call it
-                again after a failure.
-            name: Names the step in metrics and `describe()`.
-        """
-        function = Function.of(predicate, (1, 2))
-        return self._add(Filter(self._name(name, "filter"), calling_location(), self._node, function))
-
-    def filter_not(self, predicate: Callable[..., Any], *, name: str = "") -> Stream:
-        """Drop the records whose value satisfies `predicate`."""
-        function = Function.of(predicate, (1, 2))
-        return self._add(Filter(self._name(name, "filter_not"), calling_location(), self._node, function, negate=True))
-
-    def map(self, function: Callable[..., Any], *, key: object = None, value: object = None, name: str = "") -> Stream:
-        """Replace key and value: the function returns a pair.
-
-        >>> with_tax = orders.map(lambda k, v: (k, v["amount"] * 1.1))
-
-        Args:
-            function: Called with key and value, or with the value alone; returns `(key, value)`.
-            key: The type of the keys it returns, if it cannot be found by tracing.
-            value: The type of the values it returns, if it cannot be found by tracing.
-            name: Names the step.
-        """
-        at = calling_location()
-        schemas = schema_of(key, at), schema_of(value, at)
-        return self._add(Map(self._name(name, "map"), at, self._node, Function.of(function, (1, 2)), *schemas))
-
-    def map_values(self, function: Callable[..., Any], *, value: object = None, name: str = "") -> Stream:
-        """Replace the value; the key stays.
-
-        >>> marked = large.map_values(lambda v: {**v, "status": "HIGH_VALUE"})
-        """
-        at = calling_location()
-        step = self._name(name, "map_values")
-        return self._add(MapValues(step, at, self._node, Function.of(function, (1, 2)), schema_of(value, at)))
-
-    def flat_map(
-        self, function: Callable[..., Any], *, key: object = None, value: object = None, name: str = ""
-    ) -> Stream:
-        """Replace a record by any number of `(key, value)` pairs.
-
-        >>> items = orders.flat_map(lambda k, v: [(k, item) for item in v["items"]])
-        """
-        at = calling_location()
-        schemas = schema_of(key, at), schema_of(value, at)
-        return self._add(FlatMap(self._name(name, "flat_map"), at, self._node, Function.of(function, (1, 2)), *schemas))
-
-    def flat_map_values(self, function: Callable[..., Any], *, value: object = None, name: str = "") -> Stream:
-        """Replace a value by any number of values under the same key."""
-        at = calling_location()
-        step = self._name(name, "flat_map_values")
-        return self._add(FlatMapValues(step, at, self._node, Function.of(function, (1, 2)), schema_of(value, at)))
-
-    def select_key(self, function: Selector, *, key: object = None, name: str = "") -> Stream:
-        """Give each record another key: a field by name, or a function of key and value."""
-        at = calling_location()
-        step = self._name(name, "select_key")
-        return self._add(SelectKey(step, at, self._node, selector(function), schema_of(key, at)))
-
-    def branch(self, *predicates: Callable[..., Any], name: str = "") -> list[Stream]:
-        """One stream for each predicate; a record goes to the first that is true, and nowhere if none is.
+    @overload
+    def branch(self, *predicates: Callable[[V], object], name: str | None = None) -> list[Stream[K, V]]: ...
+    @overload
+    def branch(self, *predicates: Callable[[K, V], object], name: str | None = None) -> list[Stream[K, V]]: ...
+    def branch(self, *predicates: Callable[..., object], name: str | None = None) -> list[Stream[K, V]]:
+        """Return one stream per predicate. A record goes to the first that is true, and is dropped if none is.
 
         >>> type_a, type_b = events.branch(lambda k, v: v["type"] == "A", lambda k, v: v["type"] == "B")
         """
         return self._arms({f"branch-{n}": p for n, p in enumerate(predicates, 1)}, name)[:-1]
 
-    def split(self, *, name: str = "", **predicates: Callable[..., Any]) -> dict[str, Stream]:
-        """Named branches; what no predicate takes is under `"default"`.
+    @overload
+    def split(self, *, name: str | None = None, **predicates: Callable[[V], object]) -> dict[str, Stream[K, V]]: ...
+    @overload
+    def split(self, *, name: str | None = None, **predicates: Callable[[K, V], object]) -> dict[str, Stream[K, V]]: ...
+    def split(self, *, name: str | None = None, **predicates: Callable[..., object]) -> dict[str, Stream[K, V]]:
+        """Return named branches; records that satisfy no predicate are under `"default"`.
 
         >>> arms = orders.split(large=lambda v: v["amount"] > 100, small=lambda v: v["amount"] < 10)
         >>> arms["large"].to("large-orders")
@@ -145,7 +88,7 @@ class Stream(Processing, Joining, ExternalSinks):
         arms = self._arms(predicates, name)
         return dict(zip([*predicates, "default"], arms, strict=True))
 
-    def _arms(self, predicates: dict[str, Callable[..., Any]], name: str) -> list[Stream]:
+    def _arms(self, predicates: Mapping[str, Callable[..., object]], name: str | None) -> list[Stream[K, V]]:
         at = calling_location()
         if not predicates:
             raise TopologyError("a branch needs at least one predicate", hint="pass lambda k, v: ...", at=at)
@@ -155,8 +98,8 @@ class Stream(Processing, Joining, ExternalSinks):
         names = [*predicates, "default"]
         return [self._add(Arm(f"{branch.name}.{arm}", at, branch, index)) for index, arm in enumerate(names)]
 
-    def merge(self, *others: Stream, name: str = "") -> Stream:
-        """The records of this stream and of the others as one stream."""
+    def merge(self, *others: Stream[K, V], name: str | None = None) -> Stream[K, V]:
+        """Combine the records of this stream and of others into one stream."""
         at = calling_location()
         for other in others:
             if other._graph is not self._graph:
@@ -164,59 +107,52 @@ class Stream(Processing, Joining, ExternalSinks):
         nodes = (self._node, *(other._node for other in others))
         return self._add(Merge(self._name(name, "merge"), at, nodes))
 
-    def __and__(self, other: Stream) -> Stream:
-        """`orders & payments` is `orders.merge(payments)`."""
+    def __and__(self, other: Stream[K, V]) -> Stream[K, V]:
+        """Merge two streams: `orders & payments` is `orders.merge(payments)`."""
         return self.merge(other)
 
-    def peek(self, action: Callable[..., Any], *, name: str = "") -> Stream:
-        """Call `action` for each record and pass the record on. After a crash it may be called again."""
-        return self._add(Peek(self._name(name, "peek"), calling_location(), self._node, Function.of(action, (1, 2))))
-
-    def foreach(self, action: Callable[..., Any], *, name: str = "") -> None:
-        """Call `action` for each record. After a crash it may be called again."""
-        step = self._name(name, "foreach")
-        self._graph.add(Foreach(step, calling_location(), self._node, Function.of(action, (1, 2))))
-
-    def repartition(self, *, name: str = "") -> Stream:
-        """Bring each record to the shard of its key, so that heavy steps after it are spread by key."""
+    def repartition(self, *, name: str | None = None) -> Stream[K, V]:
+        """Send each record to the shard of its key, so that expensive steps after it are distributed by key."""
         return self._add(Repartition(self._name(name, "repartition"), calling_location(), self._node))
 
     def to(
         self,
         topic: str,
         *,
-        key_format: str = "",
-        value_format: str = "",
+        key_format: str | None = None,
+        value_format: str | None = None,
         partitions: int | None = None,
         retention: Duration | None = None,
-        cleanup_policy: str = "delete",
-        guarantee: str = Guarantee.EXACTLY_ONCE,
+        cleanup_policy: CleanupPolicy = "delete",
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
     ) -> None:
         """Write to a topic.
 
         Args:
             topic: Created if it does not exist.
-            key_format: How keys are written; follows from their type if left out. `windowed` and `session` write the
-                keys of windowed tables as Kafka Streams does.
-            value_format: How values are written: `json` unless you say `delimited`, `text`, `int64`, `float64`, `raw`.
-            partitions: How many partitions the topic gets when it is created.
-            retention: How long it keeps its records, if it is created; for ever if left out.
-            cleanup_policy: `compact` keeps the last record of each key, if it is created: what the changes of a table
-                want. A record without a key is a dead letter then. `compact,delete` keeps to `retention` as well.
-            guarantee: `exactly_once`; or `at_least_once` or `at_most_once`, which are written beside the commit of a
+            key_format: The format of the keys; by default it follows from their type. `windowed` and `session` write
+                the keys of windowed tables as Kafka Streams does.
+            value_format: The format of the values: `json` by default, or `delimited`, `text`, `int64`, `float64`,
+                `raw`.
+            partitions: The number of partitions of a topic that is created.
+            retention: How long a topic that is created keeps its records; forever by default.
+            cleanup_policy: `compact` keeps the last record of each key of a topic that is created, which suits the
+                changes of a table; a record without a key then becomes a dead letter. `compact,delete` applies
+                `retention` as well.
+            guarantee: `exactly_once`; or `at_least_once` or `at_most_once`, which write outside the commit of a
                 batch: just before it, or just after it.
         """
         at = calling_location()
         promised = guarantee_of(guarantee, at)
         check_format(key_format, at)
         check_format(value_format, at)
-        step = self._graph.step_name("", f"{self._node.name}.to.{topic}")
+        step = self._graph.step_name(None, f"{self._node.name}.to.{topic}")
         kept = topic_kept(topic, retention, cleanup_policy, at)
-        formats = key_format, value_format
+        formats = key_format or "", value_format or ""
         self._graph.add(Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, **kept))
 
-    def through(self, topic: str, **options: Any) -> Stream:
-        """Write to a topic, with the options of `to`, and go on with the same records."""
+    def through(self, topic: str, **options: Unpack[SinkOptions]) -> Stream[K, V]:
+        """Write to a topic, with the options of `to`, and continue with the same records."""
         self.to(topic, **options)
         return self
 
@@ -224,22 +160,47 @@ class Stream(Processing, Joining, ExternalSinks):
         self,
         *,
         ttl: Duration | None = None,
-        ttl_clock: str = "event",
+        ttl_clock: TtlClock = "event",
         history: Duration | None = None,
-        name: str = "",
-    ) -> Table:
-        """Keep the latest value of each key; a null value deletes. For how long, is told as in `builder.table`."""
+        name: str | None = None,
+    ) -> Table[K, V]:
+        """Keep the latest value of each key; a null value deletes the row.
+
+        Args:
+            ttl: As in `StreamsBuilder.table`.
+            ttl_clock: As in `StreamsBuilder.table`.
+            history: As in `StreamsBuilder.table`.
+            name: The name of the table.
+        """
         at = calling_location()
         lifetime = lifetime_of(ttl, ttl_clock, history, at)
         node = ToTable(self._state_name(name, "to_table"), at, self._node, lifetime)
         self._graph.add(node)
         return Table(self._graph, node)
 
-    def group_by_key(self) -> GroupedStream:
-        """Group by the key that the records have."""
+    def group_by_key(self) -> GroupedStream[K, V]:
+        """Group by the key of the records."""
         return GroupedStream(self._graph, self._node)
 
-    def group_by(self, function: Selector, *, key: object = None, name: str = "") -> GroupedStream:
+    @overload
+    def group_by(self, function: str, *, key: type[K2], name: str | None = None) -> GroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self, function: str, *, key: Declared | None = None, name: str | None = None
+    ) -> GroupedStream[Any, V]: ...
+    @overload
+    def group_by(
+        self, function: Callable[[V], K2], *, key: type[K2] | None = None, name: str | None = None
+    ) -> GroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self, function: Callable[[K, V], K2], *, key: type[K2] | None = None, name: str | None = None
+    ) -> GroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self, function: Callable[..., Any], *, key: Declared, name: str | None = None
+    ) -> GroupedStream[Any, V]: ...
+    def group_by(self, function: Selector, *, key: object = None, name: str | None = None) -> GroupedStream[Any, V]:
         """Group by a field, or by a function of key and value.
 
         >>> by_user = orders.group_by("user_id")
@@ -249,3 +210,9 @@ class Stream(Processing, Joining, ExternalSinks):
         node = SelectKey(self._name(name, "group_by"), at, self._node, selector(function), schema_of(key, at))
         self._graph.add(node)
         return GroupedStream(self._graph, node)
+
+    if TYPE_CHECKING:
+        addSink = to
+        groupBy = group_by
+        groupByKey = group_by_key
+        toTable = to_table

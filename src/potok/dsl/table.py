@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.graph_builder import calling_location
+from potok.dsl.handle import Declared, K, R, V
 from potok.dsl.serdes import schema_of
 from potok.dsl.table_joining import TableJoining
 from potok.duration import Duration, to_ms
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def until_window_closes() -> None:
-    """For those who come from Kafka Streams: `table.suppress(until_window_closes)`."""
+    """Ask `Table.suppress` to emit final results only, as in Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
-class Table(TableJoining):
-    """One value per key, or per key and window. While its query runs, and after, it can be read by name."""
+class Table(TableJoining[K, V]):
+    """One value of type V per key of type K, or per key and window. It can be read by its name."""
 
     _elsewhere = {
         **dict.fromkeys(AGGREGATES, "group its rows first: .group_by(...)"),
@@ -34,48 +35,85 @@ class Table(TableJoining):
     def name(self) -> str:
         return self._node.name
 
-    def _add(self, node: Node) -> Table:
+    def _add(self, node: Node) -> Table[Any, Any]:
         self._graph.add(node)
         return Table(self._graph, node)
 
-    def filter(self, predicate: Callable[..., Any], *, name: str = "") -> Table:
-        """The rows that satisfy `predicate`. A row that no longer does is deleted downstream.
+    @overload
+    def filter(self, predicate: Callable[[V], object], *, name: str | None = None) -> Table[K, V]: ...
+    @overload
+    def filter(self, predicate: Callable[[K, V], object], *, name: str | None = None) -> Table[K, V]: ...
+    def filter(self, predicate: Callable[..., object], *, name: str | None = None) -> Table[K, V]:
+        """Keep the rows that satisfy `predicate`. A row that stops satisfying it is deleted downstream.
 
         Args:
             predicate: Called with key and value, or with the value alone.
-            name: Keeps the result as a table that can be read by this name.
+            name: Materialises the result as a table that can be read by this name.
         """
         step = self._name(name, "filter")
         function = Function.of(predicate, (1, 2))
         return self._add(TableFilter(step, calling_location(), self._node, function, kept=bool(name)))
 
-    def filter_not(self, predicate: Callable[..., Any], *, name: str = "") -> Table:
-        """The rows that do not satisfy `predicate`."""
+    @overload
+    def filter_not(self, predicate: Callable[[V], object], *, name: str | None = None) -> Table[K, V]: ...
+    @overload
+    def filter_not(self, predicate: Callable[[K, V], object], *, name: str | None = None) -> Table[K, V]: ...
+    def filter_not(self, predicate: Callable[..., object], *, name: str | None = None) -> Table[K, V]:
+        """Keep the rows that do not satisfy `predicate`."""
         step = self._name(name, "filter_not")
         function = Function.of(predicate, (1, 2))
         return self._add(TableFilter(step, calling_location(), self._node, function, negate=True, kept=bool(name)))
 
-    def map_values(self, function: Callable[..., Any], *, value: object = None, name: str = "") -> Table:
-        """Replace the value of each row; the name keeps the result as a table that can be read."""
+    @overload
+    def map_values(self, function: Callable[[V], R], *, value: None = None, name: str | None = None) -> Table[K, R]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[K, V], R], *, value: None = None, name: str | None = None
+    ) -> Table[K, R]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[V], object], *, value: type[R], name: str | None = None
+    ) -> Table[K, R]: ...
+    @overload
+    def map_values(
+        self, function: Callable[[K, V], object], *, value: type[R], name: str | None = None
+    ) -> Table[K, R]: ...
+    @overload
+    def map_values(
+        self, function: Callable[..., object], *, value: Declared, name: str | None = None
+    ) -> Table[K, Any]: ...
+    def map_values(
+        self, function: Callable[..., Any], *, value: object = None, name: str | None = None
+    ) -> Table[K, Any]:
+        """Replace the value of each row.
+
+        Args:
+            function: Called with the value, or with key and value; returns the new value.
+            value: The type of the returned values, if tracing cannot infer it.
+            name: Materialises the result as a table that can be read by this name.
+        """
         at = calling_location()
         step = self._name(name, "map_values")
         schema = schema_of(value, at)
         node = TableMapValues(step, at, self._node, Function.of(function, (1, 2)), schema, kept=bool(name))
         return self._add(node)
 
-    def emit_final(self, *, name: str = "") -> Table:
-        """Let the result of each window through once, when the window closes, and no change before.
+    def emit_final(self, *, name: str | None = None) -> Table[K, V]:
+        """Emit the result of each window once, when the window closes, and no change before.
 
         The table itself stays readable by its name, with every change.
         """
         return self._suppressed(name, "emit_final", None)
 
-    def emit_every(self, time: Duration, *, name: str = "") -> Table:
-        """Let at most one change of each row through in so much event time: the last one."""
+    def emit_every(self, time: Duration, *, name: str | None = None) -> Table[K, V]:
+        """Emit at most one change of each row, the last one, per `time` of event time."""
         return self._suppressed(name, "emit_every", to_ms(time))
 
-    def suppress(self, until: Duration | object, *, name: str = "") -> Table:
-        """`suppress(until_window_closes)` is `emit_final()`; `suppress("10 seconds")` is `emit_every("10 seconds")`."""
+    def suppress(self, until: Duration | Callable[[], None], *, name: str | None = None) -> Table[K, V]:
+        """Limit the changes that are emitted.
+
+        `suppress(until_window_closes)` is `emit_final()`; `suppress("10 seconds")` is `emit_every("10 seconds")`.
+        """
         if until is until_window_closes:
             return self.emit_final(name=name)
         if isinstance(until, Duration):
@@ -83,15 +121,19 @@ class Table(TableJoining):
         hint = 'write suppress(until_window_closes), or suppress("10 seconds")'
         raise TopologyError(f"suppress got {until!r}", hint=hint, at=calling_location())
 
-    def _suppressed(self, name: str, verb: str, every_ms: int | None) -> Table:
+    def _suppressed(self, name: str | None, verb: str, every_ms: int | None) -> Table[K, V]:
         node = Suppress(self._state_name(name, verb), calling_location(), self._node, every_ms)
         return self._add(node)
 
-    def to_stream(self, *, changes: bool = False, name: str = "") -> Stream:
-        """The changes of the table as a stream: the new value, or null for a row that is gone.
+    @overload
+    def to_stream(self, *, changes: Literal[False] = False, name: str | None = None) -> Stream[K, V]: ...
+    @overload
+    def to_stream(self, *, changes: bool, name: str | None = None) -> Stream[K, Any]: ...
+    def to_stream(self, *, changes: bool = False, name: str | None = None) -> Stream[K, Any]:
+        """Return the changes of the table as a stream: the new value, or null for a deleted row.
 
         Args:
-            changes: The values are `{"before": ..., "after": ...}` instead, with None for no row.
+            changes: Emit `{"before": ..., "after": ...}` instead, with None for no row.
             name: Names the step.
         """
         from potok.dsl.stream import Stream  # a stream makes tables, and a table makes streams
@@ -100,10 +142,15 @@ class Table(TableJoining):
         self._graph.add(node)
         return Stream(self._graph, node)
 
+    if TYPE_CHECKING:
+        filterNot = filter_not
+        mapValues = map_values
+        toStream = to_stream
 
-class GlobalTable(Table):
-    """A table to be joined by a key that is computed from the record.
 
-    It lies on the shards of its keys like any other table, not as a copy on each: the engine brings the records to it,
-    and gives them their own key back afterwards.
+class GlobalTable(Table[K, V]):
+    """A table that streams join by a key computed from the record.
+
+    Its rows are distributed over the shards like those of any other table, not copied to each: the engine sends the
+    records to the rows and restores their own key afterwards.
     """

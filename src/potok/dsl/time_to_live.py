@@ -1,13 +1,15 @@
-"""How long the rows of a table and the records of a topic are kept, from what the user says of them."""
+"""Translate the options ttl, history and retention into what the topology keeps."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.log.maintenance import DELETE, InvalidTopicConfig, policy_of
 from potok.topology.nodes.retention import Lifetime
+
+TtlClock = Literal["event", "processing"]
 
 
 def lifetime_of(ttl: Duration | None, ttl_clock: str, history: Duration | None, at: Location | None) -> Lifetime:
@@ -26,7 +28,7 @@ def lifetime_of(ttl: Duration | None, ttl_clock: str, history: Duration | None, 
 
 
 class Kept(TypedDict):
-    """The fields of a sink that say how long its topic keeps records."""
+    """The fields of a sink that control the retention of its topic."""
 
     retention_ms: int | None
     cleanup_policy: str

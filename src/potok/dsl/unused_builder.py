@@ -1,4 +1,4 @@
-"""A program that builds a topology and does nothing with it: it looks as if it had run, so it is told when it ends."""
+"""Warn at exit about a program that builds a topology and never runs it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import sys
 from potok.errors import Location
 
 _waiting: dict[int, tuple[str, Location, str]] = {}
-"""Builders of the main program that nothing has run yet: name, location and the call to run them, by identity."""
+"""Builders of the main program that have not run yet: name, location and the call that runs them, by identity."""
 
 
 def expect_use(builder: object, name: str, at: Location | None) -> None:
-    """Take note of a builder, if the program that is being run made it: one that is imported has others to use it."""
+    """Register a builder that the main program made. A builder of an imported module is used by its importer."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if at is not None and main is not None and os.path.abspath(at.file) == os.path.abspath(main):
-        atexit.unregister(_say)
-        atexit.register(_say)
+        atexit.unregister(_warn)
+        atexit.register(_warn)
         _waiting[id(builder)] = name, at, "potok.run(builder)"
 
 
@@ -32,7 +32,7 @@ def used(builder: object) -> None:
     _waiting.pop(id(builder), None)
 
 
-def _say() -> None:
+def _warn() -> None:
     failed = hasattr(sys, "last_value") or hasattr(sys, "last_exc")
     if failed or sys.flags.interactive:
         return

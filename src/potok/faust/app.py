@@ -78,7 +78,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self.web = Pages(self)
         self.own_loop = AppLoop()
         self._channels = 0
-        self._handles: dict[str, DslTable] = {}
+        self._handles: dict[str, DslTable[Any, Any]] = {}
         self._builder = StreamsBuilder(self.id)
         ends_with(self._builder, "app.main()")
         self._lock = threading.Lock()
@@ -191,18 +191,18 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     actor = agent
 
-    def stream(self, topic: Topic | str, **options: Any) -> Stream:
+    def stream(self, topic: Topic | str, **options: Any) -> Stream[Any, Any]:
         """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
         chosen = topic if isinstance(topic, Topic) else self.topic(topic)
         key, value = chosen.serdes(columns=True)
         formats = {"key_format": key.format, "value_format": value.format}
         return self._builder.stream(chosen.name, key=key.schema, value=value.schema, **formats, **options)
 
-    def table_stream(self, table: kinds.Table, **options: Any) -> Stream:
+    def table_stream(self, table: kinds.Table, **options: Any) -> Stream[Any, Any]:
         """The changes of a table as a stream of the DSL."""
         return table.to_stream(**options)
 
-    def handle_of(self, table: kinds.Table) -> DslTable:
+    def handle_of(self, table: kinds.Table) -> DslTable[Any, Any]:
         """A table of agents as one of the DSL."""
         if table.name not in self._handles:
             window = None if table.windowed is None else table.windowed.window

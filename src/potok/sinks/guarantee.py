@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from potok.errors import TopologyError
 
@@ -41,3 +42,7 @@ class Guarantee(StrEnum):
     def note(self) -> str:
         """What a description adds: nothing for the guarantee that goes without saying."""
         return "" if self is Guarantee.EXACTLY_ONCE else self.value
+
+
+GuaranteeName = Guarantee | Literal["exactly_once", "at_least_once", "at_most_once"]
+"""A guarantee, or its name."""

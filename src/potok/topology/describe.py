@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from potok.duration import show_ms
 from potok.errors import TopologyError
@@ -23,6 +23,8 @@ from potok.topology.nodes import (
     TableLookup,
     TableSource,
 )
+
+DescribeForm = Literal["text", "mermaid", "json"]
 
 Description = Mapping[str, Any]
 """A topology as plain data: the result of `description_of`, which a query stores next to its ledger."""

@@ -243,7 +243,7 @@ class Table:
         """Every key can be read, wherever it is."""
         return True
 
-    def to_stream(self, *, key: Any = NOT_GIVEN, changes: bool = False, name: str = "") -> Stream:
+    def to_stream(self, *, key: Any = NOT_GIVEN, changes: bool = False, name: str = "") -> Stream[Any, Any]:
         """The changes of the table as a stream of the DSL: the new value, or null for a row that is gone.
 
         Args:
@@ -256,7 +256,7 @@ class Table:
             return stream
         return stream.select_key(_same_key, key=str if key is NOT_GIVEN else key)
 
-    def to_table(self, *, key: Any = NOT_GIVEN, name: str = "") -> DslTable:
+    def to_table(self, *, key: Any = NOT_GIVEN, name: str = "") -> DslTable[Any, Any]:
         """The table as one of the DSL, to be joined with streams and tables there; its rows are on the shards of their
         keys. `name` is that of this copy."""
         return self.to_stream(key=key).to_table(name=name or f"{self.name}-rows")

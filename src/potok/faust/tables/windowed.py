@@ -201,7 +201,7 @@ class WindowedTable:
         self._wall, self._instant = False, lambda _: _instant_ms(given() if callable(given) else given)
         return self
 
-    def to_stream(self, **options: Any) -> Stream:
+    def to_stream(self, **options: Any) -> Stream[Any, Any]:
         """The changes as a stream of the DSL, under key, start and end."""
         return self.table.to_stream(**options)
 

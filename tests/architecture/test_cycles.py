@@ -16,9 +16,11 @@ Graph = Mapping[str, Set[str]]
 HANDLES = {
     f"potok.dsl.{name}"
     for name in (
+        "aggregating",
         "cogrouped_stream",
         "grouped_stream",
         "grouped_table",
+        "join_steps",
         "joining",
         "processed_stream",
         "processing",

@@ -43,6 +43,9 @@ def _belongs(node: ast.stmt) -> bool:
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body):
             return all(isinstance(line, ast.Import | ast.ImportFrom) for line in body)
+        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id="TYPE_CHECKING")), body=body, orelse=[]):
+            # A type checker that saw the function would take every name for one that exists.
+            return all(isinstance(line, ast.FunctionDef) and _belongs(line) for line in body)
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name.startswith("_")
         case ast.FunctionDef(name=name):

@@ -1,7 +1,7 @@
 """Programs in Faust's style: `import potok.faust as faust`."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from potok.faust import models, serializers, types, web
 from potok.faust.agent import Agent
@@ -24,6 +24,9 @@ from potok.faust.topic import Topic
 from potok.faust.types import ChannelT, EventT, ServiceT, StreamT, TopicT
 from potok.faust.unsupported import REFUSED, CannotImport
 from potok.faust.web import Blueprint, Request, Response, View, Web
+
+if TYPE_CHECKING:
+    from potok.faust import cli as cli
 
 __all__ = [
     "Agent",
@@ -71,11 +74,13 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    """A name of `faust` that means nothing here says what to do instead."""
-    if name == "cli":
-        # Loads click, which few programs need.
-        return import_module("potok.faust.cli")
-    if name in REFUSED["faust"]:
-        raise CannotImport(name, REFUSED["faust"][name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """A name of `faust` that means nothing here says what to do instead."""
+        if name == "cli":
+            # Loads click, which few programs need.
+            return import_module("potok.faust.cli")
+        if name in REFUSED["faust"]:
+            raise CannotImport(name, REFUSED["faust"][name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,8 +14,9 @@ import potok.faust as faust
 from faust.shop import HOUR, order, shop
 from operators.core.in_process import InProcess
 from potok.errors import PotokError
-from potok.faust.catalog import NotOfItsType, column_type
+from potok.faust.catalog import column_type
 from potok.sql.types import type_name
+from potok.statements.catalog.stored_values import NotOfItsType
 
 
 class Item(faust.Record):

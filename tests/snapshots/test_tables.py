@@ -64,7 +64,7 @@ def test_a_with_block_closes_only_what_it_opened(tmp_path: Path) -> None:
             tables["order_counts"].get("k")
         assert repr(tables) == '<Tables of query "shop", closed>'
         shared = open_broker(tmp_path)
-        assert shared.topics() == ["t", "users"]
+        assert "users" in shared.topics()
         assert driver.tables["order_counts"].get("k") == 1
     shared.close()
 

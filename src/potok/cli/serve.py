@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.options import Broker, Functions, Json, command_app, settings_of
+from potok.cli.options import Broker, Functions, Json, command_app, opened_log, settings_of
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
+from potok.cli.queries.serving import Address, served_tables
 
 if TYPE_CHECKING:
+    from potok.server.access.limits import Limits
     from potok.server.server import Server
     from potok.statements.database import Database
 
@@ -47,6 +49,10 @@ def serve(
     max_unsent: Annotated[
         int, typer.Option(min=1 << 16, help="Maximum bytes of responses not yet received by clients.")
     ] = 512 << 20,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Serve only the tables of this query of a program; it runs elsewhere."),
+    ] = None,
     state: Annotated[str | None, typer.Option(metavar="URL", help="State URL of new queries (POTOK_STATE).")] = None,
     functions: Functions = None,
     broker: Broker = None,
@@ -55,6 +61,7 @@ def serve(
     """Run the queries of a log and serve its tables and streams over HTTP until Ctrl-C or SIGTERM.
 
     Existing definitions are restored. Clients of ksqlDB and `potok sql --server` can connect.
+    With --query, the tables of a program that `potok run` runs are served in the same way, and nothing runs here.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
     from potok.cli.queries.program import load_functions
@@ -76,6 +83,11 @@ def serve(
         seconds=max_seconds,
         push_queries=max_push_queries,
     )
+    if query:
+        _serve_queries(
+            context, broker, query, Address(host, port), tokens, limits, tuple(cors or ()), state, as_json=as_json
+        )
+        return
     known = Tokens.load(tokens)
     load_functions(functions or ())
     with Interruption() as interruption, contextlib.ExitStack() as stack:
@@ -94,6 +106,39 @@ def serve(
         _run(server, database, interruption, as_json=as_json)
         if not as_json:
             note("stopping at the end of a batch")
+    if as_json:
+        print_json({"event": "stopped", "url": server.url})
+    else:
+        note("stopped")
+
+
+def _serve_queries(
+    context: typer.Context,
+    broker: str | None,
+    queries: list[str],
+    address: Address,
+    tokens: Path | None,
+    limits: Limits,
+    origins: tuple[str, ...],
+    state: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Serve tables of queries that other processes run, until Ctrl-C or SIGTERM."""
+    from potok.cli.state.tables import chosen_query
+
+    settings = settings_of(context, broker, state=state)
+    with Interruption() as interruption, opened_log(context, broker, state=state) as log:
+        names = [chosen_query(log, name) for name in queries]
+        with served_tables(log, settings, names, address, tokens=tokens, limits=limits, origins=origins) as server:
+            if as_json:
+                print_json({"event": "serving", "url": server.url, "queries": names})
+                print(end="", flush=True)
+            else:
+                note(f"serving tables of {', '.join(names)}: {server.url}/tables")
+            interruption.wait_for_the_batch()
+            while not interruption.asked.wait(LOOK_S) and not server.wait(0):
+                pass
     if as_json:
         print_json({"event": "stopped", "url": server.url})
     else:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 
-from potok.errors import StateError
 from potok.faust.records.fields import FieldDescriptor
 from potok.faust.records.record import Record
 from potok.sql.catalog import Catalog, Kept, Source, SourceColumn, WindowShape
-from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, VARCHAR, array, decimal, map_of, struct, type_name
+from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, VARCHAR, array, decimal, map_of, struct
+from potok.statements.catalog.stored_values import KEY, VALUE, StoredRow, StoredValue, any_key, same_key, sql_name
 from potok.topology.nodes import Hopping
 
 if TYPE_CHECKING:
@@ -24,23 +22,7 @@ if TYPE_CHECKING:
     from potok.faust.tables.tables import Table
     from potok.faust.topic import Topic
 
-KEY, VALUE = "KEY", "VALUE"
 _SCALARS: dict[Any, pa.DataType] = {str: VARCHAR, int: BIGINT, float: DOUBLE, bool: BOOLEAN, Decimal: decimal(38, 18)}
-
-
-class NotOfItsType(StateError):
-    """A row that holds something else than its table says."""
-
-    def __init__(self, table: str, value: Any, type_: pa.DataType) -> None:
-        super().__init__(
-            f'table "{table}" holds {value!r}, where statements expect {type_name(type_)}'[:300],
-            hint="say what it holds: app.Table(..., key_type=str, value_type=float)",
-        )
-
-
-def sql_name(name: str) -> str:
-    """`high-value-orders` is HIGH_VALUE_ORDERS."""
-    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
 def catalog_of(app: App, key_types: Mapping[str, pa.DataType | None]) -> Catalog:
@@ -71,12 +53,12 @@ def _stream(topic: Topic, name: str, called: str) -> Source:
 
 def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:
     fields = _value_fields(table)
-    rows = Rows(table.name, tuple(fields), table_model(table))
+    rows = StoredRow(table.name, tuple(fields), table_model(table) is not None)
     declared = None if table.key_type is None else column_type(table.key_type)
     type_ = declared or (VARCHAR if key_type is None else key_type)
     columns = [SourceColumn(_free(KEY, fields), type_, is_key=True), *(SourceColumn(*field) for field in fields)]
     window = None if table.windowed is None else _window(table.windowed.window)
-    kept = Kept(table.name, rows, Shown(table.name, type_), _any_key if key_type is None else _same_key)
+    kept = Kept(table.name, rows, StoredValue(table.name, type_), any_key if key_type is None else same_key)
     return Source(
         sql_name(table.name),
         True,
@@ -84,7 +66,7 @@ def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:
         table.changelog,
         "sql_json",
         # What is no record stands bare in the topic of changes.
-        "sql_json" if rows.model is not None else "sql_json;wrap=false",
+        "sql_json" if rows.is_record else "sql_json;wrap=false",
         window=window,
         query=app.id,
         table_of=app.id,
@@ -148,89 +130,3 @@ def column_type(annotation: Any, seen: frozenset[type] = frozenset()) -> pa.Data
     if isinstance(kind, type) and issubclass(kind, Record):
         return VARCHAR if kind in seen else struct(_fields(kind, seen))
     return BYTES if kind is bytes else _SCALARS.get(kind, VARCHAR)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Data of a cell as a value of SQL."""
-
-    table: str
-    type: pa.DataType
-
-    def __call__(self, value: Any) -> Any:
-        return _shown(value, self.type, self._refuse)
-
-    def _refuse(self, value: Any, type_: pa.DataType) -> Any:
-        raise NotOfItsType(self.table, value, type_)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Data of cells as the columns of a table: fields of a record, or the value itself."""
-
-    table: str
-    fields: tuple[tuple[str, pa.DataType], ...]
-    model: type[Record] | None
-
-    def __call__(self, value: Any) -> dict[str, Any]:
-        if self.model is None:
-            (name, type_) = self.fields[0]
-            return {name: Shown(self.table, type_)(value)}
-        whole: dict[str, Any] = Shown(self.table, struct(list(self.fields)))(value)
-        return whole
-
-
-def _same_key(key: Any) -> tuple[Any, ...]:
-    return (key,)
-
-
-def _any_key(key: Any) -> tuple[Any, ...]:
-    """The keys that a text may stand for, where a table may have keys of any kind: itself, or what it is as JSON."""
-    try:
-        return (key, orjson.loads(key)) if isinstance(key, str) else (key,)
-    except orjson.JSONDecodeError:
-        return (key,)
-
-
-def _shown(value: Any, type_: pa.DataType, refuse: Callable[[Any, pa.DataType], Any]) -> Any:
-    if value is None:
-        return None
-    if type_ == VARCHAR:
-        return _text(value)
-    if pa.types.is_struct(type_):
-        if not isinstance(value, dict):
-            return refuse(value, type_)
-        folded = {str(name).upper(): item for name, item in value.items()}
-        return {field.name: _shown(folded.get(field.name), field.type, refuse) for field in type_}
-    if pa.types.is_map(type_):
-        if not isinstance(value, dict):
-            return refuse(value, type_)
-        return {_text(key): _shown(item, type_.item_type, refuse) for key, item in value.items()}
-    if pa.types.is_list(type_):
-        if not isinstance(value, list | tuple | set | frozenset):
-            return refuse(value, type_)
-        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return [_shown(item, type_.value_type, refuse) for item in items]
-    return _scalar(value, type_, refuse)
-
-
-def _scalar(value: Any, type_: pa.DataType, refuse: Callable[[Any, pa.DataType], Any]) -> Any:
-    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    if pa.types.is_integer(type_):
-        return int(value) if number and value == value // 1 else refuse(value, type_)
-    if pa.types.is_floating(type_):
-        return float(value) if number else refuse(value, type_)
-    if pa.types.is_decimal(type_):
-        return Decimal(str(value)) if number else refuse(value, type_)
-    kind = {BOOLEAN: bool, BYTES: bytes}.get(type_, object)
-    return value if isinstance(value, kind) else refuse(value, type_)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
-    if isinstance(value, dict | list | tuple | bool | int | float):
-        return orjson.dumps(value, str, orjson.OPT_NON_STR_KEYS).decode()
-    return ", ".join(sorted(map(_text, value))) if isinstance(value, set | frozenset) else str(value)

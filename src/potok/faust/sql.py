@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from potok.errors import QueryError
-from potok.faust.catalog import catalog_of, sql_name
+from potok.faust.catalog import catalog_of
 from potok.log.broker import Broker
 from potok.operators.agents import context
 from potok.settings import Settings
@@ -21,6 +21,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.catalog_state import CatalogState
 from potok.statements.catalog.command_log import Command
+from potok.statements.catalog.stored_values import sql_name
 from potok.statements.database import Database, QueryInfo
 from potok.statements.prepared import parsed_script
 from potok.statements.results import Done, Push, Rows

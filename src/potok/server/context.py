@@ -13,6 +13,7 @@ from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
+from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
 from potok.server.pushes import Pushes
@@ -34,7 +35,7 @@ class Site:
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
         self.statuses = Statuses(database)
-        self.feeds: set[Feed] = set()
+        self.feeds: set[Feed | SnapshotFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
 

@@ -46,6 +46,8 @@ class TableLayout:
     by_start: bool = False
     held_ms: int = 0
     one_shard: bool = False
+    value: str = DYNAMIC
+    """The declared type of the rows."""
 
     def shard_of(self, key: bytes, shards: int) -> int:
         """Return the shard of a canonical key."""
@@ -53,11 +55,11 @@ class TableLayout:
 
     @property
     def key_type(self) -> pa.DataType | None:
-        if self.key == DYNAMIC:
-            return None
-        schema = declared_schema(self.key)
-        assert schema is not None
-        return schema.arrow
+        return _type(self.key)
+
+    @property
+    def value_type(self) -> pa.DataType | None:
+        return _type(self.value)
 
     def codec(self) -> CellCodec:
         """The decoder of the cells."""
@@ -92,7 +94,10 @@ class TableLayout:
 
 def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
     """Return the layouts of all tables of a topology, which are stored next to its ledger."""
-    layouts = [replace(_layout(node, inferred), held_ms=topology.held_back_ms(node)) for node in topology.tables]
+    layouts = [
+        replace(_layout(node, inferred), held_ms=topology.held_back_ms(node), value=_text(inferred[node].value))
+        for node in topology.tables
+    ]
     return json.dumps({layout.table: _to_json(layout) for layout in layouts}).encode()
 
 
@@ -118,6 +123,7 @@ def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
             found.get("by_start", False),
             found.get("held_ms", 0),
             found.get("one_shard", False),
+            found.get("value", DYNAMIC),
         )
         for table, found in data.items()
     }
@@ -125,7 +131,7 @@ def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
     names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
-    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard")}
+    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard", "value")}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -165,6 +171,14 @@ def window_times(window: Window | None) -> tuple[int, int]:
     if window is None:
         return 0, 0
     return window.size_ms, getattr(window, "advance_ms", 0)
+
+
+def _type(text: str) -> pa.DataType | None:
+    if text == DYNAMIC:
+        return None
+    schema = declared_schema(text)
+    assert schema is not None
+    return schema.arrow
 
 
 def _text(type_: pa.DataType | None) -> str:

@@ -44,6 +44,8 @@ class Kept:
     value: Callable[[Any], Mapping[str, Any]]
     key: Callable[[Any], Any]
     keys: Callable[[Any], Iterable[Any]]
+    is_json: bool = False
+    """Whether the only column of the value holds JSON, because no type was declared."""
 
 
 @dataclass(frozen=True, slots=True)

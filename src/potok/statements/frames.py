@@ -90,7 +90,8 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
     columns: dict[str, pa.Array] = {}
     keys, bounds, values = found.keys, found.bounds, found.values
     if source.kept is not None:
-        keys, values = [source.kept.key(key) for key in keys], [source.kept.value(value) for value in values]
+        stored = values.to_pylist() if isinstance(values, pa.Array) else values
+        keys, values = [source.kept.key(key) for key in keys], [source.kept.value(value) for value in stored]
     if source.window is not None and not bounds:
         # The key of a topic with windows holds them itself.
         bounds = [(key["start"], key["end"]) for key in keys]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from potok.cli.output import note
 
 if TYPE_CHECKING:
+    from potok.cli.queries.serving import Address
     from potok.faust.app import App
     from potok.runtime.queries.query import Query
     from potok.server.server import Server
@@ -50,14 +51,24 @@ class Beside:
         """Where the query begins if it never ran."""
         return "earliest" if self.app is None else self.app.begin
 
-    def serve(self, settings: Settings, port: int | None, *, without: bool) -> None:
-        """Serve pages, if there are some, or if a port is named."""
+    def serve(
+        self,
+        settings: Settings,
+        port: int | None,
+        *,
+        without: bool,
+        address: Address | None = None,
+        tokens: Path | None = None,
+    ) -> None:
+        """Serve pages, if there are some, or if a port or address is named."""
         app = self.app
         if app is None:
             return
         app.broker, app.state = settings.broker, settings.state or None
+        host = None if address is None else address.host
+        port = port if address is None else address.port
         if not without and (port is not None or app.web_routes() or app.web.files):
-            server = self._stack.enter_context(hosted(app, port=port))
+            server = self._stack.enter_context(hosted(app, host=host, port=port, tokens=tokens))
             if server is not None:
                 note(f"pages of {app.id}: {server.url}")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from potok.cli.options import Broker, Json, broker_given, command_app, opened_lo
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
 from potok.cli.queries.running import display_of, run_shown
+from potok.cli.queries.serving import Address, served_tables
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -44,6 +47,13 @@ def run(
         typer.Option(min=0, max=65535, help="Where the pages of an app are served: 6066, or 0 for any that is free."),
     ] = None,
     without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Serve the tables over HTTP; 0 for any port that is free."),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For --serve, who may do what: a tokens.toml (or POTOK_TOKENS).")
+    ] = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -60,11 +70,15 @@ def run(
     from potok.spark.spark_executor import start_spark
 
     display, beside = display_of(as_json=as_json), Beside(found)
+    address = None if serve is None else Address.of(serve)
     broker, state = broker_given(context, broker) or beside.broker, state or beside.state
     settings = settings_of(context, broker, shards=shards, state=state, kafka=beside.kafka)
-    with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log:
+    with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log, ExitStack() as serving:
+        name = shadow_of(topology).name if shadow else topology.name
+        if address is not None and beside.app is None:
+            server = serving.enter_context(served_tables(log, settings, [name], address, tokens=tokens))
+            note(f"tables of {name}: {server.url}/tables")
         if shadow:
-            name = shadow_of(topology).name
             run_shown(
                 log, name, display, lambda: start_shadow(topology, log, settings, start_spark, until_end=until_end)
             )
@@ -72,7 +86,7 @@ def run(
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
         with beside:
-            beside.serve(settings, web_port, without=without_web)
+            beside.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
             given: dict[str, Any] = {"broker": settings.broker, "shards": shards, "state": state, "kafka": beside.kafka}
             begin = partial(start, topology, until_end=until_end, begin=beside.begin, **given)
             run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))

@@ -16,6 +16,7 @@ from potok.server.access.guard import caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
 from potok.server.api.feeds import Event, Feed, places_of
+from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.errors import NoChanges, TooSlow
@@ -27,8 +28,11 @@ from potok.server.sending import connection_of
 from potok.server.streaming import LINGER_S, Streamed, first_of, sent
 from potok.server.tables.table_reads import source_named
 from potok.statements.processing_log import LOG_STREAM
+from potok.statements.query_tables import QueryTables
 
 router = APIRouter(tags=["changes"])
+
+AnyFeed = Feed | SnapshotFeed
 
 _ID = Header(None, alias="Last-Event-ID", description="Go on behind this event.")
 _SAME_ID = "The same as the header, for clients that cannot send one."
@@ -82,7 +86,7 @@ async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, 
     stall_seconds = site.limits.stall_seconds
     dropped = _error_event(TooSlow(stall_seconds))
     follower, end = _followed(site, feed, request, _block)
-    return _Sse(Streamed(_pieces(follower), "text/event-stream", stall_seconds, end, dropped))
+    return _Sse(Streamed(_pieces(follower, feed.look_s), "text/event-stream", stall_seconds, end, dropped))
 
 
 class _Sse(Response):
@@ -96,11 +100,13 @@ class _Sse(Response):
         await self._streamed(scope, receive, send)
 
 
-async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Feed:
+async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> AnyFeed:
     database = site.database
 
-    def work() -> Feed:
+    def work() -> AnyFeed:
         source = source_named(database.catalog, name, is_table=is_table)
+        if not source.topic and isinstance(database, QueryTables):
+            return SnapshotFeed(database, source, site.reads, last_id, begin)
         if not source.topic:
             raise NoChanges(source.name)
         if source is LOG_STREAM:
@@ -118,7 +124,7 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
 
 
 def _followed(
-    site: Site, feed: Feed, connection: HTTPConnection, write: Callable[[list[Event]], Written]
+    site: Site, feed: AnyFeed, connection: HTTPConnection, write: Callable[[list[Event]], Written]
 ) -> tuple[Follower[Written], Callable[[], None]]:
     """What takes the events of a feed for its client, as they are written in a thread, and what ends both."""
     holding = Holding(site.unsent, connection_of(connection.scope))
@@ -140,17 +146,21 @@ def _followed(
     return follower, end
 
 
-async def _batches(follower: Follower[Written]) -> AsyncIterator[Written]:
-    while (written := await follower.next(QUIET_S)) is not None:
+async def _batches(follower: Follower[Written], look_s: float | None) -> AsyncIterator[Written]:
+    quiet_s = 0.0
+    while (written := await follower.next(look_s or QUIET_S)) is not None:
+        quiet_s += look_s or QUIET_S
         if written:
             follower.wake()
-        yield written
+        if written or quiet_s >= QUIET_S:
+            quiet_s = 0.0
+            yield written
 
 
-async def _pieces(follower: Follower[bytes]) -> AsyncIterator[bytes]:
+async def _pieces(follower: Follower[bytes], look_s: float | None) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     try:
-        async for block in _batches(follower):
+        async for block in _batches(follower, look_s):
             yield block or b":\n\n"
     except PotokError as error:
         yield _error_event(error)
@@ -193,7 +203,7 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
         return
     follower, end = _followed(site, feed, socket, _texts)
     try:
-        await first_of(_send_all(socket, follower, end, site.limits.stall_seconds), until_gone(socket))
+        await first_of(_send_all(socket, follower, feed.look_s, end, site.limits.stall_seconds), until_gone(socket))
     finally:
         end()
 
@@ -208,10 +218,14 @@ def _text(event: Event) -> str:
 
 
 async def _send_all(
-    socket: WebSocket, follower: Follower[list[str]], end: Callable[[], None], stall_seconds: float
+    socket: WebSocket,
+    follower: Follower[list[str]],
+    look_s: float | None,
+    end: Callable[[], None],
+    stall_seconds: float,
 ) -> None:
     try:
-        async for texts in _batches(follower):
+        async for texts in _batches(follower, look_s):
             for text in texts:
                 if not await sent(socket.send_text(text), stall_seconds):
                     end()

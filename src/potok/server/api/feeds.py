@@ -35,6 +35,9 @@ class Event:
 class Feed:
     """Events of one source for one client. `take` is called by one thread at a time, `close` by any."""
 
+    look_s: float | None = None
+    """How often `take` is called if nothing wakes the one who follows; None for never."""
+
     def __init__(self, database: Database, source: Source, places: Mapping[int, int]) -> None:
         self._source, self._places = source, dict(places)
         self._gaps = _skip_gaps(self._places, database.broker.earliest_offsets(source.topic))

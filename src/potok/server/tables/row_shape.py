@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 
 from potok.server.ksql.json_rows import RowWriter
@@ -54,7 +55,12 @@ class RowShape:
 
     def named(self, frame: Frame) -> list[dict[str, Any]]:
         columns = [frame.columns[field.slot] for field in self.fields]
-        return self._writer.all_named(python_rows(columns, frame.rows))
+        rows = self._writer.all_named(python_rows(columns, frame.rows))
+        if self.source.kept is not None and self.source.kept.is_json:
+            (column,) = self.source.values
+            for row in rows:
+                row[column.name] = None if row[column.name] is None else orjson.loads(row[column.name])
+        return rows
 
     def row(self, snapshot: Snapshot, reader: RowReader, wanted: Any, key: bytes) -> dict[str, Any] | None:
         """Return the row of one key of a table without windows; `key` is the canonical form of `wanted`.

@@ -1,0 +1,129 @@
+"""The tables of programs as a database: no statement made them, and any process may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from potok.log.broker import Broker
+from potok.settings import Settings
+from potok.snapshots.layout import TableLayout, load_layouts
+from potok.snapshots.progress import read_progress
+from potok.sql.catalog import Catalog, Kept, Source, SourceColumn, WindowShape
+from potok.sql.errors import Refused
+from potok.sql.syntax import ast
+from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, VARCHAR, array, map_of, struct
+from potok.state.entry import metadata_key_of
+from potok.statements.catalog.catalog_state import CatalogState
+from potok.statements.catalog.stored_values import (
+    KEY,
+    VALUE,
+    StoredRow,
+    StoredValue,
+    any_key,
+    as_json,
+    same_key,
+    sql_name,
+)
+from potok.statements.database import Database, QueryInfo
+from potok.statements.results import Done
+
+_STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
+_KEYS = (VARCHAR, INT, BIGINT, DOUBLE, BOOLEAN, BYTES)
+
+
+class QueryTables(Database):
+    """The tables of queries of `StreamsBuilder` programs, which run in this process or in another one. Statements read
+    them and change nothing."""
+
+    keeps_commands = False
+
+    def __init__(self, broker: Broker, settings: Settings, queries: Sequence[str]) -> None:
+        self._queries = tuple(queries)
+        self._seen: tuple[bytes | None, ...] | None = None
+        super().__init__(broker, settings, runs=False, logs_dead_letters=False)
+
+    @property
+    def catalog(self) -> Catalog:
+        self.refresh()
+        return super().catalog
+
+    def refresh(self) -> None:
+        """Take in the tables that the queries keep meanwhile: a program may have been changed and started again."""
+        with self._changing:
+            self._catch_up()
+
+    def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
+        hint = "change the program, and start it again"
+        raise Refused("tables of a program are defined by the program", hint=hint, place=parsed.at)
+
+    def queries(self) -> list[QueryInfo]:
+        found = []
+        for query in self._queries:
+            progress = read_progress(self.broker, query)
+            state = _STATES.get("" if progress is None else progress.state, "STOPPED")
+            error = "" if progress is None else progress.error
+            found.append(QueryInfo(query, f'program "{query}"', "PROGRAM", "", state, error, (), ()))
+        return found
+
+    def _catch_up(self) -> None:
+        seen = tuple(self.broker.get_metadata_of([metadata_key_of(query, "tables") for query in self._queries]))
+        if seen == self._seen:
+            return
+        sources: dict[str, Source] = {}
+        for query, data in zip(self._queries, seen, strict=True):
+            for layout in load_layouts(data).values() if data is not None else ():
+                name = sql_name(layout.table)
+                if name in sources:
+                    name = f"{sql_name(query)}_{name}"
+                sources[name] = _source(name, query, layout)
+        self._turn_to(CatalogState(Catalog(sources), {}), self._applied)
+        self._seen = seen
+
+
+def _source(name: str, query: str, layout: TableLayout) -> Source:
+    key_type, value_type = layout.key_type, layout.value_type
+    is_plain = key_type is not None and (key_type in _KEYS or pa.types.is_decimal(key_type))
+    shown_key = key_type if is_plain and key_type is not None else VARCHAR
+    is_record = value_type is not None and pa.types.is_struct(value_type)
+    if value_type is not None and is_record:
+        fields = [(field.name.upper(), sql_type(field.type)) for field in value_type]
+    else:
+        fields = [(VALUE, VARCHAR if value_type is None else sql_type(value_type))]
+    key_name = KEY if all(field != KEY for field, _ in fields) else f"ROW{KEY}"
+    kept = Kept(
+        layout.table,
+        as_json if value_type is None else StoredRow(layout.table, tuple(fields), is_record),
+        StoredValue(layout.table, shown_key),
+        same_key if is_plain else any_key,
+        is_json=value_type is None,
+    )
+    columns = (SourceColumn(key_name, shown_key, is_key=True), *(SourceColumn(*field) for field in fields))
+    return Source(
+        name, True, columns, "", "sql_json", "sql_json", window=_window(layout), query=query, table_of=query, kept=kept
+    )
+
+
+def _window(layout: TableLayout) -> WindowShape | None:
+    if not layout.window:
+        return None
+    if layout.window != "fixed":
+        return WindowShape("SESSION")
+    is_hopping = layout.advance_ms not in (0, layout.window_ms)
+    return WindowShape("HOPPING" if is_hopping else "TUMBLING", layout.window_ms)
+
+
+def sql_type(type_: pa.DataType) -> pa.DataType:
+    """The type of SQL for a declared type; what has none is text."""
+    if pa.types.is_integer(type_):
+        return BIGINT if type_.bit_width == 64 else INT
+    if pa.types.is_floating(type_):
+        return DOUBLE
+    if pa.types.is_struct(type_):
+        return struct([(field.name.upper(), sql_type(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return map_of(VARCHAR, sql_type(type_.item_type))
+    if pa.types.is_list(type_):
+        return array(sql_type(type_.value_type))
+    return type_ if type_ in (BOOLEAN, BYTES) or pa.types.is_decimal(type_) else VARCHAR

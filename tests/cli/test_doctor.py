@@ -125,7 +125,7 @@ def test_verify_reads_the_log_and_the_state_of_every_query(potok, data: Path) ->
     ("pattern", "what", "hint"),
     [
         ("log/topics/orders-*/1/*0.segment", "topic orders", "restore the file from a backup"),
-        ("archive/parts-*/0/*.parquet", "topic parts", "put the file back"),
+        ("archive/parts-*/0/*.parquet", "topic parts", "restore the file"),
         ("log/meta/data.mdb", "log", "restore the whole data directory"),
         ("queries/orders-query/state/1/data.mdb", "query orders-query", "potok run PROGRAM --shadow"),
     ],

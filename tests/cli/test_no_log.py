@@ -30,7 +30,7 @@ from potok.log.open import NoLogThere, log_exists, open_broker
 def test_a_command_that_looks_leaves_an_empty_folder_empty_and_says_so(potok, tmp_path: Path, words) -> None:
     result = potok(*words)
     assert result.code == 1
-    assert f"there is no log in {tmp_path / 'data'}" in result.err
+    assert f"no log in {tmp_path / 'data'}" in result.err
     assert "--broker" in result.err
     assert list(tmp_path.iterdir()) == []
 

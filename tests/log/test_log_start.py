@@ -46,7 +46,7 @@ def test_jumping_goes_on_behind_the_gap_with_a_warning(
         assert [record.text() for record in consumer.poll()] == []
     (line,) = caplog.messages
     assert line == (
-        'group "g" fell behind and goes on at offset 4 of "t" partition 0: 3 records were deleted before it read them'
+        'group "g" fell behind and continues at offset 4 of "t" partition 0: 3 records were deleted before it read them'
     )
 
 

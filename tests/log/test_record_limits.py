@@ -30,5 +30,5 @@ def test_only_those_over_the_limit_are_named() -> None:
 
 
 def test_records_without_a_key_are_named() -> None:
-    assert keyless("t", BATCH.column("key")) == {1: 'topic "t" is compacted and takes no record without a key'}
+    assert keyless("t", BATCH.column("key")) == {1: 'topic "t" is compacted and rejects records without a key'}
     assert keyless("t", pa.array([b"", b"k"])) == {}

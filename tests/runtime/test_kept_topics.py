@@ -37,7 +37,7 @@ def test_a_record_without_a_key_is_a_dead_letter_of_a_compacted_sink(spark: Any)
         letters = driver.dead_letters()
         assert [letter.offset for letter in letters] == [1, 3]
         assert {letter.reason for letter in letters} == {"refused"}
-        assert "takes no record without a key" in letters[0].error
+        assert "rejects records without a key" in letters[0].error
 
 
 def test_a_table_reads_a_compacted_topic_through_its_gaps(spark: Any, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_kafka_refuses_more_and_the_query_goes_on_all_the_same(kafka_log: Broker
         ("padded", 1, "a record of 2,000,039 bytes is over the limit of 1,000,000"),
         ("padded", 2, f'a record for "{name}-padded" {early}'),
         ("kept", 2, f'a record for "{name}-kept" {early}'),
-        ("kept", 3, f'topic "{name}-kept" is compacted and takes no record without a key'),
+        ("kept", 3, f'topic "{name}-kept" is compacted and rejects records without a key'),
     }
     letters = read_dead_letters(kafka_log, f"{name}-dead-letters")
     assert {letter.timestamp_ms for letter in letters if letter.offset == 2} == {-5}, "though Kafka does not keep it"

@@ -1,4 +1,4 @@
-"""The one interface to a log of records: topics, partitions, offsets, and the commit point of a query."""
+"""The interface of a log: topics, partitions, offsets, and the commit point of a query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG_SCHEMA = pa.schema(
         ("headers", HEADERS),
     ]
 )
-"""Times are milliseconds since 1970. `headers` is null for a record that has none."""
+"""Times are milliseconds since 1970. `headers` is null for a record without headers."""
 
 READ_SCHEMA = LOG_SCHEMA.append(pa.field("offset", pa.int64()))
 
@@ -34,7 +34,7 @@ DEFAULT_SEGMENT_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """How a topic's segments are cut and how long they are kept (None: for ever). See `Broker.create_topic`."""
+    """The segment size and retention of a topic (None: forever). See `Broker.create_topic`."""
 
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     retention_ms: int | None = None
@@ -50,14 +50,14 @@ class TopicConfig:
 
     @property
     def expires(self) -> bool:
-        """Whether whole segments go when they are too old or too many."""
+        """Whether old segments are deleted by age or size."""
         has_limit = self.retention_ms is not None or self.retention_bytes is not None
         return has_limit and DELETE in self.cleanup_policy
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """`bytes` and `segments` are -1 where the log does not tell."""
+    """`bytes` and `segments` are -1 if unknown."""
 
     partition: int
     start_offset: int
@@ -65,12 +65,12 @@ class PartitionDescription:
     bytes: int
     segments: int
     removed: int = 0
-    """How many offsets in between hold no record, because of compaction or transaction markers."""
+    """How many offsets in the range have no record, because of compaction or transaction markers."""
     sealed_bytes: int = 0
     dirty_bytes: int = 0
-    """Of the sealed segments, what compaction has not been over yet."""
+    """Bytes of the sealed segments that were not compacted yet."""
     earliest_offset: int | None = None
-    """Where the archive begins; None where there is none."""
+    """The first offset of the archive; None without an archive."""
     exact: bool = True
     """Whether `records` is exact, not only an upper bound."""
 
@@ -81,9 +81,9 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """`topic_id` is new each time a topic is created, so that a topic deleted and created again is noticed.
+    """`topic_id` is new each time a topic is created, so that a recreated topic is detected.
 
-    `created_at_ms` is -1 where the log does not tell.
+    `created_at_ms` is -1 if unknown.
     """
 
     name: str
@@ -102,14 +102,14 @@ class TopicDescription:
 
     @property
     def dirty_ratio(self) -> float:
-        """The part of the sealed bytes that compaction has not been over yet."""
+        """The fraction of the sealed bytes that was not compacted yet."""
         sealed = sum(part.sealed_bytes for part in self.partitions)
         return sum(part.dirty_bytes for part in self.partitions) / sealed if sealed else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """Where the records of one append landed: offsets `first_offset` to `first_offset + count`."""
+    """The position of the records of one append: offsets `first_offset` to `first_offset + count`."""
 
     partition: int
     first_offset: int
@@ -118,7 +118,7 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Output of a task, encoded and durable but not visible; it becomes visible by `Broker.publish`. Picklable."""
+    """Output of a task, encoded and durable but not visible until `Broker.publish`. Picklable."""
 
     topic: str
     partition: int
@@ -128,7 +128,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class PublishedBatch:
-    """Which batch of which query `Broker.publish` makes visible, and up to where in its sources it has read."""
+    """The batch of a query that `Broker.publish` makes visible, and the source offsets at its end."""
 
     query: str
     number: int
@@ -136,24 +136,24 @@ class PublishedBatch:
 
 
 class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
-    """A log. Every method may be called from any thread; a broker can be pickled and opens itself again."""
+    """A log. Every method may be called from any thread; a broker can be pickled and reopens itself."""
 
     url: str
     directory: Path
-    """Where queries keep what is theirs on this machine."""
+    """The directory for local files of queries."""
     max_record_bytes: int
     poll_interval_s: float
-    """How long whoever waits for records should sleep between two looks at the ends."""
+    """How long to sleep between two polls of the end offsets."""
     commits_together: bool = False
-    """Whether one `publish` may hold the batches of several queries."""
+    """Whether one `publish` may contain the batches of several queries."""
 
     @property
     def home_url(self) -> str | None:
-        """The server that keeps the metadata; None where it lies in `directory`."""
+        """The server that stores the metadata; None if it is in `directory`."""
         return None
 
     def connector_options(self) -> dict[str, str]:
-        """What Spark's own connector to this log is told; empty where it has none."""
+        """Options of Spark's own connector to this log; empty if there is none."""
         return {}
 
     @abstractmethod
@@ -180,15 +180,15 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
         """Create a topic.
 
         Args:
-            segment_bytes: A segment that has reached this size is closed and a new one begun.
-            retention_ms: Segments whose last record was ingested longer ago are deleted.
-            retention_bytes: The oldest segments of a partition over this size are deleted.
-            cleanup_policy: `delete` keeps to the two limits above; `compact` keeps the last record of each key, for
-                ever, and takes no record without a key; `compact,delete` does both.
-            delete_retention_ms: How long compaction keeps a tombstone (a null value) after it has first seen it.
-            min_compaction_lag_ms: Records are not compacted before they are so old.
-            archive: A directory to which old segments are moved, instead of being deleted.
-            exist_ok: Leave a topic that exists already as it is.
+            segment_bytes: A segment of this size is closed and a new one started.
+            retention_ms: Delete segments whose last record was ingested longer ago.
+            retention_bytes: Delete the oldest segments of a partition over this size.
+            cleanup_policy: `delete` applies the two limits above; `compact` retains the last record of each key
+                forever, and rejects records without a key; `compact,delete` does both.
+            delete_retention_ms: How long compaction retains a tombstone (a null value) after it first saw it.
+            min_compaction_lag_ms: The minimum age of records that are compacted.
+            archive: A directory to which old segments are moved instead of being deleted.
+            exist_ok: Leave an existing topic unchanged.
         """
 
     @abstractmethod
@@ -198,13 +198,12 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     def describe_topic(self, name: str) -> TopicDescription: ...
 
     def describe_topics(self, names: Sequence[str]) -> list[TopicDescription]:
-        """Describe topics for display: where the log has only upper bounds of the numbers of records, count them if
-        that is quick."""
+        """Describe topics for display: if the log has only upper bounds of record counts, count if that is fast."""
         return [self.describe_topic(name) for name in names]
 
     @abstractmethod
     def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
-        """The `topic_id` of each topic; cheap enough to ask before every batch."""
+        """Return the `topic_id` of each topic; cheap enough for every batch."""
 
     @abstractmethod
     def partitions(self, topic: str) -> int: ...
@@ -213,7 +212,7 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     def start_offsets(self, topic: str) -> dict[int, int]: ...
 
     def earliest_offsets(self, topic: str) -> dict[int, int]:
-        """From where on `read` has the records: the archive's start, or the log's where nothing is archived."""
+        """Return the first offsets that `read` can return: of the archive, or of the log without an archive."""
         return self.start_offsets(topic)
 
     @abstractmethod
@@ -221,13 +220,13 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
 
     @abstractmethod
     def end_offsets_of(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
-        """The ends of several topics as of one instant; cheap enough to poll."""
+        """Return the end offsets of several topics at one instant; cheap enough to poll."""
 
     @abstractmethod
     def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
-        """The first offset whose timestamp is at or after `timestamp_ms`; the end offset where there is none.
+        """Return the first offset whose timestamp is at or after `timestamp_ms`; the end offset if there is none.
 
-        The archive is not looked at.
+        The archive is not searched.
         """
 
     def offsets_at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
@@ -238,30 +237,35 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     def append(
         self, topic: str, batch: pa.RecordBatch | Sequence[LogRecord], partition: int | None = None
     ) -> list[AppendResult]:
-        """Append records; durable when it returns, and visible all at once.
+        """Append records; durable when it returns, and visible atomically.
 
-        Without `partition`, a record goes to the partition of its key by Kafka's default partitioner, and
-        records without a key are spread. `ingested` is stamped by the log; a timestamp that is null or -1 becomes the
-        present time. Only the columns of LOG_SCHEMA count, and only `value` must be there.
+        Without `partition`, a record goes to the partition of its key by Kafka's default partitioner, and records
+        without a key are distributed. The log sets `ingested`; a timestamp that is null or -1 becomes the current
+        time. Only the columns of LOG_SCHEMA are used, and only `value` is required.
         """
 
     @abstractmethod
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The records of offsets `start` to `end` (not included) as batches of READ_SCHEMA, in order.
+        """Yield the records of offsets `start` to `end` (exclusive) as batches of READ_SCHEMA, in order.
 
-        The range may begin in the archive. Offsets whose records compaction has removed are left out, so that fewer
-        records than offsets may come, or none.
+        The range may start in the archive. Offsets whose records were removed by compaction are skipped, so there may
+        be fewer records than offsets, or none.
         """
 
     @abstractmethod
     def stage(self, directory: Path | None, topic: str, partition: int, batch: pa.RecordBatch) -> Staged:
-        """Encode output for `publish`, in any process. What is large is written to a file in `directory`, if one is
-        given: whoever publishes must see it."""
+        """Encode output for `publish`, in any process.
+
+        Large output is written to a file in `directory`, if given, which must be readable by the publishing process.
+        """
 
     @abstractmethod
     def unfit(self, topic: str, batch: pa.RecordBatch) -> dict[int, str]:
-        """The rows of a batch of LOG_SCHEMA that the topic would refuse, each with the reason; cheap where there are
-        none. Whoever cannot do without the others asks before `stage`, which takes all of a batch or nothing."""
+        """Return the rows of a batch of LOG_SCHEMA that the topic would reject, each with the reason; cheap if there
+        are none.
+
+        `stage` accepts a whole batch or nothing, so callers that need the other rows call this first.
+        """
 
     @abstractmethod
     def publish(
@@ -274,23 +278,24 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
         """The commit point: append all of `staged`, in order, and set `metadata_keys`, in one transaction.
 
         Args:
-            marks: New values; None deletes a mark.
-            expect: What these marks must hold now (None: be absent); otherwise `MetadataConflict` is raised
-                and nothing is visible.
-            batch: What is published. A log that keeps its marks elsewhere needs it to notice, after a crash between
-                the two, that this output is visible already.
+            metadata_keys: New values; None deletes a key.
+            expect: The current values of these keys (None: absent); otherwise `MetadataConflict` is raised and nothing
+                becomes visible.
+            batch: What is published. A log that stores its metadata elsewhere needs it to detect, after a crash between
+                the two, that this output is already visible.
         """
 
     @abstractmethod
     def append_staged(self, staged: Sequence[Staged]) -> None:
-        """Append what was staged, in order, in no transaction with any mark; durable when it returns.
+        """Append staged output, in order, without metadata; durable when it returns.
 
-        For output that may come twice, or not at all, when the process dies beside the commit point.
+        For output that may be duplicated or lost when the process dies around the commit point.
         """
 
     def published(self, query: str) -> PublishedBatch | None:
-        """The last batch of a stopped query whose output is visible, where that may be one more than its marks tell of.
+        """Return the last batch of a stopped query whose output is visible, which may be one after that of its
+        metadata.
 
-        None where output and marks are one transaction.
+        None if output and metadata are one transaction.
         """
         return None

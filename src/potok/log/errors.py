@@ -1,25 +1,25 @@
-"""What can go wrong with a log.
+"""Errors of a log.
 
 LogError
-├── BrokerNotSupported   the URL names no broker that can be opened
+├── BrokerNotSupported   the URL does not name a supported broker
 ├── BrokerClosed         used after `close()`
-├── InvalidName          a topic, group or mark that cannot be stored under that name
-├── TopicNotFound        no such topic, or no such partition in it
+├── InvalidName          an invalid name of a topic, group or metadata key
+├── TopicNotFound        an unknown topic or partition
 ├── TopicExists          created twice
-├── OffsetOutOfRange     a range that the log no longer holds, or does not hold yet
-├── FellBehind           a reader whose next records were deleted before it came to them
-├── PartitionsMoved      a commit for partitions that another member of the group reads
-├── GroupHasMembers      offsets of a group cannot be set from outside while it is at work
-├── QueueAtWork          a queue cannot be set elsewhere while its workers hold records
-├── CorruptSegment       bytes on disk are not the bytes that were written
+├── OffsetOutOfRange     a range that the log does not hold, or not any more
+├── FellBehind           a reader whose next records were deleted before it read them
+├── PartitionsMoved      a commit for partitions that were reassigned to another member
+├── GroupHasMembers      offsets of a group cannot be reset while it has members
+├── QueueAtWork          a queue cannot be reset while its workers hold records
+├── CorruptSegment       a damaged segment
 ├── MetadataDamaged      the file that holds topics, offsets and ledgers is damaged
-├── ArchiveDamaged       a file of the archive is missing, or is not what was written
+├── ArchiveDamaged       a missing or damaged file of the archive
 ├── KeylessRecord        a record without a key for a compacted topic
-├── NotCompacted         a topic that keeps all records of a key was to be compacted
-├── NoArchive            a topic was to be archived, and nobody has said where to
-├── DiskFull             no room for an append; nothing of it is visible
-├── RecordTooLarge       one record over the limit
-└── MetadataConflict          a mark did not hold what the caller expected; nothing was changed
+├── NotCompacted         a topic without the cleanup policy `compact`
+├── NoArchive            a topic without an archive directory
+├── DiskFull             no space for an append; nothing of it is visible
+├── RecordTooLarge       a record over the size limit
+└── MetadataConflict     a metadata key did not hold the expected value; nothing was changed
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from potok.metadata.metadata_store import MetadataConflict as MetadataConflict
 
 
 class BrokerNotSupported(LogError):
-    """The URL names no broker that can be opened."""
+    """The URL does not name a supported broker."""
 
     def __init__(self, url: str, hint: str) -> None:
         super().__init__(f'cannot open a broker at "{url}"', hint=hint)
 
 
 class BrokerClosed(LogError):
-    """The broker was closed and cannot be used any more."""
+    """The broker was closed."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f'the broker "{url}" is closed', hint="open it again with open_broker()")
@@ -53,7 +53,7 @@ class InvalidName(LogError):
 
 
 class TopicNotFound(LogError):
-    """No such topic, or no such partition."""
+    """An unknown topic or partition."""
 
     topic: str = ""
 
@@ -71,77 +71,77 @@ class TopicNotFound(LogError):
 
 
 class TopicExists(LogError):
-    """The topic is there already."""
+    """The topic already exists."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(f'topic "{topic}" exists already', hint="pass exist_ok=True to keep it, or delete it first")
 
 
 class OffsetOutOfRange(LogError):
-    """The log does not hold all of the range asked for."""
+    """The log does not hold the requested range."""
 
     def __init__(self, topic: str, partition: int, wanted: tuple[int, int], held: tuple[int, int]) -> None:
-        hint = f"it holds offsets {held[0]} to {held[1]} (not included)"
+        hint = f"it holds offsets {held[0]} to {held[1]} (exclusive)"
         if wanted[0] < held[0]:
-            hint += "; older records were deleted by retention: start at the first, or keep more with retention_ms="
+            hint += "; older records were deleted by retention: start at the first offset, or raise retention_ms="
         super().__init__(
             f'cannot read offsets {wanted[0]} to {wanted[1]} of "{topic}" partition {partition}', hint=hint
         )
 
 
 class FellBehind(LogError):
-    """The records that a reader was to go on with are no longer in the log."""
+    """The next records of a reader are no longer in the log."""
 
     def __init__(self, reader: str, topic: str, partition: int, wanted: int, first: int, earliest: int) -> None:
-        """`first` is the log's first offset; `earliest` that of its archive, or `first` too where there is none."""
+        """`first` is the first offset of the log; `earliest` that of its archive, or `first` without an archive."""
         self.gone = first - wanted
         count = f"{self.gone:,} record{'' if self.gone == 1 else 's'}"
-        hint = f'pass on_lost="jump" to go on at offset {first} without them'
+        hint = f'pass on_lost="jump" to skip them and continue at offset {first}'
         if earliest <= wanted < first:
             hint = f'its archive holds them: pass on_lost="archive"; or {hint}'
         super().__init__(
             f'{reader} fell behind: {count} of "{topic}" partition {partition} (offsets {wanted} to {first - 1})'
-            " were deleted before it came to them",
-            hint=f"{hint}; keep more with retention_ms=",
+            " were deleted before it read them",
+            hint=f"{hint}; raise retention_ms= to retain more",
         )
 
 
 class PartitionsMoved(LogError):
-    """A member tried to commit for partitions that the group gave to somebody else; nothing was committed."""
+    """A member tried to commit for partitions that were reassigned; nothing was committed."""
 
     def __init__(self, group: str, places: Sequence[tuple[str, int]]) -> None:
         listed = ", ".join(f"{topic}:{partition}" for topic, partition in places)
         super().__init__(
-            f'group "{group}" has given {listed} to another member; nothing was committed',
-            hint="go on: the next poll tells what this member reads; records since its last commit are read again by "
-            "their new owner. Commit in on_revoke=, or more often; if work between two polls takes long, raise "
+            f'{listed} moved to another member of group "{group}"; nothing was committed',
+            hint="continue polling: the new owner reads the records since the last commit again. "
+            "Commit in on_revoke=, or more often; if processing between two polls takes long, raise "
             "lease= or max_pause=",
         )
 
 
 class GroupHasMembers(LogError):
-    """Offsets of a group are set by its members as long as it has any."""
+    """Offsets of a group with members can only be committed by its members."""
 
     def __init__(self, group: str, members: int) -> None:
-        living = "a living member" if members == 1 else f"{members} living members"
+        living = "a member" if members == 1 else f"{members} members"
         super().__init__(
-            f'group "{group}" has {living}; its offsets cannot be set from outside',
+            f'group "{group}" has {living}; its offsets cannot be reset',
             hint=f"stop its consumers first; potok groups show {group} lists them",
         )
 
 
 class QueueAtWork(LogError):
-    """A queue whose workers hold records cannot be set elsewhere."""
+    """A queue whose workers hold records cannot be reset."""
 
     def __init__(self, group: str, out: int) -> None:
         super().__init__(
-            f'queue "{group}" has {out:,} record{"" if out == 1 else "s"} out',
-            hint="stop its workers first; what a killed one held is free again when its time is over",
+            f'queue "{group}" has {out:,} record{"" if out == 1 else "s"} in processing',
+            hint="stop its workers first; records of a killed worker are released after the visibility timeout",
         )
 
 
 class CorruptSegment(LogError):
-    """Bytes on disk are not the bytes that were written."""
+    """Damaged bytes of a segment."""
 
     def __init__(self, path: Path, offset: int, position: int, why: str) -> None:
         super().__init__(
@@ -162,37 +162,37 @@ class MetadataDamaged(LogError):
 
 
 class ArchiveDamaged(LogError):
-    """A file of the archive is missing, or its bytes are not those that were written."""
+    """A missing or damaged file of the archive."""
 
     def __init__(self, path: Path, topic: str, start: int, end: int, why: str) -> None:
         super().__init__(
             f'offsets {start} to {end} of "{topic}" cannot be read from the archive: {path}: {why}',
-            hint=f"put the file back where it was; or start at offset {end}",
+            hint=f"restore the file; or start at offset {end}",
         )
 
 
 class KeylessRecord(LogError):
-    """A compacted topic keeps the last record of each key, so a record without a key has no place in it."""
+    """A record without a key for a compacted topic."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f'topic "{topic}" is compacted and takes no record without a key',
+            f'topic "{topic}" is compacted and rejects records without a key',
             hint='give every record a key, or create the topic with cleanup_policy="delete"',
         )
 
 
 class NotCompacted(LogError):
-    """A topic that was not created for it keeps every record of a key."""
+    """A topic without the cleanup policy `compact` cannot be compacted."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f'topic "{topic}" is not compacted: it keeps every record of a key',
-            hint=f"create it so: potok topics create {topic} --cleanup-policy compact",
+            f'topic "{topic}" is not compacted: it retains every record of a key',
+            hint=f"create it with potok topics create {topic} --cleanup-policy compact",
         )
 
 
 class NoArchive(LogError):
-    """Nobody has said where the archive of a topic is to be."""
+    """A topic without an archive directory."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
@@ -202,20 +202,20 @@ class NoArchive(LogError):
 
 
 class DiskFull(LogError):
-    """No room for an append; nothing of it is visible."""
+    """No space for an append; nothing of it is visible."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
-            f"no room to write {path}: {why}",
+            f"no space to write {path}: {why}",
             hint="nothing was appended; free some space, or lower retention_ms= or retention_bytes=, and append again",
         )
 
 
 class RecordTooLarge(LogError):
-    """One record is over the limit."""
+    """A record over the size limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
             f"a record of {size:,} bytes is over the limit of {limit:,}",
-            hint="keep large objects elsewhere and send a reference, or open the broker with more max_record_bytes=",
+            hint="store large objects elsewhere and send a reference, or raise max_record_bytes= of the broker",
         )

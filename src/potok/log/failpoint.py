@@ -1,4 +1,4 @@
-"""Points where a test may kill or pause the process, to prove that nothing is lost or duplicated."""
+"""Points at which a test kills or pauses the process, to prove that nothing is lost or duplicated."""
 
 from __future__ import annotations
 

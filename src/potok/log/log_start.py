@@ -1,4 +1,4 @@
-"""Where the log begins for a reader, and what becomes of one whose next records are no longer there."""
+"""The log start offset of a reader, and what happens to one whose next records were deleted."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _EVERY_SECONDS = 1.0
 _logger = logging.getLogger("potok.log")
 
 
-class Floor:
-    """Looks, now and then, whether the log was cut off in front of a reader. A gap is never passed in silence.
+class LogStart:
+    """Checks at intervals whether records in front of a reader were deleted. A gap is never skipped silently.
 
     Args:
-        reader: What an error calls the one who reads.
-        on_lost: "stop" raises `FellBehind`, "jump" warns and goes on at the log's first record, "archive" reads what
-            retention has moved to the topic's archive, and stops where that does not reach back far enough.
+        reader: The name of the reader in errors.
+        on_lost: "stop" raises `FellBehind`, "jump" warns and continues at the log's first record, "archive" reads what
+            retention has moved to the topic's archive, and stops if the archive does not reach back far enough.
     """
 
     def __init__(self, broker: Broker, reader: str, on_lost: OnLost) -> None:
@@ -37,20 +37,20 @@ class Floor:
         self._looked_at = 0.0
 
     def first_offsets(self, topic: str) -> dict[int, int]:
-        """From where on this reader reads a topic from the beginning."""
+        """Return the offsets at which this reader starts a topic from the beginning."""
         if self._on_lost == "archive":
             return self._broker.earliest_offsets(topic)
         return self._broker.start_offsets(topic)
 
-    def look_now(self) -> None:
-        """The next `raised` looks, however short a time ago it looked last."""
+    def check_next(self) -> None:
+        """Make the next `raised` check, whenever the last check was."""
         self._looked_at = 0.0
 
     def is_due(self) -> bool:
         return time.monotonic() >= self._looked_at + _EVERY_SECONDS
 
     def raised(self, positions: Mapping[Place, int]) -> dict[Place, int]:
-        """The positions that must move because the log begins behind them, with where they go on."""
+        """Return the positions that must move because the log starts after them, with their new offsets."""
         if not self.is_due():
             return {}
         moved = {}
@@ -68,7 +68,8 @@ class Floor:
             earliest = self._broker.earliest_offsets(topic).get(partition, first)
             raise FellBehind(self._reader, topic, partition, position, first, earliest)
         _logger.warning(
-            '%s fell behind and goes on at offset %d of "%s" partition %d: %d records were deleted before it read them',
+            '%s fell behind and continues at offset %d of "%s" partition %d: '
+            "%d records were deleted before it read them",
             self._reader,
             first,
             topic,

@@ -1,4 +1,4 @@
-"""What a log does to its old records: which kinds of topic there are, and what a clean-up reports."""
+"""Maintenance of old records: cleanup policies, and what a cleanup reports."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ CLEANUP_POLICIES = (DELETE, COMPACT, BOTH)
 
 
 class InvalidTopicConfig(LogError):
-    """A topic cannot be kept in the way that was asked for."""
+    """An invalid configuration of a topic."""
 
     def __init__(self, topic: str, why: str, hint: str) -> None:
-        super().__init__(f'topic "{topic}" cannot be kept so: {why}', hint=hint)
+        super().__init__(f'topic "{topic}" has an invalid configuration: {why}', hint=hint)
 
 
-class DoneByTheServer(LogError):
-    """Work on old records that a server does by itself, or not at all."""
+class MaintainedByServer(LogError):
+    """Maintenance that a server does itself, or not at all."""
 
     def __init__(self, what: str, url: str) -> None:
         super().__init__(
-            f'the log at "{url}" cannot be told to {what}: its server looks after old records by itself',
-            hint="set the topic's own configuration, with the tools of that server",
+            f'the log at "{url}" cannot {what}: its server maintains old records itself',
+            hint="set the configuration of the topic with the tools of that server",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What compaction made of the sealed segments of one partition."""
+    """The result of compacting the sealed segments of one partition."""
 
     partition: int
     records_before: int
@@ -52,7 +52,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """One segment that lies in the archive: offsets `base_offset` to `end_offset` (not included) of a partition."""
+    """One archived segment: offsets `base_offset` to `end_offset` (exclusive) of a partition."""
 
     partition: int
     base_offset: int
@@ -63,12 +63,12 @@ class ArchivedFile:
 
 
 def policy_of(topic: str, text: str) -> str:
-    """A cleanup policy in its one spelling: `delete,compact` and `compact, delete` are the same."""
+    """Normalize a cleanup policy: `delete,compact` and `compact, delete` are the same."""
     words = {word.strip() for word in text.split(",")}
     for policy in CLEANUP_POLICIES:
         if words == set(policy.split(",")):
             return policy
-    raise InvalidTopicConfig(topic, f'"{text}" is no cleanup policy', 'use "delete", "compact" or "compact,delete"')
+    raise InvalidTopicConfig(topic, f'"{text}" is not a cleanup policy', 'use "delete", "compact" or "compact,delete"')
 
 
 class TopicMaintenance(ABC):
@@ -78,51 +78,52 @@ class TopicMaintenance(ABC):
 
     @abstractmethod
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Say from which offsets on `owner` needs the records, so that retention keeps them; replaces what it said."""
+        """Set the offsets from which on `owner` needs the records, so that retention keeps them; replaces earlier
+        ones."""
 
     @abstractmethod
     def enforce_retention(
         self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
     ) -> dict[tuple[str, int], int]:
-        """Delete whole old segments of a topic, or of all; returns the new start offsets of partitions that shrank.
+        """Delete old segments of a topic, or of all; return the new start offsets of partitions that shrank.
 
-        Those of a topic with an archive are moved there.
+        Segments of a topic with an archive are moved there.
         """
 
     def compact_topic(self, topic: str, *, seal: bool = False) -> list[Compaction]:
-        """Keep the last record of each key in the sealed segments of a topic; offsets stay as they are.
+        """Retain the last record of each key in the sealed segments of a topic; offsets do not change.
 
         Args:
-            seal: Close the segment that is being written first, so that its records take part.
+            seal: Close the active segment first, so that its records take part.
         """
-        raise DoneByTheServer("compact a topic", self.url)
+        raise MaintainedByServer("compact a topic", self.url)
 
     def archive_topic(
         self, topic: str, directory: str | Path | None = None, older_than_ms: int = 0, *, seal: bool = False
     ) -> list[ArchivedFile]:
-        """Move sealed segments to Parquet files, from where `read` still gives their records.
+        """Move sealed segments to Parquet files, from which `read` still returns their records.
 
         Args:
-            directory: The topic's own `archive` if left out.
-            older_than_ms: Only segments whose last record was ingested so long ago.
-            seal: Close the segment that is being written first, so that its records take part.
+            directory: By default the topic's own `archive`.
+            older_than_ms: Only segments whose last record was ingested this long ago.
+            seal: Close the active segment first, so that its records take part.
         """
-        raise DoneByTheServer("archive a topic", self.url)
+        raise MaintainedByServer("archive a topic", self.url)
 
     @abstractmethod
     def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
-        """Remove the records of some offsets, as far as the log can and nobody may still need them.
+        """Remove the records of some offsets, as far as the log supports it and the records are not protected.
 
         Args:
-            ranges: From the first offset to the second (not included), in order, apart from each other.
+            ranges: Disjoint ranges in order, each from the first offset to the second (exclusive).
 
         Returns:
             How many records were removed.
         """
 
     def maintain(self) -> None:
-        """Retention, archive and compaction of all topics, where they are due; cheap where nothing is.
+        """Run retention, archiving and compaction of all topics where due; cheap if nothing is.
 
-        Whoever runs a query calls this now and then: a log that is a library has nobody else.
+        Running queries call this at intervals, because an embedded log has no server to do it.
         """
         self.enforce_retention()

@@ -1,4 +1,4 @@
-"""From a URL to a broker."""
+"""Open the broker at a URL."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from potok.settings import Settings
 
 
 class NoLogThere(LogError):
-    """A directory in which nothing was ever written."""
+    """A directory without a log."""
 
     def __init__(self, url: str | Path) -> None:
         super().__init__(
-            f"there is no log in {_directory(url)}",
-            hint="potok run PROGRAM and potok produce TOPIC make one; --broker and POTOK_BROKER name another directory",
+            f"no log in {_directory(url)}",
+            hint="potok run PROGRAM and potok produce TOPIC create one; or name another with --broker or POTOK_BROKER",
         )
 
 
 def log_exists(url: str | Path) -> bool:
-    """Whether there is a log to read. Who only wants to read makes none; a server is asked when it is opened."""
+    """Return whether there is a log to read, without creating one; a server is only contacted when it is opened."""
     if "://" in str(url) and not str(url).startswith("file:"):
         return True
     directory = _directory(url)
@@ -33,11 +33,12 @@ def log_exists(url: str | Path) -> bool:
 
 
 def open_broker(url: str | Path, settings: Settings | None = None, *, shared: bool = True) -> Broker:
-    """The broker at a URL: `file:./data`, a plain path, or `kafka://host:9092`. The same one each time in a process,
-    unless it is not `shared`: then the caller closes it.
+    """Open the broker at a URL: `file:./data`, a plain path, or `kafka://host:9092`.
 
-    Kafka keeps no marks, so the ledgers of queries lie where their state does: in the directory `./data`, in another or
-    on a server by the setting `state`, or by the URL: `kafka://host:9092?home=redis://host:6379/0`.
+    A process shares one broker per URL, unless `shared` is false: then the caller closes it.
+
+    Kafka stores no metadata, so the ledgers of queries are stored with their state: in the directory `./data`, where
+    the setting `state` says, or where the URL says: `kafka://host:9092?home=redis://host:6379/0`.
 
     >>> broker = open_broker("file:./data")
     """

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: Kafka's default partitioner, so that topics stay co-partitioned with Kafka's."""
+"""Choose the partition of a record like Kafka's default partitioner, so that topics are co-partitioned with Kafka's."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 
 _VECTOR_LENGTH = 256
-"""Keys longer than this are hashed one by one: they are rare, and would make every step of the others longer."""
+"""Longer keys are hashed one by one: they are rare, and would add steps to the hashing of all others."""
 
 _CHUNK = 16_384
 _STICKY = 256
-"""So many consecutive records without a key go to one partition."""
+"""How many consecutive records without a key go to one partition."""
 
 Hashes = npt.NDArray[np.uint32]
 
@@ -27,7 +27,7 @@ _spread = itertools.count(random.randrange(1 << 16))
 
 
 def murmur2(key: bytes) -> int:
-    """Kafka's murmur2, as the signed 32-bit number that Java gives."""
+    """Kafka's murmur2, as a signed 32-bit number like in Java."""
     mixed = (_SEED ^ len(key)) & _MASK
     whole = len(key) & ~3
     for at in range(0, whole, 4):
@@ -46,7 +46,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def partitions_of(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
-    """The partition of each key; records without a key are spread, in runs."""
+    """Return the partition of each key; records without a key are distributed in runs."""
     chosen = ((_murmur2_many(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(partitions)).astype(np.int32)
     if keys.null_count:
         missing = keys.is_null().to_numpy(zero_copy_only=False)
@@ -59,7 +59,7 @@ def partitions_of(keys: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
 
 
 def split(batch: pa.RecordBatch, partitions: int) -> list[tuple[int, pa.RecordBatch]]:
-    """The batch cut by the partition of its column `key`, each part in the order of the batch."""
+    """Split a batch by the partition of its column `key`, each part in the order of the batch."""
     if len(batch) == 0:
         return []
     if partitions == 1:
@@ -80,10 +80,10 @@ def split(batch: pa.RecordBatch, partitions: int) -> list[tuple[int, pa.RecordBa
 
 
 def _murmur2_many(keys: pa.Array) -> Hashes:
-    """murmur2 of each key as unsigned numbers; what stands for null keys means nothing."""
+    """murmur2 of each key as unsigned numbers; the values for null keys are undefined."""
     _, offsets_buffer, data_buffer = keys.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32, len(keys) + 1, keys.offset * 4)
-    # Four bytes more, so that the last word of the last key can be read as a whole.
+    # Four more bytes, so that the last word of the last key can be read.
     data = np.zeros(int(offsets[-1] - offsets[0]) + 4, np.uint8)
     if len(data) > 4:
         data[:-4] = np.frombuffer(data_buffer, np.uint8, len(data) - 4, int(offsets[0]))
@@ -97,7 +97,7 @@ def _murmur2_many(keys: pa.Array) -> Hashes:
 
 
 def _hash_chunk(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.intp], lengths: npt.NDArray[np.int32]) -> Hashes:
-    """One step for each word of the longest key, over all keys that are that long."""
+    """One step for each word of the longest key, over all keys of that length."""
     words: Any = np.ndarray((max(len(data) - 3, 0),), np.dtype("<u4"), data, strides=(1,))
     multiplier = np.uint32(_MULTIPLIER)
     hashes = np.uint32(_SEED) ^ lengths.astype(np.uint32)

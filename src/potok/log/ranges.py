@@ -1,4 +1,4 @@
-"""Sets of offsets as ranges: from the first to the second (not included), in order, apart from each other."""
+"""Sets of offsets as ranges: from the first to the second (exclusive), in order, disjoint."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Ranges = Sequence[Range]
 
 
 def ranges_of(offsets: Iterable[int]) -> list[Range]:
-    """Neighbouring offsets as ranges."""
+    """Group consecutive offsets into ranges."""
     return joined((offset, offset + 1) for offset in offsets)
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
-    """Ranges that may be in any order and overlap, as a set."""
+    """Merge ranges in any order, which may overlap."""
     found: list[Range] = []
     for first, end in sorted(ranges):
         if found and found[-1][1] >= first:
@@ -30,13 +30,13 @@ def joined(ranges: Iterable[Range]) -> list[Range]:
 
 
 def without(ranges: Ranges, taken: Ranges) -> list[Range]:
-    """What is left of `ranges`."""
+    """Subtract `taken` from `ranges`."""
     left: list[Range] = []
     at = 0
     for start, end in ranges:
         while at < len(taken) and taken[at][1] <= start:
             at += 1
-        # The last one that is looked at may reach into the next range, too.
+        # The last checked range may extend into the next one.
         for first, last in islice(taken, at, None):
             if first >= end:
                 break
@@ -49,7 +49,7 @@ def without(ranges: Ranges, taken: Ranges) -> list[Range]:
 
 
 def within(ranges: Ranges, start: int, end: int) -> list[Range]:
-    """What lies between the offsets `start` and `end` (not included)."""
+    """Intersect with the offsets from `start` to `end` (exclusive)."""
     met = ((max(first, start), min(last, end)) for first, last in ranges)
     return [(first, last) for first, last in met if first < last]
 
@@ -59,7 +59,7 @@ def size(ranges: Ranges) -> int:
 
 
 def inside(ranges: Ranges, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which offsets lie in one of the ranges."""
+    """Return which offsets are in one of the ranges."""
     if not ranges:
         return np.zeros(len(offsets), np.bool_)
     firsts, ends = np.array(ranges, np.int64).T

@@ -1,4 +1,4 @@
-"""Reading single records by their positions, in few reads."""
+"""Read single records by position, in few reads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from potok.log.broker import Broker
 from potok.log.errors import OffsetOutOfRange
 
 NEAR = 500
-"""Up to so many records in between are read along: a read of its own takes as long, on Kafka and in the embedded log,
-where a record is read with the whole frame that it lies in."""
+"""Gaps of up to this many records are read and dropped: a separate read takes as long, on Kafka and in the embedded
+log, which reads whole frames."""
 
 Ints = npt.NDArray[np.int64]
 
 
 def read_positions(broker: Broker, topic: str, partition: int, offsets: Iterable[int]) -> Iterator[pa.RecordBatch]:
-    """The records of some offsets, in order, as batches of READ_SCHEMA; what the log no longer holds is left out."""
+    """Yield the records of some offsets, in order, as batches of READ_SCHEMA; deleted ones are skipped."""
     wanted = np.unique(np.fromiter(offsets, np.int64))
     if len(wanted):
         for run in np.split(wanted, np.flatnonzero(np.diff(wanted) > NEAR) + 1):

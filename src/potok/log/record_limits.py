@@ -1,5 +1,4 @@
-"""Which records a log would refuse, found before any of them is on its way: as columns, and record by record only for
-those that do not fit."""
+"""Find the records that a log would reject before they are sent: by column, and record by record only for misfits."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ import pyarrow.compute as pc
 from potok.log.errors import KeylessRecord, RecordTooLarge
 
 Misfits = dict[int, str]
-"""The rows of a batch that a log does not take, each with the reason."""
+"""The rows of a batch that a log rejects, each with the reason."""
 
 
 def record_sizes(batch: pa.RecordBatch, per_header: int = 0) -> npt.NDArray[np.int64]:
-    """The bytes of key, value and headers of each record; `per_header` is what each header takes beside its bytes."""
+    """Return the size of key, value and headers of each record; `per_header` is the overhead of each header."""
     sizes = _lengths(batch.column("key")) + _lengths(batch.column("value"))
     if "headers" in batch.schema.names:
         headers = batch.column("headers")
@@ -25,7 +24,7 @@ def record_sizes(batch: pa.RecordBatch, per_header: int = 0) -> npt.NDArray[np.i
 
 
 def keyless(topic: str, keys: pa.Array) -> Misfits:
-    """The rows without a key, for a topic that is compacted."""
+    """Return the rows without a key, for a compacted topic."""
     if not keys.null_count:
         return {}
     why = KeylessRecord(topic).message
@@ -33,7 +32,7 @@ def keyless(topic: str, keys: pa.Array) -> Misfits:
 
 
 def oversized(batch: pa.RecordBatch, limit: int, per_record: int = 0, per_header: int = 0) -> Misfits:
-    """The rows over a limit; what a record takes beside its bytes counts against it."""
+    """Return the rows over a limit, including the overhead of a record."""
     if len(batch) == 0 or (not per_header and batch.nbytes + per_record <= limit):
         return {}
     sizes = record_sizes(batch, per_header) + per_record

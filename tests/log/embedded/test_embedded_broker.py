@@ -237,7 +237,7 @@ def test_records_that_would_be_refused_are_named_and_the_others_can_be_staged(tm
     rows = batch_of([b"v", bytes(30), b"v", bytes(19)], [b"k", b"k", None, b"k"])
     assert broker.unfit("t", rows) == {
         1: "a record of 31 bytes is over the limit of 20",
-        2: 'topic "t" is compacted and takes no record without a key',
+        2: 'topic "t" is compacted and rejects records without a key',
     }
     broker.publish([broker.stage(tmp_path, "t", 0, rows.take([0, 3]))], {})
     broker.append("t", rows.take([0, 3]))

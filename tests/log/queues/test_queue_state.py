@@ -69,11 +69,11 @@ def test_the_log_that_begins_later_takes_what_lay_before() -> None:
     state = QueueState(0)
     taken(state, 0, 6)
     state.finish([4])
-    state.cut(3)
+    state.truncate(3)
     assert (state.low, state.next) == (3, 6)
-    state.cut(4)
+    state.truncate(4)
     assert (state.low, state.next) == (5, 6)
-    state.cut(9)
+    state.truncate(9)
     assert (state.low, state.next, state.runs) == (9, 9, [])
 
 

@@ -15,7 +15,7 @@ from potok.errors import PotokError
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.log.groups.membership import GroupDescription
-    from potok.log.queues.queue_store import QueueMarks
+    from potok.log.queues.queue_store import QueueStore
 
 app = command_app(no_args_is_help=True, help="List consumer groups and queues, show their lag, and reset them.")
 
@@ -203,10 +203,10 @@ def _move(log: Log, group: str, moves: list[dict[str, Any]]) -> None:
             log.commit(group, topic, offsets)
 
 
-def _marks(log: Log, group: str, topic: str) -> QueueMarks:
-    from potok.log.queues.queue_store import QueueMarks
+def _marks(log: Log, group: str, topic: str) -> QueueStore:
+    from potok.log.queues.queue_store import QueueStore
 
-    return QueueMarks(log, topic, group, "", from_beginning=True)
+    return QueueStore(log, topic, group, "", from_beginning=True)
 
 
 def _or_dash(value: Any) -> Any:

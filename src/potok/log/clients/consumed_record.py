@@ -1,4 +1,4 @@
-"""A record as it is handed to a program, and how batches become such records."""
+"""A record as returned to a program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ConsumedRecord(LogRecord):
 
 
 def records_of(batch: pa.RecordBatch, place: Place) -> Iterator[ConsumedRecord]:
-    """The rows of a batch of READ_SCHEMA, which came from `place`."""
+    """Yield the rows of a batch of READ_SCHEMA, read from a topic partition."""
     keys, values, times, ingested, headers, offsets = (column.to_pylist() for column in batch.columns)
     for row in range(len(batch)):
         listed = tuple((item["name"], item["value"]) for item in headers[row] or ())

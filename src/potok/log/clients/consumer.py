@@ -1,4 +1,4 @@
-"""Receiving records in a plain Python program."""
+"""Consume records in a plain Python program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.positions import Positions
 from potok.log.errors import OffsetOutOfRange, PartitionsMoved, TopicNotFound
 from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, Place
-from potok.log.log_start import Floor, OnLost
+from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
 
 _SHORTEST_WAIT = 0.001
@@ -35,21 +35,21 @@ class Consumer:
     ...         consumer.commit()
 
     Consumers of one group, in any number of processes, share the partitions: each record goes to one of them. Every
-    group gets all records, and goes on where it committed last. A consumer without a group reads all partitions.
+    group gets all records, and resumes after its last commit. A consumer without a group reads all partitions.
 
     Args:
         broker: A broker or its URL.
-        group: Share the work with the other consumers of this group.
-        from_beginning: Where the group has committed nothing, start at the first record instead of the next one.
-        until_end: Iterating ends at the records that were there when the consumer was made.
+        group: Share the partitions with the other consumers of this group.
+        from_beginning: Start at the first record instead of the next one if the group has committed nothing.
+        until_end: Stop iterating at the records that existed when the consumer was created.
         batch_records: How many records of a partition are read at a time.
-        on_lost: What to do when records were deleted before this consumer came to them: "stop" raises `FellBehind`,
-            "jump" goes on behind the gap with a warning, "archive" reads them from the topic's archive.
-        on_assign: Called with the partitions that this consumer is given, once it knows where they begin.
-        on_revoke: Called with the partitions that go to another consumer, as long as `commit` still counts for them;
+        on_lost: What to do if records were deleted before this consumer read them: "stop" raises `FellBehind`,
+            "jump" continues after the gap with a warning, "archive" reads them from the topic's archive.
+        on_assign: Called with newly assigned partitions, once their positions are known.
+        on_revoke: Called with the partitions to be revoked, while `commit` is still possible for them;
             also when the consumer is closed, unless an error ended its `with` block.
-        lease: The partitions of a consumer that was killed go to the others after so long.
-        max_pause: A consumer that asks for no record for so long loses its partitions as well.
+        lease: After this time the partitions of a killed consumer are reassigned.
+        max_pause: A consumer that does not poll for this long loses its partitions too.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Consumer:
         self._closed = False
         ends = self.broker.end_offsets_of(self.topics)
         self._ends = ends if until_end else None
-        floor = Floor(self.broker, "the consumer" if group is None else f'group "{group}"', on_lost)
+        log_start = LogStart(self.broker, "the consumer" if group is None else f'group "{group}"', on_lost)
         self._membership: Membership | None = None
-        self._at = Positions(self.broker, group, floor, ends, from_beginning, on_assign, on_revoke)
+        self._at = Positions(self.broker, group, log_start, ends, from_beginning, on_assign, on_revoke)
         if group is None:
             self._at.assigned([(topic, partition) for topic in self.topics for partition in ends[topic]])
         else:
@@ -90,7 +90,7 @@ class Consumer:
             )
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
-        """Every record as it arrives; for ever, unless `until_end`."""
+        """Yield every record as it arrives; forever, unless `until_end`."""
         while True:
             found = False
             for batch, place in self._available(self._batch_records):
@@ -99,7 +99,7 @@ class Consumer:
                 for record in records_of(batch, place):
                     self._refresh()
                     if self._at.next.get(place) != expected:
-                        break  # the caller sought elsewhere, or another member reads this partition
+                        break  # the caller has called seek(), or the partition was revoked
                     self._at.next[place] = expected = record.offset + 1
                     yield record
             if found:
@@ -109,10 +109,10 @@ class Consumer:
             elif self.at_end():
                 return
             else:
-                time.sleep(_LONGEST_WAIT)  # a partition is on its way to this consumer
+                time.sleep(_LONGEST_WAIT)  # a partition is about to be assigned
 
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[ConsumedRecord]:
-        """What is there, at most `max_records`; waits up to `timeout` seconds for the first."""
+        """Return available records, at most `max_records`; wait up to `timeout` seconds for the first."""
         found: list[ConsumedRecord] = []
         self._wait(timeout)
         for batch, place in self._available(max_records):
@@ -123,15 +123,16 @@ class Consumer:
         return found
 
     def at_end(self) -> bool:
-        """With `until_end`: whether all records that were there, and that this consumer is to read, are handed out."""
+        """With `until_end`: whether all records that existed at the start, of this consumer's partitions, were
+        returned."""
         if self._ends is None or not (self._membership is None or self._membership.settled):
             return False
         return all(position >= self._ends[topic].get(part, 0) for (topic, part), position in self._at.next.items())
 
     def commit(self) -> None:
-        """Remember that the group has dealt with all records handed out so far.
+        """Commit all records returned so far for the group.
 
-        Raises `PartitionsMoved`, and commits nothing, if a partition went to another consumer in the meantime.
+        Raises `PartitionsMoved`, and commits nothing, if a partition was reassigned to another consumer.
         """
         membership = self._membership
         if membership is None:
@@ -139,31 +140,31 @@ class Consumer:
         if self._closed:
             raise LogError("a closed consumer cannot commit", hint="commit before the end of the with block")
         membership.commit(self._at.next)
-        self._at.begun.clear()
+        self._at.initial.clear()
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on at `offset` of one partition that this consumer reads."""
+        """Continue at `offset` of one partition of this consumer."""
         self._refresh()
         if (topic, partition) not in self._at.next:
             if self.group is not None and partition in range(self.broker.partitions(topic)):
                 raise LogError(
-                    f'this consumer does not read "{topic}" partition {partition}: another one of its group does',
+                    f'this consumer does not read "{topic}" partition {partition}: another member of its group does',
                     hint="seek in on_assign=, where the partitions are known",
                 )
             raise TopicNotFound(topic, partition, self.broker.partitions(topic))
         self._at.next[topic, partition] = offset
 
     def positions(self) -> dict[Place, int]:
-        """The next offset of each partition that this consumer reads."""
+        """The next offset of each partition of this consumer."""
         self._refresh()
         return dict(self._at.next)
 
     def assignment(self) -> list[Place]:
-        """The partitions that this consumer reads: all of its topics, or its share of the group's."""
+        """The partitions of this consumer: all of its topics, or those assigned by its group."""
         return sorted(self.positions())
 
     def close(self) -> None:
-        """Leave the group. Nothing is committed here, unless `on_revoke` does, and the broker stays open for others."""
+        """Leave the group. Commits nothing, unless `on_revoke` does; the broker stays open for others."""
         try:
             if not self._closed and self._membership is not None and self._at.next:
                 self._at.revoked(sorted(self._at.next))
@@ -189,37 +190,38 @@ class Consumer:
                 self._membership.close()
 
     def _refresh(self) -> None:
-        """Hear from the group. The callbacks run here, and may call the consumer themselves."""
+        """Update the assignment. The callbacks run here, and may call the consumer."""
         membership = self._membership
         if membership is None or self._refreshing or self._closed:
             return
-        if not membership.changed() and not self._at.begun:
+        if not membership.changed() and not self._at.initial:
             return
         self._refreshing = True
         try:
             membership.refresh()
-            begun, self._at.begun = self._at.begun, {}
-            with suppress(PartitionsMoved):  # the next refresh tells which
+            begun, self._at.initial = self._at.initial, {}
+            with suppress(PartitionsMoved):  # the next refresh reports them
                 membership.commit(begun)
         finally:
             self._refreshing = False
 
     def _available(self, limit: int) -> Iterator[tuple[pa.RecordBatch, Place]]:
-        """A piece of each partition in turn, so that a long one does not hold up the others."""
+        """Yield a chunk of each partition in turn, so that a long one does not delay the others."""
         limit = min(limit, self._batch_records)
         self._refresh()
         self._at.pass_gaps()
         ends = self._ends or self.broker.end_offsets_of(self.topics)
         for place in list(self._at.next):
             found = False
-            # Offsets may hold nothing: compaction leaves gaps, and so do Kafka's transactions.
+            # Offsets may have no record: compaction and Kafka's transactions leave gaps.
             while not found and self._at.next.get(place, 0) < ends[place[0]].get(place[1], 0):
-                for batch in self._piece(place, limit, ends[place[0]][place[1]]):
+                for batch in self._chunk(place, limit, ends[place[0]][place[1]]):
                     found = True
                     yield batch, place
 
-    def _piece(self, place: Place, limit: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The next `limit` offsets of a partition; the position is behind them if the caller took all records."""
+    def _chunk(self, place: Place, limit: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the next `limit` offsets of a partition; the position is after them if the caller consumed all
+        records."""
         position = self._at.next[place]
         end = min(end, position + limit)
         try:
@@ -227,9 +229,9 @@ class Consumer:
                 yield batch
                 position = batch.column("offset")[-1].as_py() + 1
                 if self._at.next.get(place) != position:
-                    return  # the caller sought elsewhere, or has enough
+                    return  # the caller has called seek(), or stopped
         except OffsetOutOfRange:
-            self._at.floor.look_now()
+            self._at.log_start.check_next()
             self._at.pass_gaps()
             if self._at.next.get(place) == position:
                 raise
@@ -237,7 +239,7 @@ class Consumer:
             self._at.next[place] = end
 
     def _wait(self, timeout: float | None) -> None:
-        """Until there is something to read, or the time is over."""
+        """Wait until there is something to read, or the timeout is over."""
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _SHORTEST_WAIT
         while not self._has_more():

@@ -1,4 +1,4 @@
-"""How plain Python values become the bytes of a record when no schema says so."""
+"""Encode plain Python values as bytes if no schema is given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.errors import LogError
 
 
 def to_bytes(value: object) -> bytes | None:
-    """None stays None, bytes stay as they are, text becomes UTF-8, anything else JSON."""
+    """Encode None as None, bytes unchanged, str as UTF-8, anything else as JSON."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -22,7 +22,7 @@ def to_bytes(value: object) -> bytes | None:
     except orjson.JSONEncodeError as error:
         raise LogError(
             f"a value of type {type(value).__name__} cannot be written as JSON: {error}",
-            hint="send bytes, text, or what JSON knows: dicts, lists, numbers, dataclasses, datetimes",
+            hint="send bytes, text, or values that JSON supports: dicts, lists, numbers, dataclasses, datetimes",
         ) from error
 
 

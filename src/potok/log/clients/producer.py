@@ -1,4 +1,4 @@
-"""Sending records from a plain Python program."""
+"""Send records from a plain Python program."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _logger = logging.getLogger("potok.log")
 
 
 class Producer:
-    """Gathers records into batches and appends them; what was flushed is durable.
+    """Collects records into batches and appends them; flushed records are durable.
 
     >>> with Producer("file:./data") as producer:
     ...     producer.send("orders", {"amount": 120.5}, key="user_001")
 
     A batch is written when it is full, when its first record has waited for `linger_ms`, by `flush()` and at the
-    end of the `with` block. An append that fails is raised by the call that made it, or, where it was made in the
-    background, by the next call; its records stay in the batch and are tried again.
+    end of the `with` block. The error of a failed append is raised by the call that made it or, if it was made in the
+    background, by the next call; its records stay in the batch and are retried.
 
     Args:
         broker: A broker or its URL.
-        batch_records: Write when so many records are waiting.
-        linger_ms: Write at the latest after so long; 0 writes every record before `send` returns.
-        encode: Makes bytes of keys and values. By default bytes stay as they are, text becomes
+        batch_records: Write when this many records are pending.
+        linger_ms: Write at the latest after this time; 0 writes every record before `send` returns.
+        encode: Encodes keys and values. By default bytes stay unchanged, text becomes
             UTF-8 and anything else JSON.
         create_topics: Create a topic that does not exist, with one partition.
     """
@@ -78,8 +78,9 @@ class Producer:
         headers: HeadersInput | None = None,
         partition: int | None = None,
     ) -> AppendResult | None:
-        """Add one record to the batch. If this raises, the record was not taken. Where records are written one by one
-        (`linger_ms=0`), this returns where it landed.
+        """Add one record to the batch. If this raises, the record was not added.
+
+        If records are written one by one (`linger_ms=0`), return the position of the record.
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
@@ -102,12 +103,12 @@ class Producer:
             self._bytes += size
             if not self._lingers:
                 self._lingers = True
-                # Not a daemon: the interpreter waits for it at exit, so that nothing is left unwritten.
+                # Not a daemon: the interpreter waits for it at exit, so that nothing stays unwritten.
                 threading.Thread(target=self._flush_later, name="potok-producer").start()
         return None
 
     def flush(self) -> None:
-        """Append all that is waiting; durable when this returns."""
+        """Append all pending records; durable when this returns."""
         with self._lock:
             self._failed = False
             for place, records in list(self._waiting.items()):
@@ -117,7 +118,7 @@ class Producer:
             self._bytes = 0
 
     def close(self) -> None:
-        """Flush and end. If the flush fails, the producer stays open and keeps the records."""
+        """Flush and close. If the flush fails, the producer stays open and keeps the records."""
         with self._lock:
             self.flush()
             self._closed = True
@@ -149,7 +150,8 @@ class Producer:
         return self._count >= self._batch_records or self._bytes >= _BATCH_BYTES
 
     def _would_reorder(self, topic: str, partition: int | None) -> bool:
-        """Records with and without a given partition are appended apart, so one batch of a topic has only one kind."""
+        """Records with and without a given partition are appended separately, so one batch of a topic has only one
+        kind."""
         if partition is not None:
             return (topic, None) in self._waiting
         return any(place[0] == topic and place[1] is not None for place in self._waiting)

@@ -1,4 +1,4 @@
-"""Taking part in a consumer group: who reads which partitions, and who may commit for them."""
+"""Membership in a consumer group: who reads which partitions, and who may commit for them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Place = tuple[str, int]
-"""A topic and a partition of it."""
+"""A topic and one of its partitions."""
 
 DEFAULT_LEASE_MS = 6_000
-"""The shortest that a Kafka server accepts unless it is set up otherwise."""
+"""The shortest session timeout that a Kafka server accepts by default."""
 
 DEFAULT_MAX_PAUSE_MS = 300_000
 
 
 class PartitionListener(Protocol):
-    """Told what a member gains and loses, inside `Membership.refresh` and on the thread that called it."""
+    """Notified of gained and lost partitions, inside `Membership.refresh` and on the calling thread."""
 
     def assigned(self, places: Sequence[Place]) -> None:
-        """These partitions are this member's from now on."""
+        """Handle newly assigned partitions."""
 
     def revoked(self, places: Sequence[Place]) -> None:
-        """These partitions go to somebody else when this returns; until then the member can still commit for them.
+        """Handle partitions that are reassigned when this returns; until then the member can still commit for them.
 
-        Partitions that were taken away already (the lease ran out) are told here too: a commit for them is refused.
+        Also called for partitions that are already lost (the lease expired): a commit for them is rejected.
         """
 
 
 class Membership(ABC):
-    """One member's part in a group. It stays alive by itself, in the background, until it is closed.
+    """A member of a group. It stays alive in the background until it is closed.
 
-    Partitions change hands only inside `refresh`, so whoever reads records is never surprised in the middle of one.
-    Used by one thread at a time.
+    Partitions are assigned and revoked only inside `refresh`, so never in the middle of a record. Used by one thread
+    at a time.
     """
 
     group: str
@@ -41,45 +41,45 @@ class Membership(ABC):
     @property
     @abstractmethod
     def member(self) -> str:
-        """New each time it joins."""
+        """The id of the member, new each time it joins."""
 
     @abstractmethod
     def changed(self) -> bool:
-        """Whether `refresh` may have something to tell; cheap enough to be asked before every record.
+        """Return whether `refresh` may have news; cheap enough to call before every record.
 
-        To ask says that the member is at work: one that neither asks nor commits for longer than `max_pause_ms` is
-        taken out of the group, and joins again with its next `refresh`.
+        A call shows that the member is active: one that neither calls this nor commits for longer than `max_pause_ms`
+        is removed from the group, and joins again with its next `refresh`.
         """
 
     @property
     @abstractmethod
     def settled(self) -> bool:
-        """Whether nothing is on its way to this member: all that it is meant to read is assigned to it."""
+        """Return whether all partitions planned for this member are assigned to it."""
 
     @abstractmethod
     def refresh(self) -> None:
-        """Find out what changed, tell the listener, and let go of what others are to read."""
+        """Fetch changes, notify the listener, and release the partitions of others."""
 
     @abstractmethod
     def assignment(self) -> frozenset[Place]:
-        """What the listener was told is this member's."""
+        """The partitions that the listener was notified of."""
 
     @abstractmethod
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """Set the offsets that the group goes on from, all or none.
+        """Commit the offsets of the group, all or none.
 
-        Raises `PartitionsMoved` where one of the partitions is no longer this member's, in which case nothing is
-        committed, and the next `refresh` tells the listener what is lost.
+        Raises `PartitionsMoved` if one of the partitions is no longer this member's: then nothing is committed, and
+        the next `refresh` notifies the listener of the loss.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the group; what this member had goes to the others at once. The listener is not told."""
+        """Leave the group; its partitions are reassigned at once. The listener is not notified."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """`client` says where the member runs, as a person would want to read it."""
+    """`client` is a readable description of where the member runs."""
 
     member: str
     client: str
@@ -89,7 +89,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group as of one instant: its living members, and how far it has come in each topic that it committed for."""
+    """A group at one instant: its members, and its committed offsets by topic."""
 
     group: str
     members: tuple[GroupMember, ...]
@@ -105,15 +105,15 @@ class GroupDescription:
 
 
 class ConsumerGroups(ABC):
-    """The part of a broker that groups of consumers need."""
+    """The part of a broker for consumer groups."""
 
     @abstractmethod
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """The offsets that a consumer group goes on from; empty where it has committed none."""
+        """Return the committed offsets of a group; empty if it has committed none."""
 
     @abstractmethod
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Set offsets of a group from outside; `GroupHasMembers` while it has living members, who commit themselves."""
+        """Reset offsets of a group; raises `GroupHasMembers` while it has members, which commit themselves."""
 
     @abstractmethod
     def join_group(
@@ -125,19 +125,19 @@ class ConsumerGroups(ABC):
         lease_ms: int = DEFAULT_LEASE_MS,
         max_pause_ms: int = DEFAULT_MAX_PAUSE_MS,
     ) -> Membership:
-        """Become a member: every partition of `topics` belongs to exactly one living member of the group.
+        """Join a group: every partition of `topics` belongs to exactly one member of the group.
 
-        The listener hears of the first partitions in the first `Membership.refresh`.
+        The first `Membership.refresh` notifies the listener of the first partitions.
 
         Args:
-            lease_ms: A member that died without a word keeps its partitions for so long.
-            max_pause_ms: A member that lives but does not ask for records for so long loses its partitions.
+            lease_ms: How long a member that died keeps its partitions.
+            max_pause_ms: A member that does not poll for this long loses its partitions.
         """
 
     @abstractmethod
     def groups(self) -> list[str]:
-        """The groups that have members or have committed something."""
+        """Return the groups that have members or committed offsets."""
 
     @abstractmethod
     def describe_group(self, group: str) -> GroupDescription:
-        """Members and offsets of a group; nothing in it for one that nobody has heard of."""
+        """Return members and offsets of a group; empty for an unknown one."""

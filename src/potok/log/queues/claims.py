@@ -1,4 +1,4 @@
-"""Taking records of a queue: which ones, and reading them."""
+"""Claim and read records of a queue."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from potok.log.queues.queue_state import Run
 from potok.log.queues.queue_store import Page
 
 Claims = list[tuple[int, Run]]
-"""Runs that are out, with their partitions."""
+"""Claimed runs, with their partitions."""
 
 _NEAR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a worker asks for: so many records, and so many `ahead` of its next wish; they are its own for a while.
+class ClaimRequest:
+    """A request of a worker: a number of records, and `ahead` more for its next requests.
 
-    Partition number `turn` comes first: workers that begin at different ones rarely get into each other's way.
+    Partition number `turn` is tried first: workers that start at different partitions rarely conflict.
     """
 
     most: int
@@ -31,17 +31,17 @@ class Wish:
     due_ms: int
 
 
-def claim(topic: str, ends: Mapping[int, int], wish: Wish, page: Page) -> Claims:
-    """Mark records of the page as out."""
+def claim(topic: str, ends: Mapping[int, int], request: ClaimRequest, page: Page) -> Claims:
+    """Claim records of the page."""
     claims: Claims = []
     numbers = sorted(page.states)
-    turn, most, ahead = wish.turn % len(numbers), wish.most, wish.ahead
+    turn, most, ahead = request.turn % len(numbers), request.most, request.ahead
     for partition in (*numbers[turn:], *numbers[:turn]):
         state, end = page.states[partition], ends.get(partition, 0)
         if state.next > end:
-            # The log is shorter than it was: somebody put back an old copy.
+            # The log is shorter than before: an old copy was restored.
             raise OffsetOutOfRange(topic, partition, (state.next, state.next), (0, end))
-        for run in state.claim(wish.now_ms, most, ahead, end, wish.due_ms):
+        for run in state.claim(request.now_ms, most, ahead, end, request.due_ms):
             claims.append((partition, run))
             if run.deliveries:
                 most -= run.end - run.first
@@ -51,7 +51,7 @@ def claim(topic: str, ends: Mapping[int, int], wish: Wish, page: Page) -> Claims
 
 
 def read_runs(broker: Broker, topic: str, partition: int, runs: Sequence[Run]) -> Iterator[ConsumedRecord]:
-    """The records of runs, given in order, and of what lies between them where that is not much."""
+    """Yield the records of runs, given in order, reading across small gaps."""
     at = 0
     while at < len(runs):
         last = at

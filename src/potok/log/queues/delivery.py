@@ -1,4 +1,4 @@
-"""A record handed out by a queue, and what its worker says of it."""
+"""A record delivered by a queue, and its acknowledgement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_ERROR = 2_000
 
 
 class Fate(Enum):
-    """What became of a delivery, in the words of an error."""
+    """The outcome of a delivery, as shown in errors."""
 
     OUT = "out"
     ACKED = "acknowledged"
@@ -27,14 +27,14 @@ class Fate(Enum):
 
 
 class Delivery:
-    """A record that is this worker's until it is settled, or until its time is over and somebody else gets it.
+    """A record that belongs to this worker until it is settled, or until it times out and is redelivered.
 
     As a context manager it is acknowledged at the end, and put back if the block raises:
 
     >>> with delivery:
     ...     charge(delivery.json())
 
-    `due_ms` is when its time is over.
+    `due_ms` is when it times out.
     """
 
     __slots__ = ("_settle", "claimed", "due_ms", "fate", "handed_out", "record")
@@ -49,7 +49,7 @@ class Delivery:
 
     @property
     def deliveries(self) -> int:
-        """How often the record was handed out, this time included; what was taken ahead is not counted yet."""
+        """How often the record was delivered, including this time; prefetched records are not counted yet."""
         return max(self.claimed, 1)
 
     def json(self) -> Any:
@@ -62,23 +62,23 @@ class Delivery:
         return self.record.key_text()
 
     def ack(self) -> None:
-        """The record is dealt with. This is stored together with others, within the queue's `linger_ms`."""
+        """Acknowledge the record. Stored together with others, within the queue's `linger_ms`."""
         self._end(Fate.ACKED)
 
     def nack(self, delay: Duration = 0, *, error: str = "") -> None:
-        """Hand the record out again, at the earliest after `delay`; or set it aside if this was the last try.
+        """Redeliver the record, at the earliest after `delay`; or make it a dead letter if this was the last attempt.
 
         Args:
-            error: What went wrong; kept with a record that is set aside.
+            error: What went wrong; stored with a dead letter.
         """
         self._end(Fate.BACK, delay_ms=to_ms(delay), error=error)
 
     def reject(self, error: str = "") -> None:
-        """Set the record aside as a dead letter, without another try."""
+        """Make the record a dead letter, without another attempt."""
         self._end(Fate.REJECTED, error=error)
 
     def extend(self, time: Duration) -> None:
-        """The work takes longer: the record stays with this worker for `time` from now on."""
+        """Extend the timeout: the record stays with this worker for `time` from now."""
         if self.fate is not Fate.OUT:
             raise LogError(f"{self} was {self.fate.value} already", hint="extend it before it is settled")
         self._settle(self, Fate.OUT, to_ms(time), "")
@@ -113,7 +113,7 @@ Settle = Callable[[Delivery, Fate, int, str], None]
 
 @dataclass(slots=True)
 class Settlements:
-    """What workers have said and the queue has not stored yet."""
+    """Acknowledgements of workers that are not stored yet."""
 
     step: str
     done: dict[int, list[int]] = field(default_factory=dict)
@@ -128,7 +128,8 @@ class Settlements:
         self.done.setdefault(partition, []).append(offset)
 
     def apply(self, page: Page) -> None:
-        """Whatever is no longer out by its delivery was given to somebody else, who settles it; an ack counts still."""
+        """Apply to the page. A delivery that timed out was given to another worker, which settles it; an ack still
+        counts."""
         for partition, offsets in self.done.items():
             page.states[partition].finish(offsets)
         for delivery, due_ms in self.extended:
@@ -139,10 +140,10 @@ class Settlements:
         for delivery, reason, error in self.aside:
             state = page.states[delivery.record.partition]
             if state.holds(delivery.record.offset, delivery.claimed):
-                page.letters.append(self._letter(delivery, reason, error))
+                page.dead_letters.append(self._dead_letter(delivery, reason, error))
                 state.finish([delivery.record.offset])
 
-    def _letter(self, delivery: Delivery, reason: str, error: str) -> LogRecord:
+    def _dead_letter(self, delivery: Delivery, reason: str, error: str) -> LogRecord:
         record = delivery.record
         notes = {
             "potok.topic": record.topic,

@@ -1,4 +1,4 @@
-"""A queue over a topic: records are handed out one by one, acknowledged one by one, and tried again."""
+"""A queue over a topic: records are delivered, acknowledged and redelivered one by one."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord
 from potok.log.errors import InvalidName, OffsetOutOfRange
-from potok.log.log_start import Floor, OnLost
+from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
-from potok.log.queues.claims import Claims, Wish, claim, read_runs
+from potok.log.queues.claims import ClaimRequest, Claims, claim, read_runs
 from potok.log.queues.delivery import Delivery, Fate, Settlements
 from potok.log.queues.queue_state import Kind, QueueCounts, Run
-from potok.log.queues.queue_store import Page, QueueMarks
+from potok.log.queues.queue_store import Page, QueueStore
 
 T = TypeVar("T")
 
 _SHORTEST_WAIT = 0.001
 _LONGEST_WAIT = 0.02
 _AHEAD_SECONDS = 0.05
-"""A worker takes ahead what it needs for so long at its present pace: one durable write for all of it."""
+"""A worker prefetches the records of this time at its current rate, with one durable write for all."""
 
 _MOST_AHEAD = 2_000
 _HOLD_SECONDS = 0.2
-"""What was taken ahead and not asked for within this time is put back."""
+"""Prefetched records that are not used within this time are put back."""
 
 _MANY = 10_000
 _NOTHING = Run(0, 0, Kind.DONE)
@@ -45,26 +45,26 @@ _logger = logging.getLogger("potok.log")
 
 
 class Queue:
-    """Hands the records of a topic out to any number of workers, in any number of processes, each to one of them.
+    """Delivers each record of a topic to one of any number of workers, in any number of processes.
 
     >>> with Queue("file:./data", "emails", group="senders") as queue:
     ...     for delivery in queue:
     ...         with delivery:
     ...             send(delivery.json())
 
-    A record that is not acknowledged within `visibility`, because its worker died or is slow, is handed out again, and
+    A record that is not acknowledged within `visibility`, because its worker died or is slow, is redelivered, and
     so is one that was put back. So a record may be worked on twice, and no order is promised: where order matters, use
     a `Consumer` with a group. The topic keeps its records: other groups, consumers and queries see all of them.
 
     Args:
         broker: A broker or its URL.
         group: Workers of one group share the records; each group gets all of them.
-        visibility: How long a worker has for a record.
-        max_deliveries: After so many tries a record is set aside as a dead letter; None for no limit.
-        dead_letters: The topic of these; by default `<topic>-<group>-dead-letters`.
-        from_beginning: A group that is new starts at the first record; False: at the next one.
-        on_lost: What to do when retention deleted records before they were done; see `Consumer`.
-        linger_ms: What workers say is stored at the latest after so long.
+        visibility: How long a worker may process a record.
+        max_deliveries: After this many attempts a record becomes a dead letter; None for no limit.
+        dead_letters: The dead-letter topic; by default `<topic>-<group>-dead-letters`.
+        from_beginning: A new group starts at the first record; False: at the next one.
+        on_lost: What to do if retention deleted records before they were processed; see `Consumer`.
+        linger_ms: Acknowledgements are stored at the latest after this time.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Queue:
         self._visibility_ms = to_ms(visibility)
         self._max_deliveries = max_deliveries
         self._linger = linger_ms / 1000
-        self._floor = Floor(self.broker, f'queue "{group}"', on_lost)
-        self._marks = QueueMarks(self.broker, topic, group, self.dead_letter_topic, from_beginning)
-        self._marks.forget_deleted_topics()
+        self._log_start = LogStart(self.broker, f'queue "{group}"', on_lost)
+        self._store = QueueStore(self.broker, topic, group, self.dead_letter_topic, from_beginning)
+        self._store.forget_deleted_topics()
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._lingers = False
-        self._said = Settlements(f'queue "{group}"')
+        self._settlements = Settlements(f'queue "{group}"')
         self._out: dict[tuple[int, int], Delivery] = {}
         self._taken: deque[Delivery] = deque()
         self._taken_at = time.monotonic()
@@ -103,7 +103,7 @@ class Queue:
         self._turn = random.randrange(1 << 16)
 
     def receive(self, max_records: int = 100, timeout: float = 0.0) -> list[Delivery]:
-        """Take what is there, at most `max_records`; waits up to `timeout` seconds for the first."""
+        """Return available records, at most `max_records`; wait up to `timeout` seconds for the first."""
         self._check_open()
         deadline = time.monotonic() + timeout
         pause = _SHORTEST_WAIT
@@ -116,28 +116,29 @@ class Queue:
             pause = min(pause * 2, _LONGEST_WAIT)
 
     def __iter__(self) -> Iterator[Delivery]:
-        """Every record as it comes, for ever. One that is not settled comes again, here or elsewhere."""
+        """Yield every record as it arrives, forever. One that is not settled is redelivered, here or elsewhere."""
         while not self._closing.is_set():
             yield from self.receive(1, timeout=1.0)
 
     def counts(self) -> QueueCounts:
-        """How many records are ready, out and waiting, for all workers together. What was taken ahead is put back."""
+        """Count the records that are ready, in processing and waiting, for all workers together. Puts back prefetched
+        records."""
         with self._lock:
             self._put_back(self._taken)
             self._taken.clear()
             self.flush()
         ends, now = self.broker.end_offsets(self.topic), now_ms()
-        states = self._marks.update(lambda page: page.states)
+        states = self._store.update(lambda page: page.states)
         return sum((state.counts(now, ends[part]) for part, state in states.items()), QueueCounts())
 
     def flush(self) -> None:
-        """Store all that was said of deliveries so far; durable when this returns."""
+        """Store all acknowledgements so far; durable when this returns."""
         with self._lock:
-            if self._said:
+            if self._settlements:
                 self._update(lambda _: None)
 
     def close(self) -> None:
-        """Put back what is not settled, so that others get it at once, and end."""
+        """Put back what is not settled, so that others get it at once, and close."""
         with self._lock:
             if not self._closing.is_set():
                 self._put_back([*self._out.values(), *self._taken])
@@ -169,7 +170,7 @@ class Queue:
             return found
 
     def _fetch(self, most: int) -> None:
-        """Claim and read records: as many as are wanted, and as a fast worker asks for in the next moment."""
+        """Claim and read records: those requested, and those that a fast worker needs next."""
         began = time.monotonic()
         ahead = min(int(self._handed * _AHEAD_SECONDS / max(began - self._taken_at, 1e-6)), _MOST_AHEAD)
         self._handed, self._taken_at = 0, began
@@ -178,10 +179,10 @@ class Queue:
         while claims and not self._taken:
             self._pass_gaps()
             now = now_ms()
-            wish = Wish(most, ahead, self._turn, now, now + self._visibility_ms)
-            claims = self._update(partial(claim, self.topic, self.broker.end_offsets(self.topic), wish))
+            request = ClaimRequest(most, ahead, self._turn, now, now + self._visibility_ms)
+            claims = self._update(partial(claim, self.topic, self.broker.end_offsets(self.topic), request))
             self._read(claims)
-        if self._taken or self._said:
+        if self._taken or self._settlements:
             self._linger_once()
 
     def _read(self, claims: Claims) -> None:
@@ -190,7 +191,7 @@ class Queue:
             try:
                 records = {record.offset: record for record in read_runs(self.broker, self.topic, partition, runs)}
             except OffsetOutOfRange:
-                self._floor.look_now()
+                self._log_start.check_next()
                 if not self._pass_gaps():
                     raise
                 continue
@@ -200,29 +201,29 @@ class Queue:
 
     def _add(self, partition: int, offset: int, record: ConsumedRecord | None, run: Run) -> None:
         if record is None:
-            # Compaction and Kafka's transactions leave offsets without a record; there is nothing to do for them.
-            self._said.add_done(partition, offset)
+            # Compaction and Kafka's transactions leave offsets without a record; these are done.
+            self._settlements.add_done(partition, offset)
             return
         delivery = Delivery(record, run.deliveries, run.due_ms, self._settle)
         if self._max_deliveries is None or run.deliveries <= self._max_deliveries:
             self._taken.append(delivery)
         else:
             why = f"delivered {run.deliveries - 1} times, not settled within {show_ms(self._visibility_ms)}"
-            self._said.aside.append((delivery, "deliveries", why))
+            self._settlements.aside.append((delivery, "deliveries", why))
 
     def _pass_gaps(self) -> bool:
-        """Leave out what is no longer in the log, or raise `FellBehind`."""
-        if not self._floor.is_due():
+        """Skip what is no longer in the log, or raise `FellBehind`."""
+        if not self._log_start.is_due():
             return False
-        lows = {(self.topic, part): state.low for part, state in self._marks.states().items()}
-        moved = self._floor.raised(lows)
+        lows = {(self.topic, part): state.low for part, state in self._store.states().items()}
+        moved = self._log_start.raised(lows)
 
-        def cut(page: Page) -> None:
+        def truncate(page: Page) -> None:
             for (_, partition), first in moved.items():
-                page.states[partition].cut(first)
+                page.states[partition].truncate(first)
 
         if moved:
-            self._update(cut)
+            self._update(truncate)
         return bool(moved)
 
     def _settle(self, delivery: Delivery, fate: Fate, delay_ms: int, error: str) -> None:
@@ -231,49 +232,49 @@ class Queue:
             partition, offset = delivery.record.partition, delivery.record.offset
             if fate is Fate.OUT:
                 delivery.due_ms = now_ms() + delay_ms
-                self._said.extended.append((delivery, delivery.due_ms))
+                self._settlements.extended.append((delivery, delivery.due_ms))
             else:
                 self._out.pop((partition, offset), None)
             if fate is Fate.ACKED:
-                self._said.add_done(partition, offset)
+                self._settlements.add_done(partition, offset)
             elif fate is Fate.REJECTED:
-                self._said.aside.append((delivery, "rejected", error))
+                self._settlements.aside.append((delivery, "rejected", error))
             elif fate is Fate.BACK and delivery.deliveries == self._max_deliveries:
                 why = f"delivered {delivery.deliveries} times" + (f": {error}" if error else "")
-                self._said.aside.append((delivery, "deliveries", why))
+                self._settlements.aside.append((delivery, "deliveries", why))
             elif fate is Fate.BACK:
-                self._said.back.append((delivery, now_ms() + delay_ms))
+                self._settlements.back.append((delivery, now_ms() + delay_ms))
             self._linger_once()
 
     def _put_back(self, deliveries: Iterable[Delivery]) -> None:
-        """What was handed out keeps its count; what was only taken is as if it had not been."""
+        """Put back deliveries: delivered ones keep their count, prefetched ones are not counted."""
         now = now_ms()
-        self._said.back += ((delivery, now) for delivery in deliveries)
+        self._settlements.back += ((delivery, now) for delivery in deliveries)
 
     def _update(self, change: Callable[[Page], T]) -> T:
-        """Change the states, and store what was said along with it."""
-        said, self._said = self._said, Settlements(self._said.step)
+        """Change the states, and store pending acknowledgements with the change."""
+        settlements, self._settlements = self._settlements, Settlements(self._settlements.step)
 
-        def all_of_it(page: Page) -> T:
-            said.apply(page)
+        def change_all(page: Page) -> T:
+            settlements.apply(page)
             return change(page)
 
         try:
-            return self._marks.update(all_of_it)
+            return self._store.update(change_all)
         except BaseException:
-            self._said = said
+            self._settlements = settlements
             raise
 
     def _linger_once(self) -> None:
-        if self._said and self._linger <= 0:
+        if self._settlements and self._linger <= 0:
             self.flush()
         if not self._lingers:
             self._lingers = True
-            # Not a daemon: the interpreter waits for it at exit, so that nothing is left unsaid.
-            threading.Thread(target=self._stay, name="potok-queue").start()
+            # Not a daemon: the interpreter waits for it at exit, so that no acknowledgement is lost.
+            threading.Thread(target=self._run_linger, name="potok-queue").start()
 
-    def _stay(self) -> None:
-        """Store what was said before long, and let others have what was taken ahead and is not asked for."""
+    def _run_linger(self) -> None:
+        """Store acknowledgements after a short time, and release prefetched records that are not used."""
         while not self._closing.wait(self._linger or _AHEAD_SECONDS):
             with self._lock:
                 try:
@@ -284,19 +285,19 @@ class Queue:
                     if self._taken:
                         continue
                 except LogError as error:
-                    _logger.error("what was said of deliveries could not be stored yet: %s", error)
+                    _logger.error("acknowledgements could not be stored yet: %s", error)
                 self._lingers = False
                 return
 
     def _check_open(self) -> None:
         if self._closing.is_set():
             raise LogError(
-                f'queue "{self.group}" is closed, and what was not settled has been put back',
+                f'queue "{self.group}" is closed, and unsettled deliveries were put back',
                 hint="settle deliveries before the end of the with block",
             )
 
 
 def _dead_letter_topic(topic: str, group: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", group):
-        raise InvalidName("topic of dead letters", f"{topic}-{group}-dead-letters", "name one: dead_letters=")
+        raise InvalidName("dead-letter topic", f"{topic}-{group}-dead-letters", "name one: dead_letters=")
     return f"{topic}-{group}-dead-letters"

@@ -1,7 +1,7 @@
-"""What a queue knows of one partition: which records are done, out, or waiting, as runs of offsets.
+"""The state of one partition of a queue: which records are done, in processing, or waiting, as runs of offsets.
 
-All records before `low` are done, and none from `next` on was ever handed out. What lies between is covered by runs of
-neighbours that share their fate, so that what is kept grows with the exceptions, not with the records.
+All records before `low` are done, and none from `next` on was ever delivered. The offsets in between are covered by
+runs of neighbours with the same status, so that the size grows with the exceptions, not with the records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<Bqq")
 _RUN = struct.Struct("<qBIq")
 
 MOST_RUNS = 10_000
-"""With so many exceptions in a partition, nothing that was never out is handed out before some of them are settled."""
+"""With this many exceptions in a partition, no new records are delivered before some of them are settled."""
 
 
 class Kind(IntEnum):
@@ -31,7 +31,7 @@ class Kind(IntEnum):
 
 
 class Run(NamedTuple):
-    """Offsets `first` to `end` (not included). What is out or waiting is handed out again from `due_ms` on."""
+    """Offsets `first` to `end` (exclusive). Records in processing or waiting are redelivered from `due_ms` on."""
 
     first: int
     end: int
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     deliveries: int = 0
     due_ms: int = 0
 
-    def fate(self) -> tuple[Kind, int, int]:
+    def status(self) -> tuple[Kind, int, int]:
         return self.kind, self.deliveries, self.due_ms
 
     def is_due(self, now_ms: int) -> bool:
@@ -48,7 +48,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """Records of a queue: that could be handed out now, that somebody works on, and that wait for another try."""
+    """Records of a queue: ready, in processing, and waiting for another attempt."""
 
     ready: int = 0
     out: int = 0
@@ -59,7 +59,7 @@ class QueueCounts:
 
 
 class QueueState:
-    """One partition of one queue. `touched` says that it differs from what is stored."""
+    """One partition of one queue. `touched` says that it differs from the stored state."""
 
     def __init__(self, start: int, runs: Iterable[Run] = ()) -> None:
         self.next = start
@@ -73,22 +73,22 @@ class QueueState:
     def copy(self) -> QueueState:
         return QueueState(self.next, self.runs)
 
-    def claim(self, now_ms: int, most: int, ahead: int, end: int, due_ms: int) -> list[Run]:
-        """Hand out records until `due_ms`: those that are due once more, then those before `end` that never were.
+    def claim(self, now_ms: int, limit: int, ahead: int, end: int, due_ms: int) -> list[Run]:
+        """Claim records until `due_ms`: those due for redelivery, then new ones before `end`.
 
-        Of the latter, `ahead` more are taken, which count as delivered only when they are settled: their worker may
-        die before it comes to them. What is due once more is never taken ahead, so a record that kills its workers
-        is counted.
+        Of the new ones, `ahead` more are claimed, which count as delivered only when they are settled: their worker
+        may die before it processes them. Redeliveries are never prefetched, so a record that kills its workers is
+        counted.
         """
         claimed = []
         for run in self.runs:
-            if most > 0 and run.is_due(now_ms):
-                stop = min(run.end, run.first + most)
+            if limit > 0 and run.is_due(now_ms):
+                stop = min(run.end, run.first + limit)
                 claimed.append(Run(run.first, stop, Kind.OUT, run.deliveries + 1, due_ms))
-                most -= stop - run.first
+                limit -= stop - run.first
         for run in claimed:
             self._change(run)
-        for count, deliveries in ((most, 1), (ahead, 0)):
+        for count, deliveries in ((limit, 1), (ahead, 0)):
             stop = min(end, self.next + count)
             if stop > self.next and len(self.runs) < MOST_RUNS:
                 claimed.append(Run(self.next, stop, Kind.OUT, deliveries, due_ms))
@@ -98,20 +98,20 @@ class QueueState:
         return claimed
 
     def finish(self, offsets: Iterable[int]) -> None:
-        """These are done, whoever has them at present: that somebody was late to say so makes them no less done."""
+        """Mark offsets as done, whichever worker has them: a late acknowledgement still counts."""
         for first, end in ranges_of(offsets):
             self._change(Run(first, end, Kind.DONE))
         while self.runs and self.runs[0].kind is Kind.DONE:
             self.runs.pop(0)
 
     def holds(self, offset: int, claimed: int) -> bool:
-        """Whether a record is still out by the claim that counted it so often."""
+        """Return whether a record is still in processing by the claim with this count."""
         at = bisect_right(self.runs, offset, key=_first) - 1
         run = self.runs[at] if at >= 0 else None
         return run is not None and offset < run.end and run.kind is Kind.OUT and run.deliveries == claimed
 
     def put_back(self, offset: int, claimed: int, deliveries: int, due_ms: int) -> None:
-        """A record waits until `due_ms`, and was delivered so often."""
+        """Put back a record until `due_ms`, with its number of deliveries."""
         if self.holds(offset, claimed):
             self._change(Run(offset, offset + 1, Kind.WAITING, deliveries, due_ms))
 
@@ -119,8 +119,8 @@ class QueueState:
         if self.holds(offset, claimed):
             self._change(Run(offset, offset + 1, Kind.OUT, claimed, due_ms))
 
-    def cut(self, first: int) -> None:
-        """The log begins at `first`: what lies before it cannot be had any more."""
+    def truncate(self, first: int) -> None:
+        """Drop what is before the log start offset `first`."""
         if self.low < first:
             self.runs = [run._replace(first=max(run.first, first)) for run in self.runs if run.end > first]
             self.next = max(self.next, first)
@@ -140,7 +140,7 @@ class QueueState:
         return found
 
     def to_bytes(self) -> bytes:
-        """The runs follow each other without gaps, so that their lengths are enough."""
+        """Encode the runs, which have no gaps, by their lengths."""
         runs = [_RUN.pack(run.end - run.first, run.kind, run.deliveries, run.due_ms) for run in self.runs]
         return b"".join((_HEAD.pack(_FORMAT, self.low, self.next), *runs))
 
@@ -149,7 +149,7 @@ class QueueState:
         version, at, next_offset = _HEAD.unpack_from(data)
         if version != _FORMAT:
             raise LogError(
-                f"the state of a queue is in format {version}", hint="use the version of potok that wrote it"
+                f"the state of a queue has the unknown format {version}", hint="use the version of potok that wrote it"
             )
         runs = []
         for length, kind, deliveries, due_ms in _RUN.iter_unpack(data[_HEAD.size :]):
@@ -158,7 +158,7 @@ class QueueState:
         return cls(next_offset, runs)
 
     def _change(self, to: Run) -> None:
-        """Put a run in the place of what is kept of its offsets; offsets outside all runs are left alone."""
+        """Replace the status of the offsets of a run; offsets outside all runs are unchanged."""
         begin = max(bisect_right(self.runs, to.first, key=_first) - 1, 0)
         stop = bisect_left(self.runs, to.end, key=_first)
         pieces = []
@@ -187,7 +187,7 @@ def _first(run: Run) -> int:
 def _merged(runs: Iterable[Run]) -> list[Run]:
     found: list[Run] = []
     for run in runs:
-        if found and found[-1].end == run.first and found[-1].fate() == run.fate():
+        if found and found[-1].end == run.first and found[-1].status() == run.status():
             found[-1] = found[-1]._replace(end=run.end)
         else:
             found.append(run)

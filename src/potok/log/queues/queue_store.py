@@ -1,4 +1,4 @@
-"""Where the states of a queue are kept: one mark for each partition, changed by whoever finds it as expected."""
+"""Store the states of a queue: one metadata key per partition, changed by compare-and-set."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _LONGEST_PAUSE = 0.05
 
 @dataclass(slots=True)
 class Page:
-    """The states of all partitions, to be changed in place, and what is to be appended along with the change."""
+    """The states of all partitions, to be changed in place, and the dead letters to append with the change."""
 
     states: dict[int, QueueState]
-    letters: list[LogRecord] = field(default_factory=list)
+    dead_letters: list[LogRecord] = field(default_factory=list)
 
 
-class QueueMarks:
-    """The states of one queue, shared with all processes that work on it.
+class QueueStore:
+    """The states of one queue, shared by all processes that work on it.
 
-    The names hold the topic's id: a queue over a topic that was deleted and created again begins anew.
+    The keys contain the topic id: a queue over a recreated topic starts over.
     """
 
-    def __init__(self, broker: Broker, topic: str, group: str, letter_topic: str, from_beginning: bool) -> None:
+    def __init__(self, broker: Broker, topic: str, group: str, dead_letter_topic: str, from_beginning: bool) -> None:
         self._broker = broker
         self._topic = topic
-        self._letter_topic = letter_topic
+        self._letter_topic = dead_letter_topic
         self._from_beginning = from_beginning
         self._group = group
         self._of_name = f"{_PREFIX}{quote(group, safe='')}/{topic}/"
@@ -49,9 +49,9 @@ class QueueMarks:
         self._known: dict[int, tuple[bytes, QueueState]] = {}
 
     def update(self, change: Callable[[Page], T]) -> T:
-        """Run `change` on the present states and store what it did, all of it or nothing.
+        """Run `change` on the current states and store the result, all of it or nothing.
 
-        It runs again if somebody else was faster, so it must not do anything but change the page.
+        It runs again after a conflict, so it must only change the page.
         """
         pause = 0.001
         while True:
@@ -62,20 +62,20 @@ class QueueMarks:
             try:
                 self._store(page)
             except MetadataConflict:
-                # Whoever works on the same partition would otherwise try again at the same moment, too.
+                # Wait, or workers on the same partition would retry at the same moment.
                 time.sleep(random.random() * pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             return result
 
     def states(self) -> dict[int, QueueState]:
-        """As they are, to be looked at."""
+        """Return the current states, for reading."""
         return {part: state for part, (_, state) in self._load().items()}
 
     def restart(self, offsets: Mapping[int, int], now_ms: int) -> None:
-        """Begin partitions anew at other offsets, as if nothing behind them had ever been handed out."""
+        """Reset partitions to other offsets, as if no later record had ever been delivered."""
 
-        def begin(page: Page) -> None:
+        def reset(page: Page) -> None:
             out = sum(state.counts(now_ms, 0).out for state in page.states.values())
             if out:
                 raise QueueAtWork(self._group, out)
@@ -83,16 +83,16 @@ class QueueMarks:
                 page.states[partition] = QueueState(offset)
                 page.states[partition].touched = True
 
-        self.update(begin)
+        self.update(reset)
 
     def forget_deleted_topics(self) -> None:
-        """Of the same name: what was done there says nothing about this one."""
+        """Remove the states of deleted topics with the same name."""
         stale = [name for name in self._broker.list_metadata(self._of_name) if not name.startswith(self._prefix)]
         if stale:
             self._broker.set_metadata(dict.fromkeys(stale))
 
     def _load(self) -> dict[int, tuple[bytes, QueueState]]:
-        """Decodes only what is not as it was left."""
+        """Load the states, decoding only those that changed."""
         found = {}
         for name, data in self._broker.list_metadata(self._prefix).items():
             part = int(name.removeprefix(self._prefix))
@@ -102,7 +102,7 @@ class QueueMarks:
         return found
 
     def _missing(self, page: Page) -> Iterator[tuple[int, QueueState]]:
-        """Partitions that the queue has not seen yet. Later ones are read whole: the queue was there before them."""
+        """Yield partitions that are new to the queue. Those added later are read from their start."""
         if len(page.states) == self._broker.partitions(self._topic):
             return
         whole = self._from_beginning or bool(page.states)
@@ -120,57 +120,56 @@ class QueueMarks:
         updates = {part: state.to_bytes() for part, state in touched.items()}
         expect = {self._name(part): self._known[part][0] if part in self._known else None for part in touched}
         named = {self._name(part): data for part, data in updates.items()}
-        if page.letters:
+        if page.dead_letters:
             with tempfile.TemporaryDirectory(prefix="potok-queue-") as directory:
-                self._broker.publish(self._staged(Path(directory), page.letters), named, expect)
+                self._broker.publish(self._staged(Path(directory), page.dead_letters), named, expect)
         else:
             self._broker.set_metadata(named, expect)
         for part, state in touched.items():
             state.touched = False
             self._known[part] = (updates[part], state)
 
-    def _staged(self, directory: Path, letters: list[LogRecord]) -> list[Staged]:
+    def _staged(self, directory: Path, dead_letters: list[LogRecord]) -> list[Staged]:
         self._broker.create_topic(self._letter_topic, exist_ok=True)
         rows = [
             {
-                "key": letter.key,
-                "value": letter.value,
-                "timestamp": letter.timestamp_ms,
-                "headers": [{"name": name, "value": value} for name, value in letter.headers] or None,
+                "key": dead_letter.key,
+                "value": dead_letter.value,
+                "timestamp": dead_letter.timestamp_ms,
+                "headers": [{"name": name, "value": value} for name, value in dead_letter.headers] or None,
             }
-            for letter in letters
+            for dead_letter in dead_letters
         ]
         batch = pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
         for number in self._broker.unfit(self._letter_topic, batch):
-            rows[number] = self._cut(rows[number])
+            rows[number] = self._truncated(rows[number])
         return [self._broker.stage(directory, self._letter_topic, 0, pa.RecordBatch.from_pylist(rows, LOG_SCHEMA))]
 
-    def _cut(self, letter: dict[str, Any]) -> dict[str, Any]:
-        """A letter that is refused would keep whatever is stored along with it from being stored, for ever; so it goes
-        with as much of its record as fits."""
-        for candidate in _shorter(letter):
+    def _truncated(self, dead_letter: dict[str, Any]) -> dict[str, Any]:
+        """Truncate a dead letter to the size limit: a rejected one would block everything stored with it."""
+        for candidate in _shorter(dead_letter):
             if not self._broker.unfit(self._letter_topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
                 return candidate
-        return letter
+        return dead_letter
 
     def _name(self, partition: int) -> str:
         return f"{self._prefix}{partition}"
 
 
-def _shorter(letter: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The letter with ever less of the value, then without key and headers of its record."""
-    headers = [*letter["headers"], {"name": "potok.bytes", "value": b"cut"}]
-    value = letter["value"]
+def _shorter(dead_letter: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the dead letter with less and less of its value, then without key and headers of its record."""
+    headers = [*dead_letter["headers"], {"name": "potok.bytes", "value": b"cut"}]
+    value = dead_letter["value"]
     while value:
         value = value[: len(value) // 2]
-        yield {**letter, "value": value, "headers": headers}
-    yield {**letter, "key": None, "value": None, "headers": headers}
+        yield {**dead_letter, "value": value, "headers": headers}
+    yield {**dead_letter, "key": None, "value": None, "headers": headers}
     notes = max(at for at, header in enumerate(headers) if header["name"] == "potok.topic")
-    yield {**letter, "key": None, "value": None, "headers": headers[notes:]}
+    yield {**dead_letter, "key": None, "value": None, "headers": headers[notes:]}
 
 
 def queues(broker: Broker) -> dict[str, list[str]]:
-    """The topics of each group that has a queue, without those that are gone."""
+    """Return the topics of each group that has a queue, without deleted ones."""
     found: dict[str, set[str]] = {}
     for name in broker.list_metadata(_PREFIX):
         group, topic, topic_id, _ = name.removeprefix(_PREFIX).split("/")

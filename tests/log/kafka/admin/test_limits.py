@@ -97,7 +97,7 @@ def test_a_topic_that_kafka_stamps_takes_any_time(log: KafkaBroker, kafka: Serve
 def test_a_compacted_topic_takes_no_record_without_a_key(log: KafkaBroker) -> None:
     log.create_topic("t", cleanup_policy="compact")
     misfits = log.unfit("t", batch({"value": b"v"}, {"key": None, "value": b"v"}))
-    assert misfits == {1: 'topic "t" is compacted and takes no record without a key'}
+    assert misfits == {1: 'topic "t" is compacted and rejects records without a key'}
     assert log.unfit("t", batch()) == {}
 
 

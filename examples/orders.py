@@ -1,13 +1,12 @@
 """The program of the README: high-value orders, orders per user, and totals per hour."""
 
-from dataclasses import dataclass
+from typing import TypedDict
 
 import potok
 from potok import StreamsBuilder, hours, tumbling
 
 
-@dataclass
-class Order:
+class Order(TypedDict):
     order_id: str
     user_id: str
     amount: float

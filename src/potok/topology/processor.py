@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
 from potok.duration import Duration
 from potok.errors import Location, TopologyError
 from potok.expressions.function import ON_TIMER, PROCESSOR, Function
 from potok.topology.stores import Store
+
+TimerClock = Literal["event", "wall"]
 
 
 class Position(NamedTuple):
@@ -55,7 +57,7 @@ class ProcessorContext(Protocol):
         """
 
     def schedule(
-        self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: str = "event"
+        self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: TimerClock = "event"
     ) -> None:
         """Schedule a call of `on_timer` for this key. Scheduling the same time and name again has no effect.
 

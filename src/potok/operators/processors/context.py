@@ -9,7 +9,7 @@ from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk
 from potok.operators.core.dead_letters import InputPartition
 from potok.operators.processors.key_timers import KeyTimers, Timer, instant_ms
 from potok.operators.processors.stores import frozen
-from potok.topology.processor import Position
+from potok.topology.processor import Position, TimerClock
 
 SAME_KEY: Any = object()
 """The key of what goes on under the current key."""
@@ -120,7 +120,7 @@ class Context:
         return self._channels[name]
 
     def schedule(
-        self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: str = "event"
+        self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: TimerClock = "event"
     ) -> None:
         if not self._has_timers:
             raise ValueError("a timer needs an on_timer to call")

@@ -366,7 +366,7 @@ def test_seeking_in_a_partition_of_another_member_is_explained(broker: EmbeddedB
     fill(broker, 1, 1)
     members.enter_context(Consumer(broker, "t", group="g"))
     second = members.enter_context(Consumer(broker, "t", group="g"))
-    with pytest.raises(LogError, match="another one of its group"):
+    with pytest.raises(LogError, match="another member of its group"):
         second.seek("t", 0, 0)
     with pytest.raises(TopicNotFound):
         second.seek("t", 7, 0)

@@ -1,1 +1,1 @@
-"""Where records go outside the log, and what each place promises."""
+"""Sinks outside the log, and their delivery guarantees."""

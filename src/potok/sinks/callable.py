@@ -1,4 +1,4 @@
-"""Records handed to a function of the user's, in the driver, batch after batch."""
+"""Call a user function in the driver with the records of each batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkSpec, Sink
 
 @dataclass(frozen=True, slots=True)
 class SinkRecord:
-    """A record as a function of `to_callable` gets it."""
+    """A record as passed to a function of `to_callable`."""
 
     key: Any
     value: Any
@@ -27,7 +27,7 @@ class SinkRecord:
 
 
 class NotIdempotent(TopologyError):
-    """Exactly once was asked of a function that cannot tell a batch from another."""
+    """Exactly-once was requested for a function that does not receive the batch number."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -40,9 +40,9 @@ class NotIdempotent(TopologyError):
 
 @dataclass(frozen=True, slots=True)
 class CallableTarget(SinkSpec):
-    """A function of the records of a batch and, if it takes two arguments, of the number of the batch.
+    """A function of the records of a batch and, if it takes two arguments, of the batch number.
 
-    It is called in the driver, so it may hold connections and files: it does not travel to the tasks.
+    It is called in the driver, so it may hold connections and files: it is not sent to the tasks.
     """
 
     verb: ClassVar[str] = "to_callable"
@@ -65,7 +65,7 @@ class CallableTarget(SinkSpec):
 
 
 class CallableWriter(SinkWriter):
-    """Calls the function once for each batch that has records."""
+    """Calls the function once for each batch with records."""
 
     def __init__(self, target: CallableTarget, opening: Opening) -> None:
         assert target.function is not None
@@ -86,11 +86,11 @@ class CallableWriter(SinkWriter):
             raise DeliveryFailed(step, label, batch.number, cause, lost=lost, passing=passing) from error
 
     def close(self) -> None:
-        """The function is the user's, and so is what it opened."""
+        """Do nothing: the function and its resources belong to the user."""
 
 
 def _described(error: Exception) -> str:
-    """Name an error of the user's function, whose own text may fail too."""
+    """Describe an error of the user's function, whose own text may fail too."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - user code
@@ -98,7 +98,7 @@ def _described(error: Exception) -> str:
 
 
 def records_of(rows: Rows) -> list[SinkRecord]:
-    """Rows as the objects that a function gets."""
+    """Convert rows into the records that a function receives."""
     keys, values, times = rows_of(rows.key), rows_of(rows.value), rows.timestamp.tolist()
     if rows.headers is None:
         return list(map(SinkRecord, keys, values, times))
@@ -115,8 +115,10 @@ def _headers(found: list[Mapping[str, Any]] | None) -> tuple[tuple[str, bytes], 
 
 
 def _failures(returned: object, count: int) -> Failures:
-    """What a function returned: the records that it does not take, by index, or nothing; a lambda that ends in
-    `file.write(...)` returns a number."""
+    """Return the records that a function rejects, by index.
+
+    Other results, such as the number returned by a lambda that ends in `file.write(...)`, mean none.
+    """
     if returned is None or isinstance(returned, int | float | str | bytes):
         return {}
     if not isinstance(returned, Mapping):

@@ -1,11 +1,11 @@
-"""What can go wrong with a sink outside the log.
+"""Errors of sinks.
 
 SinkError
-├── DeliveryFailed    a sink did not take a batch, also after some time
+├── DeliveryFailed    a sink did not accept a batch, after retries
 ├── SinkAhead         a sink has seen later batches than the query has committed
-├── SinkTaken         another step, or another start of the query, delivers there
-├── SinkMisfit        what is there does not fit what is delivered
-└── SinkDriverMissing the package that talks to it is not installed
+├── SinkTaken         another step, or another epoch of the query, delivers there
+├── SinkMisfit        an existing table or directory does not fit the records
+└── SinkDriverMissing the driver package is not installed
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ _BUSY = {errno.EAGAIN, errno.EBUSY, errno.EINTR}
 
 
 def may_pass(error: OSError) -> bool:
-    """Whether a directory may be there and have room when the same is tried again: its disk is full, busy or not
-    mounted, or the network does not reach it. A file in the way, or a missing permission, is there to stay."""
+    """Return whether a retry may succeed: the disk is full, busy or not mounted, or the network does not reach it.
+
+    A file in the way or a missing permission is permanent.
+    """
     return error.errno in _FULL | _AWAY | _CUT_OFF | _BUSY
 
 
 class DeliveryFailed(SinkError):
-    """A batch that a sink did not take."""
+    """A batch that a sink did not accept."""
 
     def __init__(
         self, step: str, label: str, batch: int, cause: str, *, lost: bool = False, passing: bool = False
@@ -54,7 +56,7 @@ class DeliveryFailed(SinkError):
 
 
 class SinkAhead(SinkError):
-    """The query was started over, or put back, and the sink remembers later batches."""
+    """The query was started over or restored, but the sink has later batches."""
 
     def __init__(self, step: str, label: str, seen: int, committed: int, remedy: str) -> None:
         super().__init__(
@@ -65,21 +67,21 @@ class SinkAhead(SinkError):
 
 
 class SinkTaken(SinkError):
-    """Somebody else delivers to this place."""
+    """Another step or query delivers to this sink."""
 
     def __init__(self, step: str, label: str, owner: str, remedy: str) -> None:
         super().__init__(f'sink "{step}" cannot deliver to {label}: {owner} delivers there', hint=remedy)
 
 
 class SinkMisfit(SinkError):
-    """What is there does not fit what is delivered."""
+    """An existing table or directory does not fit the records."""
 
     def __init__(self, step: str, label: str, cause: str, hint: str) -> None:
         super().__init__(f'sink "{step}" does not fit {label}: {cause}', hint=hint)
 
 
 class SinkDriverMissing(SinkError):
-    """The package that talks to a sink is not installed."""
+    """The driver package of a sink is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs its driver, which is not installed", hint=f'pip install "potok[{extra}]"')

@@ -1,4 +1,4 @@
-"""How records lie in a file: Parquet, or one JSON text a line."""
+"""File formats: Parquet, or one JSON document per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from potok.sinks.sink_spec import Rows
 
 COMPRESSIONS = {"parquet": ("zstd", "snappy", "gzip", "none"), "json": ("none", "gzip", "zstd")}
-"""What each format may be compressed by; the first is the default."""
+"""The compressions of each format; the first is the default."""
 
 _JSON_ENDINGS = {"none": ".json", "gzip": ".json.gz", "zstd": ".json.zst"}
 
@@ -28,13 +28,13 @@ def write_json(path: Path, bodies: pa.Array, compression: str) -> None:
 
 
 def write_parquet(path: Path, rows: Rows, compression: str, *, with_key: bool) -> None:
-    import pyarrow.parquet as pq  # which takes its time to load
+    import pyarrow.parquet as pq  # slow to import
 
     pq.write_table(table_of(rows, with_key=with_key), path, compression=compression)
 
 
 def table_of(rows: Rows, *, with_key: bool) -> pa.Table:
-    """The fields of the value as columns; with the key, three columns."""
+    """Return the fields of the value as columns; with the key, three columns."""
     assert not isinstance(rows.value, list)
     if with_key:
         instants = pa.array(rows.timestamp).cast(INSTANT)

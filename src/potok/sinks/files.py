@@ -1,4 +1,4 @@
-"""Records in files: the tasks write them under a temporary name, and the driver gives them their own at the commit."""
+"""Write records to files: tasks write them under a temporary name, and the driver renames them at the commit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from potok.sinks.json_bodies import json_bodies, null_values
 from potok.sinks.sink_spec import Batch, Opening, Part, PartTarget, PartWriter, Prepared, Rows, Types
 
 PRIVATE = "_potok"
-"""The directory for manifests and for what is not finished; those who read a directory of files step over names like
-this one."""
+"""The directory for manifests and unfinished files; readers of a directory of files skip names like this."""
 
 OWNER = "owner.json"
 
@@ -62,7 +61,8 @@ class FilesTarget(PartTarget):
         return Prepared(rows.key, rows.value, {} if self.with_key else null_values(rows.value))
 
     def write(self, rows: Rows, query: str, step: str) -> Part:
-        # Made when the sink was opened. To make it here would hide that a disk is not mounted, and fill another one.
+        # The directory is created when the sink is opened. Creating it here would hide an unmounted disk, and fill
+        # another one.
         directory = Path(self.path) / PRIVATE / unfinished(query, step)
         place = directory / f"{uuid.uuid4().hex}.tmp"
         try:
@@ -74,7 +74,7 @@ class FilesTarget(PartTarget):
                 os.fsync(file.fileno())
             return Part(str(place), len(rows), place.stat().st_size)
         except OSError:
-            # The batch is void, and the next attempt needs the room of all that was written for this one.
+            # The batch is void, and the next attempt needs the space.
             with suppress(OSError):
                 _empty(directory)
             raise
@@ -84,16 +84,16 @@ class FilesTarget(PartTarget):
 
 
 def unfinished(query: str, step: str) -> str:
-    """The name of the directory for what the tasks of a step are writing."""
+    """Return the name of the directory for unfinished files of a step."""
     return f"tmp-{hashlib.blake2b(f'{query}/{step}'.encode(), digest_size=6).hexdigest()}"
 
 
 class FilesWriter(PartWriter):
-    """Gives the files of a batch their names.
+    """Renames the files of a batch.
 
-    With exactly_once a name depends on the batch alone, so that a batch that comes again replaces its files, and a
-    manifest, written last, names the files of a batch. Otherwise it depends on the epoch too, so that nothing
-    is ever replaced, and several queries may share a directory.
+    With exactly_once a name depends only on the batch, so that a repeated batch replaces its files; a manifest,
+    written last, lists the files of a batch. Otherwise it also depends on the epoch, so that nothing is ever
+    replaced, and several queries may share a directory.
     """
 
     def __init__(self, target: FilesTarget, opening: Opening) -> None:
@@ -112,7 +112,8 @@ class FilesWriter(PartWriter):
             raise self._failed(opening.committed + 1, error) from error
 
     def accept(self, batch: Batch, parts: Sequence[Part]) -> None:
-        """Once the batch is committed nobody else tries again; before that the query does, with the whole batch."""
+        """Make the parts visible. After the commit only this method retries; before it, the query retries the whole
+        batch."""
         retry = Retry(GIVE_UP_MS)
         names = [self._name(batch, number) for number in range(len(parts))]
         unnamed = dict(zip(names, parts, strict=True))
@@ -132,13 +133,13 @@ class FilesWriter(PartWriter):
                     raise self._failed(batch.number, error) from error
 
     def _give_names(self, parts: dict[str, Part]) -> None:
-        """Rename parts, and forget each that is: what is left is renamed when this is tried again."""
+        """Rename parts and remove them from `parts`: a retry renames the rest."""
         for name in list(parts):
             os.replace(parts[name].path, self._directory / name)
             del parts[name]
 
     def close(self) -> None:
-        """Nothing stays open between two batches."""
+        """Do nothing: no files stay open between batches."""
 
     def _name(self, batch: Batch, number: int) -> str:
         part = f"{batch.number:010}-{number:03}"
@@ -147,7 +148,7 @@ class FilesWriter(PartWriter):
         return f"part-{part}{ending_of(self._target.format, self._target.compression)}"
 
     def _drop_dead(self, batch: Batch, count: int) -> None:
-        """Remove what an attempt that never committed left: more files of this batch, or a batch that is empty now."""
+        """Remove files of a void attempt: further files of this batch, or those of a batch that is empty now."""
         if self._suspect is not None and self._suspect < batch.number:
             self._drop_from(Batch(batch.epoch, self._suspect), 0)
             self._manifest(self._suspect).unlink(missing_ok=True)
@@ -172,13 +173,13 @@ class FilesWriter(PartWriter):
         _sync(self._private)
 
     def _claim(self) -> None:
-        """Names tell batches apart and nothing else, so a directory has one owner."""
+        """Claim the directory: names only identify batches, so a directory has one owner."""
         me = {"query": self._opening.query, "step": self._opening.step}
         path = self._private / OWNER
         if not path.exists():
             draft = self._unfinished / OWNER
             _write(draft, json.dumps(me))
-            # A link, unlike a rename, does not take the place of what another query has put there meanwhile.
+            # Unlike a rename, a link does not replace a claim made meanwhile by another query.
             with suppress(FileExistsError):
                 os.link(draft, path)
             draft.unlink()
@@ -205,19 +206,19 @@ class FilesWriter(PartWriter):
 
 
 def batches_in(path: str | Path) -> dict[int, list[Path]]:
-    """The files of a directory by batch, as its manifests have them: each batch whole, or not at all."""
+    """Return the files of a directory by batch, as listed in its manifests: each batch completely, or not at all."""
     private = Path(path) / PRIVATE
     found = [json.loads((private / f"{name}.json").read_text()) for name in sorted(_manifests(private))]
     return {batch["batch"]: [Path(path) / file["name"] for file in batch["files"]] for batch in found}
 
 
 def _manifests(private: Path) -> list[str]:
-    """The names of manifests, which are numbers; other files are not ours."""
+    """Return the names of manifests, which are numbers; other files are ignored."""
     return [found.stem for found in private.glob("[0-9]*.json") if found.stem.isascii() and found.stem.isdigit()]
 
 
 def _owner_in(path: Path) -> dict[str, str] | None:
-    """The query and the step that own a directory; None if the file does not hold them."""
+    """Return the query and the step that own a directory; None if the file does not contain them."""
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -235,7 +236,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _empty(directory: Path) -> None:
-    """Remove what tasks wrote that died, or whose batch did."""
+    """Remove files of failed tasks and batches."""
     for left in directory.iterdir():
         left.unlink(missing_ok=True)
 

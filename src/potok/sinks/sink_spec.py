@@ -1,8 +1,8 @@
-"""What all sinks outside the log share: a target is told where to deliver, an outlet delivers.
+"""The interface of all sinks: a sink spec describes the destination, a sink writer delivers.
 
-A target is frozen and travels to the tasks, which prepare the records there; an outlet is opened once, in the driver,
-and takes the records of one batch after the other. Some targets are written by the tasks themselves, in parts that stay
-out of sight until the outlet accepts them.
+A sink spec is frozen and sent to the tasks, which prepare the records; a sink writer is opened once, in the driver,
+and receives the records batch by batch. Some sinks are written by the tasks, in parts that are not visible until the
+sink writer accepts them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from potok.records.formats.format import Column
 from potok.sinks.guarantee import Guarantee
 
 Failures = dict[int, str]
-"""The records that a sink does not take, by index, each with the reason: they become dead letters."""
+"""The records that a sink rejects, by index, each with the reason: they become dead letters."""
 
 NO_VALUE = "a null value says nothing without its key: pass with_key=True"
 
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The types of the keys and values that come; None is dynamic."""
+    """The types of keys and values; None is dynamic."""
 
     key: pa.DataType | None
     value: pa.DataType | None
@@ -35,7 +35,7 @@ class Types:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records on their way out, as columns, in their order."""
+    """Records to deliver, as columns, in order."""
 
     key: Column
     value: Column
@@ -48,7 +48,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Keys and values in the form in which a target wants them, one for each record, and those it cannot take."""
+    """Keys and values in the format of a sink, one per record, and the rejected records."""
 
     key: Column
     value: Column
@@ -57,7 +57,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Who delivers: a step of a query, in its present epoch, after the batch that it committed last."""
+    """The delivering step of a query, its epoch, and the last committed batch."""
 
     query: str
     step: str
@@ -69,7 +69,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One attempt at a batch. After a crash the batch comes again under its number, in a later epoch."""
+    """One attempt of a batch. After a crash the batch is repeated with its number, in a later epoch."""
 
     epoch: int
     number: int
@@ -80,19 +80,19 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def deliver(self, batch: Batch, rows: Rows) -> Failures:
-        """Deliver the records of one batch, and return once they are there.
+        """Deliver the records of one batch, and return once they are stored.
 
-        Whatever does not pass is tried again for a while; what then still fails raises `DeliveryFailed`.
+        Transient errors are retried for some time; then `DeliveryFailed` is raised.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task has written of a batch, out of sight."""
+    """The part of a batch that one task has written, not visible yet."""
 
     path: str
     rows: int
@@ -100,7 +100,7 @@ class Part:
 
 
 class PartWriter(ABC):
-    """An open sink whose records the tasks have written already."""
+    """An open sink whose records were written by the tasks."""
 
     @abstractmethod
     def accept(self, batch: Batch, parts: Sequence[Part]) -> None:
@@ -108,43 +108,43 @@ class PartWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release resources."""
 
 
 class SinkSpec(ABC):
-    """Where to deliver. Subclasses are frozen and can be pickled; what they show of themselves holds no secret."""
+    """The destination. Subclasses are frozen and picklable; their repr contains no secrets."""
 
     __slots__ = ()
 
     verb: ClassVar[str]
-    """The verb of the DSL that makes it."""
+    """The DSL method that creates it."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The place, for people."""
+        """The destination, for display."""
 
     @abstractmethod
     def check(self, types: Types, guarantee: Guarantee) -> None:
-        """Raise a `TopologyError` for what can never be delivered there, before anything runs."""
+        """Raise a `TopologyError` for what can never be delivered, before anything runs."""
 
     def prepare(self, rows: Rows, types: Types) -> Prepared:
-        """In a task: bring records into the form that the outlet wants."""
+        """In a task: convert records to the format of the sink writer."""
         return Prepared(rows.key, rows.value)
 
     @abstractmethod
     def open(self, opening: Opening) -> SinkWriter | PartWriter:
-        """In the driver: get ready to deliver."""
+        """In the driver: open the sink."""
 
 
 class PartTarget(SinkSpec):
-    """A target that the tasks write."""
+    """A sink that is written by the tasks."""
 
     __slots__ = ()
 
     @abstractmethod
     def write(self, rows: Rows, query: str, step: str) -> Part:
-        """In a task: write records out of sight."""
+        """In a task: write records that are not visible yet."""
 
     @abstractmethod
     def open(self, opening: Opening) -> PartWriter: ...

@@ -12,8 +12,8 @@ import pytest
 
 from potok.log.broker import PublishedBatch
 from potok.log.errors import MetadataConflict
-from potok.log.kafka.admin.remove import protected
 from potok.log.kafka.kafka_broker import KafkaBroker
+from potok.log.kafka.metadata_location import protected
 from potok.log.kafka.options import KafkaOptions
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord

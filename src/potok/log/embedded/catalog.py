@@ -1,20 +1,20 @@
-"""What the metadata says: topics, the committed end of each partition, its segments and a sparse index.
+"""The catalog in the metadata: topics, the committed end of each partition, its segments and a sparse index.
 
-Everything is in one key space; the first byte of a key says what it is:
+Everything is in one key space; the first byte of a key is its kind:
 
 ```
 t <topic>                               the topic
 p <topic id> <partition>                start, end and active segment of a partition
 s <topic id> <partition> <base offset>  a sealed segment
-i <topic id> <partition> <offset>       where the frame of that offset begins
-c <topic id> <partition>                up to where compaction has been
-a <topic id> <partition> <base offset>  a segment that lies in the archive
+i <topic id> <partition> <offset>       position of the frame of that offset
+c <topic id> <partition>                the offset up to which it is compacted
+a <topic id> <partition> <base offset>  an archived segment
 g <topic id> <group>                    offsets committed by a consumer group
-r <group>                               members of a consumer group, and which partitions each of them reads
-h <group> 0 <member>                    when a member was last heard of
-m <name>                                a mark
+r <group>                               members of a consumer group, with their partitions
+h <group> 0 <member>                    the last heartbeat of a member
+m <name>                                a metadata key
 x <owner>                               offsets that retention must not pass
-v                                       the format of all this
+v                                       the format of the log
 ```
 """
 
@@ -44,18 +44,18 @@ _COMPACTED = struct.Struct("<qqqqqqq")
 _INDEX = struct.Struct("<qqq")
 
 NEVER = -(1 << 62)
-"""Before every timestamp."""
+"""Earlier than every timestamp."""
 
 FORMAT = b"1"
 
 LATER_FORMAT = b"2"
-"""A log that has compacted topics or an archive, which those who know format 1 alone would misread."""
+"""A log with compacted topics or an archive, which a reader of format 1 would misread."""
 
 ID_BYTES = 16
-"""The length of a topic's id."""
+"""The length of a topic id."""
 
 PER_TOPIC = (b"p", b"s", b"i", b"g", b"c", b"a")
-"""What goes with a topic: keys that begin with its id."""
+"""The kinds of keys that belong to a topic and start with its id."""
 
 _LATER_CONFIG = ("cleanup_policy", "delete_retention_ms", "min_compaction_lag_ms", "archive")
 """Absent in the topics of format 1, which have the defaults."""
@@ -76,7 +76,7 @@ class Topic(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Where a partition begins and ends. Bytes of the active segment after `position` do not count."""
+    """Start and end of a partition. Bytes of the active segment after `position` are ignored."""
 
     start_offset: int
     end_offset: int
@@ -89,10 +89,10 @@ class PartitionState(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A segment file. Each time that it is compacted it is written anew, under its next `generation`.
+    """A segment file. Each compaction writes it again, under its next `generation`.
 
-    `records` is -1 where there is one for each offset. `tombstone_since` is when compaction first saw the oldest of
-    its tombstones; 0 where it has seen none.
+    `records` is -1 if there is one for each offset. `tombstone_since` is when compaction first saw the oldest of its
+    tombstones; 0 if there is none.
     """
 
     base_offset: int
@@ -106,7 +106,7 @@ class Segment(NamedTuple):
 
     @property
     def held(self) -> int:
-        """How many records it holds."""
+        """The number of records."""
         return self.end_offset - self.base_offset if self.records < 0 else self.records
 
 
@@ -123,7 +123,7 @@ EMPTY_PARTITION = PartitionState(0, 0, 0, 0, -1, NEVER, 0, 0)
 
 
 def check_format(txn: Transaction) -> bool:
-    """Whether the log has a format yet; raises where it is not the one that this code reads."""
+    """Return whether the log has a format yet; raise if it is not supported."""
     found = txn.get(b"v")
     if found not in (None, FORMAT, LATER_FORMAT):
         raise LogError(
@@ -206,7 +206,7 @@ def put_segment(txn: Transaction, topic: Topic, partition: int, segment: Segment
 
 
 def segments(txn: Transaction, topic: Topic, partition: int, since: int = 0) -> list[Segment]:
-    """The segments that hold records, oldest first, from the base offset `since` on; the active one is the last."""
+    """Return the segments with records, oldest first, from the base offset `since` on; the active one is the last."""
     prefix = partition_key(b"s", topic.id, partition)
     found = [
         Segment(_OFFSET.unpack_from(key, len(prefix))[0], *_unpack_segment(value))
@@ -223,7 +223,7 @@ def _unpack_segment(value: bytes) -> tuple[int, ...]:
 
 
 def delete_segments(txn: Transaction, topic: Topic, partition: int, gone: Sequence[Segment]) -> None:
-    """Forget adjacent sealed segments and what the index says about them."""
+    """Delete adjacent sealed segments and their index entries."""
     for segment in gone:
         txn.delete(partition_key(b"s", topic.id, partition) + _OFFSET.pack(segment.base_offset))
     prefix = partition_key(b"i", topic.id, partition)
@@ -251,7 +251,7 @@ def index_at_or_before(txn: Transaction, topic: Topic, partition: int, offset: i
 
 
 def index_from(txn: Transaction, topic: Topic, partition: int, offset: int) -> Iterator[IndexEntry]:
-    """The entries at or after `offset`, in order."""
+    """Yield the entries at or after `offset`, in order."""
     prefix = partition_key(b"i", topic.id, partition)
     for key, value in scan(txn, prefix, prefix + _OFFSET.pack(offset)):
         yield _index_entry(prefix, key, value)

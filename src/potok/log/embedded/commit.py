@@ -1,4 +1,4 @@
-"""The commit point: frames reach the disk, then one metadata transaction makes all of them visible."""
+"""The commit point: frames are written and synced, then one metadata transaction makes all of them visible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Committer:
         expect: Mapping[str, bytes | None],
         operation: str,
     ) -> list[AppendResult]:
-        """Append `outputs` and set marks, both or neither. `operation` names the failpoints."""
+        """Append `outputs` and set metadata keys, both or neither. `operation` names the failpoints."""
         failpoint(f"log.{operation}.before")
         places = sorted({(output.topic, output.partition) for output in outputs})
         topics = self._metadata.read(lambda txn: {place: catalog.get_topic(txn, *place) for place in places})
@@ -109,7 +109,7 @@ class Committer:
 def _states(
     txn: Transaction, topics: Mapping[Place, Topic], expect: Mapping[str, bytes | None]
 ) -> dict[Place, PartitionState]:
-    """Raises where a topic was deleted meanwhile, also where it was created again."""
+    """Return the states; raise if a topic was deleted or recreated meanwhile."""
     metadata_keys.check(txn, expect)
     found = {}
     for place, topic in topics.items():
@@ -125,7 +125,7 @@ def _record(
     updates: Mapping[str, bytes | None],
     expect: Mapping[str, bytes | None],
 ) -> dict[Path, set[Path]]:
-    """Returns, for the partitions where a segment was sealed, the segments that they have now."""
+    """Return the current segments of the partitions in which a segment was sealed."""
     metadata_keys.check(txn, expect)
     rolled: dict[Path, set[Path]] = {}
     for place, writer in writers.items():

@@ -1,4 +1,4 @@
-"""What a topic looks like: its partitions and their sizes, what is left to compact, and where the archive begins."""
+"""Describe a topic: its partitions and their sizes, what is left to compact, and where the archive starts."""
 
 from __future__ import annotations
 

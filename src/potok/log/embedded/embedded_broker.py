@@ -1,4 +1,4 @@
-"""The log in a directory: a library, not a server; several processes may use one directory at once."""
+"""The embedded log in a directory: a library, not a server; several processes may use one directory."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class EmbeddedBroker(Broker):
 
     @classmethod
     def shared(cls, directory: Path) -> EmbeddedBroker:
-        """The broker of a directory for the whole process; a new one after it was closed."""
+        """Return the broker of a directory for the whole process; a new one after it was closed."""
         directory = directory.resolve()
         found = _shared.get(directory)
         if found is None or found.closed:
@@ -307,7 +307,7 @@ class EmbeddedBroker(Broker):
         self._metadata.write(lambda txn: retention.set_protected(txn, owner, offsets))
 
     def protected(self) -> dict[tuple[str, int], int]:
-        """From which offsets on somebody needs the records."""
+        """The offsets from which on records are protected."""
         return self._metadata.read(retention.protected)
 
     def enforce_retention(
@@ -331,11 +331,11 @@ class EmbeddedBroker(Broker):
         self._upkeep.maintain()
 
     def verify(self) -> None:
-        """Compare every page of the metadata with its checksum."""
+        """Verify the checksum of every metadata page."""
         self._metadata.verify()
 
     def verify_topic(self, topic: str) -> Iterator[CheckedPart]:
-        """Read all records and the whole index of a topic, file by file."""
+        """Verify all records and the whole index of a topic, file by file."""
         return verify_topic(self._metadata, self._topics, topic)
 
     def close(self) -> None:
@@ -345,7 +345,7 @@ class EmbeddedBroker(Broker):
 
 
 def _open_shared(directory: Path) -> EmbeddedBroker:
-    """A function by its name: cloudpickle would send a class method by value, without what it refers to."""
+    """A module-level function: cloudpickle would send a class method by value, without its references."""
     return EmbeddedBroker.shared(directory)
 
 

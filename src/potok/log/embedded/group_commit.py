@@ -1,4 +1,4 @@
-"""Appends that arrive while another is being written are written together, with one fsync for all."""
+"""Group commit: appends that arrive during a write are written together, with one fsync for all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Request:
 
 
 class GroupCommit:
-    """The first caller leads: it writes its own append and all that are waiting; the others wait for it."""
+    """The first caller leads: it writes its own append and all waiting ones; the others wait for it."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -76,7 +76,7 @@ class GroupCommit:
                 group[0].error = error
                 group[0].done = True
                 return
-            # One bad append must not fail the others, nor hide behind them.
+            # One bad append must neither fail the others nor be hidden by them.
             for request in group:
                 self._write_group([request])
             return

@@ -21,7 +21,7 @@ from potok.log.errors import BrokerClosed, PartitionsMoved
 from potok.log.groups.membership import Membership, PartitionListener, Place
 
 _LOOK_SECONDS = 0.2
-"""How soon a member hears of a change that somebody else made."""
+"""The interval at which a member checks for changes."""
 
 _LEAVE_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ class EmbeddedMembership(Membership):
         self._meant: set[Place] = set()
         self._seat = _Seat(metadata, group, Enrolled(_client(), tuple(topics), lease_ms), max_pause_ms / 1000)
         self._seat.join()
-        # Not the transaction itself: the collector may run in the middle of another one.
+        # Not the transaction itself: the garbage collector may run in the middle of another one.
         weakref.finalize(self, self._seat.left.set).atexit = False
 
     @property
@@ -65,7 +65,7 @@ class EmbeddedMembership(Membership):
         try:
             self._hear()
         except BaseException:
-            # What was not told yet is told by the next refresh, also if nobody changes the roster until then.
+            # Repeat a failed notification at the next refresh, even if the group metadata is unchanged.
             self._seat.changed = True
             raise
 
@@ -103,7 +103,7 @@ class EmbeddedMembership(Membership):
         self._seat.leave()
 
     def _assign(self, gained: Mapping[Place, int]) -> None:
-        """Partitions whose listener fails may have no position yet: it is told again, or nobody would read them."""
+        """Assign partitions. If the listener fails, it is called again: the partitions may have no position yet."""
         self._held |= gained
         try:
             self._listener.assigned(sorted(gained))
@@ -113,7 +113,7 @@ class EmbeddedMembership(Membership):
             raise
 
     def _revoke(self, told: Sequence[Place], released: Sequence[Place]) -> None:
-        """The partitions go even if the listener fails: it was told, and will not be told again."""
+        """Revoke partitions, even if the listener fails: it was called, and is not called again."""
         try:
             if told:
                 self._listener.revoked(sorted(told))
@@ -125,7 +125,8 @@ class EmbeddedMembership(Membership):
 
 
 class _Seat:
-    """What the background thread works on. It does not know the membership, so that one that is forgotten ends."""
+    """The state of the background thread. It does not refer to the membership, so that an unreferenced membership
+    ends."""
 
     def __init__(self, metadata: Metadata, group: str, enrolled: Enrolled, max_pause: float) -> None:
         self._metadata = metadata
@@ -160,7 +161,7 @@ class _Seat:
         return GroupMetadata.of_bytes(self._seen)
 
     def leave(self) -> None:
-        """The thread does it, so that it does not renew a lease behind our back."""
+        """Leave in the thread, so that it does not renew the lease concurrently."""
         self.left.set()
         if os.getpid() == self._process and self._thread.is_alive():
             self._thread.join(_LEAVE_SECONDS)
@@ -169,7 +170,7 @@ class _Seat:
         return group_metadata.raw(txn, self._group)
 
     def _news(self, txn: Transaction) -> tuple[bytes | None, bool]:
-        """The roster, and whether it names somebody whose lease ran out."""
+        """Return the group metadata, and whether it contains a member with an expired lease."""
         found = self._raw(txn)
         if found != self._parsed[0]:
             self._parsed = (found, GroupMetadata.of_bytes(found))
@@ -219,7 +220,7 @@ _seats: weakref.WeakSet[_Seat] = weakref.WeakSet()
 
 @atexit.register
 def _leave_all() -> None:
-    """A program that ends without closing its consumers hands its partitions over at once all the same."""
+    """Hand over the partitions of consumers that were not closed, at the exit of the program."""
     for seat in list(_seats):
         seat.leave()
 

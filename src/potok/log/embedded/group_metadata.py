@@ -1,8 +1,8 @@
-"""The members of a consumer group and what each of them reads; one value in the metadata, changed in transactions.
+"""The members of a consumer group and their partitions: one metadata value, changed in transactions.
 
-Partitions change hands in two steps. The plan says who is to read a partition; as long as a living member has it, that
-one keeps it until it lets go. So a partition has at most one owner at any time, and an owner can commit what it has
-done before it lets go. Whoever notices that a member's lease ran out takes it off the roster, and frees its partitions.
+Partitions are reassigned in two steps. The plan says who is to read a partition; a living member that owns it keeps
+it until it releases it. So a partition has at most one owner at any time, and an owner can commit before it releases.
+Any process that finds an expired lease removes the member and frees its partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Enrolled(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Who reads a partition, and since which generation: a member that lost it and got it back has another claim."""
+    """The owner of a partition, and the generation of the claim: a member that lost and regained it has another
+    claim."""
 
     member: str
     generation: int
@@ -50,7 +51,7 @@ class GroupMetadata:
         self.claims = {place: claim for place, claim in self.claims.items() if claim.member not in gone}
 
     def release(self, member: str, places: Collection[Place]) -> None:
-        """Let go of partitions that others are to read; `settle` hands them over."""
+        """Release partitions planned for others; `settle` assigns them."""
         for place in places:
             if self.claims.get(place, Claim("", 0)).member == member:
                 del self.claims[place]
@@ -68,7 +69,7 @@ class GroupMetadata:
                 self.claims[place] = Claim(member, self.generation)
 
     def owned_by(self, member: str) -> dict[Place, int]:
-        """What a member reads, with the generation of each claim."""
+        """Return the partitions of a member, with the generation of each claim."""
         return {place: claim.generation for place, claim in self.claims.items() if claim.member == member}
 
     def meant_for(self, member: str) -> set[Place]:
@@ -103,7 +104,7 @@ class GroupMetadata:
 
 
 def raw(txn: Transaction, group: str) -> bytes | None:
-    """Compared by those who wait for a change: it stays the same from one rebalance to the next."""
+    """Return the raw metadata, which waiting members compare: it is unchanged between two rebalances."""
     return txn.get(_key(group))
 
 
@@ -119,7 +120,7 @@ def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: 
 
 
 def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
-    """Renew a member's lease, and take those off the roster whose lease ran out. Nothing for one who is off it."""
+    """Renew the lease of a member, and remove members with expired leases. Does nothing for a removed member."""
     roster = GroupMetadata.of_bytes(raw(txn, group))
     if member not in roster.members:
         return
@@ -146,7 +147,7 @@ def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
 
 
 def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, int], held: Mapping[Place, int]) -> None:
-    """Commit for partitions that a member holds, by the generations of its claims; all or none."""
+    """Commit for partitions that a member owns, by the generations of its claims; all or none."""
     claims = GroupMetadata.of_bytes(raw(txn, group)).claims
     moved = [place for place in offsets if place not in held or claims.get(place) != Claim(member, held[place])]
     if moved:
@@ -182,7 +183,7 @@ def living(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> 
 
 
 def names(txn: Transaction, now_ms: int) -> list[str]:
-    """Groups that have committed something, and groups that have living members."""
+    """Return the groups that have committed offsets or have living members."""
     enrolled = [key[1:].decode() for key, _ in catalog.scan(txn, b"r")]
     at_work = {name for name in enrolled if living(txn, name, GroupMetadata.of_bytes(raw(txn, name)), now_ms)}
     return sorted(at_work | groups.names(txn))
@@ -201,13 +202,16 @@ def _put_beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
 
 
 def _is_alive(beat_at: bytes | None, lease_ms: int, now_ms: int) -> bool:
-    """A clock that was set back leaves beats in the future. Such a beat counts no longer than the lease either: the
-    member, if it lives, beats again before that."""
+    """Return whether a lease is valid.
+
+    After the clock was set back, heartbeats may be in the future. They count no longer than the lease either: a
+    living member sends another one before that.
+    """
     return beat_at is not None and abs(now_ms - int.from_bytes(beat_at, "big")) < lease_ms
 
 
 def _expel(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> bool:
-    """Whether somebody's lease had run out."""
+    """Remove members with expired leases; return whether there were any."""
     alive = living(txn, group, roster, now_ms)
     gone = [name for name in roster.members if name not in alive]
     _remove(txn, group, roster, gone)
@@ -226,7 +230,7 @@ def _replan(txn: Transaction, roster: GroupMetadata) -> None:
 
 
 def _partitions(txn: Transaction, roster: GroupMetadata) -> dict[str, int]:
-    """Of all topics that somebody reads. One that was deleted has none; its readers hear of that when they read."""
+    """Return the partition counts of all subscribed topics. A deleted one has none; its readers fail when they read."""
     wanted = sorted({topic for enrolled in roster.members.values() for topic in enrolled.topics})
     found = [catalog.find_topic(txn, name) for name in wanted]
     return {topic.name: topic.partitions for topic in found if topic is not None}

@@ -1,4 +1,4 @@
-"""Offsets that consumer groups have committed. They are kept under the topic's id, and go with the topic."""
+"""Committed offsets of consumer groups. They are stored under the topic id, and deleted with the topic."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def commit(txn: Transaction, group: str, topic: str, offsets: Mapping[int, int])
 
 
 def names(txn: Transaction) -> set[str]:
-    """The groups that have committed something in any topic."""
+    """Return the groups with committed offsets in any topic."""
     return {key[1 + catalog.ID_BYTES :].decode() for key, _ in catalog.scan(txn, b"g")}
 
 
 def checked(group: str) -> bytes:
-    """The name of a group as a part of a key."""
+    """Return the name of a group as a part of a key."""
     encoded = group.encode()
     if not 0 < len(encoded) <= _LONGEST or b"\0" in encoded:
         raise InvalidName("group", group, f"use 1 to {_LONGEST} bytes, none of them zero")

@@ -15,8 +15,8 @@ from potok.permissions import FILE_MODE
 def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
     """Hold the locks of partitions, given in an order that every caller uses.
 
-    The file is opened anew each time: a lock belongs to the open file, so this keeps threads of one
-    process apart as well as processes, and the system drops it when the process dies.
+    The file is opened each time: a lock belongs to the open file, so it excludes threads of one process as well as
+    processes, and the system releases it when the process dies.
     """
     with ExitStack() as held:
         for directory in directories:
@@ -26,9 +26,9 @@ def partition_locks(directories: Sequence[Path]) -> Iterator[None]:
 
 @contextmanager
 def upkeep_lock(directory: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold the lock of those who compact and archive a partition, while others append to it and read it.
+    """Hold the lock for compaction and archiving of a partition, which does not block appends and reads.
 
-    Without `wait`, False is given at once where somebody else holds it.
+    Without `wait`, yield False at once if another process holds it.
     """
     with ExitStack() as held:
         try:
@@ -46,6 +46,6 @@ def _lock(path: str, *, wait: bool = True) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        # A child forked meanwhile shares the open file; closing alone would leave the lock to it.
+        # A child forked meanwhile shares the open file, so closing it would not release the lock.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The one LMDB environment of a log, shared by all threads of a process, safe to grow and safe to fork."""
+"""The LMDB environment of a log, shared by all threads of a process, safe to grow and safe to fork."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Metadata:
 
     @classmethod
     def open(cls, path: Path, map_bytes: int = DEFAULT_MAP_BYTES) -> Metadata:
-        """The environment at `path`, opened once per process; each `open` needs one `close`."""
+        """Open the environment at `path`, once per process; each `open` needs one `close`."""
         path = path.resolve()
         with _open_lock:
             found = _open.get(path)
@@ -81,7 +81,7 @@ class Metadata:
         self.shut()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` on one consistent snapshot. It must be short: pages it can see are not reused meanwhile."""
+        """Run `work` on one consistent snapshot. It must be short: its pages are not reused meanwhile."""
         while True:
             environment, checked = self._enter()
             try:
@@ -98,7 +98,7 @@ class Metadata:
             self._resize(0)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a write transaction and commit it durably. It is run again where the map had to grow."""
+        """Run `work` in a write transaction and commit it durably. It runs again if the map had to grow."""
         while True:
             environment, checked = self._enter()
             size = 0
@@ -181,7 +181,7 @@ class Metadata:
         return self._environment
 
     def _resize(self, size: int) -> None:
-        """Grow the map to `size`; 0 takes over the size that another process gave it."""
+        """Grow the map to `size`; 0 adopts the size set by another process."""
         with self._gate:
             while self._shut:
                 self._gate.wait()
@@ -190,7 +190,7 @@ class Metadata:
                 while self._active:
                     self._gate.wait()
                 environment = self._environment or self._connect()
-                # Readers that died keep pages from being reused.
+                # Dead readers prevent the reuse of pages.
                 environment.reader_check()
                 if size == 0 or size > environment.info()["map_size"]:
                     environment.set_mapsize(size)
@@ -202,14 +202,14 @@ class Metadata:
         if isinstance(error, _DAMAGED):
             return MetadataDamaged(self._path / DATA_FILE, str(error))
         code = getattr(error, "code", 0)
-        # LMDB tells of a write cut short by a full disk as an I/O error.
+        # LMDB reports a write truncated by a full disk as an I/O error.
         if code in NO_ROOM or (code == errno.EIO and shutil.disk_usage(self._path).free < self._map_bytes):
             return DiskFull(self._path, str(error))
         return LogError(f"the metadata of the log cannot be {what}: {error}", hint=f"check the disk of {self._path}")
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file it is: a directory deleted and made again is another log under the same path."""
+    """Identify the file: a directory that was deleted and recreated is another log under the same path."""
     try:
         status = (path / "data.mdb").stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Marks: the small key-value space beside the log, changed in the same transactions as the log."""
+"""Metadata keys: a small key-value space next to the log, changed in the same transactions as the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from potok.log.embedded.metadata import Transaction
 from potok.log.errors import InvalidName, MetadataConflict
 
 _LONGEST = 500
-"""LMDB takes keys of up to 511 bytes."""
+"""LMDB supports keys of up to 511 bytes."""
 
 
 def key(name: str) -> bytes:

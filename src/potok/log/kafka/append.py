@@ -1,4 +1,4 @@
-"""Plain appends: one idempotent producer for the whole process, whose acknowledgements say where records landed."""
+"""Plain appends: one idempotent producer per process, whose acknowledgements return the positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.log.kafka.errors import KafkaUnreachable
 from potok.log.kafka.producer_records import Outgoing, outgoing
 
 Part = tuple[str, int, pa.RecordBatch]
-"""A topic, a partition, and rows that `normalised` gave."""
+"""A topic, a partition, and rows from `normalised`."""
 
 DELIVERY_MS = 60_000
 _POLL_S = 0.1
@@ -22,7 +22,7 @@ _FULL_S = 0.01
 
 
 class Delivery:
-    """Hears what became of the records of one append."""
+    """Collects the delivery reports of one append."""
 
     def __init__(self, expected: int) -> None:
         self._left = expected
@@ -46,7 +46,7 @@ class Delivery:
 
 
 class Appender:
-    """Appends wait for their own records, and share the requests that carry them."""
+    """Appends wait for their own records, and share requests."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
@@ -55,7 +55,7 @@ class Appender:
         self._closing = threading.Event()
 
     def append(self, parts: Sequence[Part]) -> list[AppendResult]:
-        """Append all parts; durable on all replicas in sync when it returns."""
+        """Append all parts; durable on all in-sync replicas when it returns."""
         expected = sum(len(batch) for _, _, batch in parts)
         if expected == 0:
             return []
@@ -97,13 +97,13 @@ class Appender:
             return self._producer
 
     def _serve(self, producer: Producer, closing: threading.Event) -> None:
-        """Acknowledgements are heard here, whoever waits for them."""
+        """Serve delivery reports for all waiting threads."""
         failed = False
         while not closing.is_set() and not (failed and len(producer) == 0):
             try:
                 producer.poll(_POLL_S)
             except (KafkaException, SystemError):
-                # It has lost count of its records and takes no more; the next append begins with another one.
+                # The producer has failed fatally; the next append creates another one.
                 failed = True
                 with self._lock:
                     if self._producer is producer:
@@ -111,7 +111,7 @@ class Appender:
 
 
 def send(producer: Producer, topic: str, partition: int, record: Outgoing, delivery: Delivery | None) -> None:
-    """Hand one record to the client, waiting while it has no room for more."""
+    """Pass one record to the client, waiting while its queue is full."""
     refreshed = False
     report = None if delivery is None else delivery.report
     while True:
@@ -131,18 +131,18 @@ def send(producer: Producer, topic: str, partition: int, record: Outgoing, deliv
         except KafkaException as error:
             if refreshed or error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
                 raise
-            # The client has not heard yet of partitions that were added.
+            # The client does not know recently added partitions yet.
             producer.list_topics(topic, timeout=DELIVERY_MS / 1000)
             refreshed = True
 
 
 def _quick(clients: Clients) -> dict[str, object]:
-    """An append waits for its records, so holding them back for company would only make it slower."""
+    """Do not linger: an append waits for its records."""
     return {} if {"linger.ms", "queue.buffering.max.ms"} & set(clients.options.values) else {"linger_ms": 0}
 
 
 def _runs(partition: int, offsets: list[int]) -> Iterator[AppendResult]:
-    """Offsets that follow each other as one result: other producers may write in between."""
+    """Merge consecutive offsets into results: other producers may write in between."""
     offsets.sort()
     first = 0
     for at in range(1, len(offsets) + 1):

@@ -1,4 +1,4 @@
-"""The connections of one process to one cluster, and what the answers mean that come over them."""
+"""The connections of one process to one cluster, and the translation of responses."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from potok.redact import safe_cause
 from potok.retry import BRIEFLY_MS, Retry, is_brief
 
 _logger = logging.getLogger(__name__)
-# Heard by whoever sets up logging, and by nobody else.
+# Visible only if the program configures logging.
 _logger.addHandler(logging.NullHandler())
 
 V = TypeVar("V")
 
 PATIENCE_S = 30.0
 _SILENT_FOR_S = 1.0
-"""How long an answer may take: brokers restart, and leaders move."""
+"""How long a response may take: brokers restart, and leaders change."""
 
 _LOOK_S = 0.1
 _SLICE_S = 0.5
 
 DEFAULTS = {
-    # What the client would print goes through `error_cb`, into our own errors.
+    # The client's output goes through `error_cb`, into errors of Potok.
     "log_level": "2",
     "topic.metadata.propagation.max.ms": "10000",
     "reconnect.backoff.max.ms": "1000",
@@ -56,7 +56,7 @@ _SILENT = (
     KafkaError.REQUEST_TIMED_OUT,
 )
 _SUMMARY = (KafkaError._ALL_BROKERS_DOWN,)
-"""Says less than what was said before it."""
+"""Less specific than the errors before it."""
 
 _DENIED = (
     KafkaError._AUTHENTICATION,
@@ -84,7 +84,7 @@ _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 
 class Clients:
-    """Makes clients with the options of a broker, asks questions, and turns refusals into errors with a hint."""
+    """Creates clients with the options of a broker, sends requests, and turns errors into `LogError`s with a hint."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
@@ -96,7 +96,7 @@ class Clients:
         self._closed = False
 
     def configuration(self, **special: object) -> dict[str, Any]:
-        """What a client is told: our defaults, what the user said, and what this client must have."""
+        """Return the configuration of a client: defaults, the user's options, and what this client requires."""
         must = {name.replace("_", "."): value for name, value in special.items()}
         defaults = {} if "debug" in self.options.values else DEFAULTS
         return {**defaults, **self.options.client(), **must, "error_cb": self._hear, "logger": _logger}
@@ -129,16 +129,16 @@ class Clients:
         )
 
     def producer(self, **special: object) -> Producer:
-        """Create a producer that has one request at a time on its way to each broker.
+        """Create a producer with one request in flight per broker.
 
-        A broker takes any sequence number from a producer that is new to a partition. If it refuses the first request,
-        because it is not the leader yet, and takes the second one, librdkafka counts the records of the first as
-        delivered, and they are lost.
+        A broker accepts any sequence number from a producer that is new to a partition. If it rejects the first
+        request, because it is not the leader yet, and accepts the second one, librdkafka counts the records of the
+        first as delivered, and they are lost.
         """
         return self.made(Producer, self.configuration(max_in_flight_requests_per_connection=1, **special))
 
     def made(self, kind: Callable[[dict[str, Any]], V], configuration: dict[str, Any]) -> V:
-        """A client, or what is wrong with the options."""
+        """Create a client, or raise what is wrong with the options."""
         try:
             return kind(configuration)
         except KafkaException as error:
@@ -147,7 +147,7 @@ class Clients:
             raise OptionError(f"Kafka's client cannot be set up: {why}", hint) from safe_cause(error)
 
     def listed_topics(self) -> list[str]:
-        """Names of all topics. This request blocks, so it is made for a short time and made again."""
+        """Return the names of all topics. This request blocks, so it is made with a short timeout and repeated."""
         began = time.monotonic()
         while True:
             try:
@@ -161,11 +161,11 @@ class Clients:
                 return found
 
     def answers(self, futures: Mapping[str, Future[V]]) -> dict[str, V]:
-        """What Kafka answers about several topics; raises for the first that it refuses."""
+        """Wait for the responses about several topics; raise the first error."""
         return {topic: self.answer(future, topic) for topic, future in futures.items()}
 
     def answer(self, future: Future[V], about: str = "") -> V:
-        """Wait for an answer, and no longer than there is hope."""
+        """Wait for a response, at most as long as success is possible."""
         began = time.monotonic()
         while True:
             try:
@@ -179,7 +179,7 @@ class Clients:
                 return found
 
     def patiently(self, question: Callable[[], V]) -> V:
-        """Ask again what may be asked again, as long as the brokers have to agree on who leads."""
+        """Repeat a request that may be repeated, while the brokers elect a leader."""
         limit_ms = round(self._patience_s() * 1000)
         retry = Retry(limit_ms, most_s=_SLICE_S)
         while True:
@@ -191,14 +191,14 @@ class Clients:
                 self.look_around()
 
     def look_around(self) -> None:
-        """Learn who leads. The client would go on asking those who led before."""
+        """Refresh the metadata: the client would keep asking the former leaders."""
         try:
             self.admin().list_topics(timeout=_SLICE_S)
         except KafkaException as error:
             _logger.debug("nobody says who leads: %s", error)
 
     def translated(self, error: KafkaError, about: str = "") -> LogError:
-        """An error of Kafka as one of ours. `about` is the topic that it concerns."""
+        """Convert an error of Kafka. `about` is the topic that it concerns."""
         code, why = error.code(), self.options.hide(error.str() or error.name())
         trouble = self._trouble
         if code in _SILENT and trouble is not None and trouble.code() in _DENIED:
@@ -240,13 +240,13 @@ class Clients:
             raise KafkaUnreachable(self.options.bootstrap, why)
 
     def _patience_s(self) -> float:
-        """How long to wait for an answer. A brief call that follows one in vain does not wait as long again."""
+        """Return how long to wait. A short call that follows a failed one does not wait as long again."""
         if not is_brief():
             return PATIENCE_S
         return 0.0 if time.monotonic() < self._silent_at + _SILENT_FOR_S else BRIEFLY_MS / 1000
 
     def _hear(self, error: KafkaError) -> None:
-        """Called by the clients while they are waited for; most of it mends itself."""
+        """Called by the clients while they are waited for; most errors are transient."""
         _logger.debug("Kafka's client says: %s", self.options.hide(error.str()))
         if self._trouble is None or (self._trouble.code() not in _DENIED and error.code() not in _SUMMARY):
             self._trouble = error

@@ -1,4 +1,4 @@
-"""All that one process needs to talk to one cluster. A process that was forked makes its own."""
+"""The clients of one process for one cluster. A forked process creates its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.log.kafka.transactions import Transactor
 
 
 class Connections:
-    """Nothing is connected before it is used."""
+    """Connects lazily."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.clients = Clients(options)
@@ -34,7 +34,7 @@ class Connections:
         self._lock = threading.Lock()
 
     def transactor(self, query: str, life: str) -> Transactor:
-        """The producer of a query's output, kept open between its batches. Without a query, one for all else."""
+        """Return the producer of a query's output, open across its batches. Without a query, one for all else."""
         with self._lock:
             if (query, life) not in self._transactors:
                 name = f"potok-{query}" if query else f"potok-process-{uuid.uuid4()}"

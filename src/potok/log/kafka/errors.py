@@ -1,8 +1,8 @@
-"""What can go wrong with Kafka, beside what can go wrong with any log.
+"""Errors of Kafka, in addition to those of any log.
 
 LogError
 ├── JarsNotFound        jars of Maven Central that could not be fetched
-├── PortTaken           somebody else listens where Kafka should
+├── PortTaken           the port is used by another program
 ├── ServerNotStarted    the server of `potok kafka up` ended, or did not get ready
 ├── OptionError         an option that is not one, or that cannot be used so
 ├── KafkaUnreachable    no broker answered in time
@@ -29,7 +29,7 @@ class JarsNotFound(LogError):
 
 
 class PortTaken(LogError):
-    """Somebody else listens on the port."""
+    """The port is used by another program."""
 
     def __init__(self, port: int) -> None:
         super().__init__(
@@ -39,21 +39,21 @@ class PortTaken(LogError):
 
 
 class ServerNotStarted(LogError):
-    """The server ended, or did not get ready in time."""
+    """The server exited, or was not ready in time."""
 
     def __init__(self, why: str, log: Path) -> None:
         super().__init__(f"Kafka did not start: {why}", hint=f"its log is {log}")
 
 
 class OptionError(LogError):
-    """An option that Kafka's client does not know, or that cannot be used so."""
+    """An unknown or unusable option of Kafka's client."""
 
     def __init__(self, why: str, hint: str) -> None:
         super().__init__(why, hint=hint)
 
 
 class KafkaUnreachable(LogError):
-    """No broker answered in time."""
+    """No broker responded in time."""
 
     passing = True
 
@@ -66,11 +66,11 @@ class KafkaUnreachable(LogError):
 
 
 class KafkaNotReady(KafkaUnreachable):
-    """The brokers are there, and are agreeing among themselves who leads."""
+    """The brokers respond, but are still electing leaders."""
 
 
 class KafkaRefused(LogError):
-    """The brokers said no."""
+    """The brokers rejected a request."""
 
     def __init__(self, servers: str, why: str, hint: str = "") -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class KafkaRefused(LogError):
 
 
 class TimeBefore1970(LogError):
-    """Kafka keeps no time before 1970."""
+    """Kafka stores no time before 1970."""
 
     def __init__(self, topic: str, timestamp_ms: int) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class TimeBefore1970(LogError):
 
 
 class TimeRefused(LogError):
-    """A topic takes no times so far from the present."""
+    """A topic rejects times so far from the current time."""
 
     def __init__(self, topic: str, timestamp_ms: int) -> None:
         super().__init__(
@@ -109,7 +109,7 @@ class QueryFenced(LogError):
 
 
 class PublishedOtherwise(LogError):
-    """The output of a batch is in Kafka already, but was made of other records than those it is made of today."""
+    """The output of a batch is already in Kafka, but was computed from other records."""
 
     def __init__(self, query: str, number: int) -> None:
         super().__init__(

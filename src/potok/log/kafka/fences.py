@@ -1,4 +1,4 @@
-"""The fence of a query: which batch of it Kafka holds. Written in the same transaction as the output of that batch."""
+"""The fence of a query: the last batch in Kafka, written in the same transaction as the output of that batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 TOPIC = "potok-fences"
 PARTITION = 0
-"""All fences are in one partition: were they spread by key, an added partition would hide those that are there."""
+"""All fences are in one partition: if they were distributed by key, an added partition would hide existing ones."""
 
 _SEGMENT_BYTES = 16 << 20
 _OTHERS_S = 90.0
@@ -34,7 +34,7 @@ _LOOK_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The last batch that was published. `life` is new where the ledger was lost and the query began again."""
+    """The last published batch. `life` changes if the ledger was lost and the query started over."""
 
     life: str
     number: int
@@ -56,10 +56,10 @@ def fence_of(batch: PublishedBatch, life: str) -> Fence:
 
 
 def is_published(found: Fence | None, wanted: Fence, query: str) -> bool:
-    """Whether Kafka holds the output of a batch already, so that only the ledger is left to be written.
+    """Return whether Kafka already holds the output of a batch, so that only the ledger must be written.
 
-    A fence of another life says nothing: that ledger was deleted, and whoever deletes it wants the output again. Nor
-    does one that is further ahead than a crash could explain: then an older ledger was restored.
+    A fence of another life is ignored: that ledger was deleted, so the output is wanted again. So is one that is
+    further ahead than a crash can explain: then an older ledger was restored.
     """
     if found is None or found.life != wanted.life or found.number < wanted.number:
         return False
@@ -73,7 +73,7 @@ def is_published(found: Fence | None, wanted: Fence, query: str) -> bool:
 
 
 class Fences:
-    """Reads fences. To be asked after `init_transactions`, which ends what an earlier producer left open."""
+    """Reads fences. Call after `init_transactions`, which ends open transactions of earlier producers."""
 
     def __init__(self, clients: Clients, topics: Topics, positions: Positions, readers: Readers) -> None:
         self._clients, self._topics, self._positions, self._readers = clients, topics, positions, readers
@@ -95,9 +95,9 @@ class Fences:
         return None if last is None else Fence.of_bytes(last)
 
     def _wait_for_others(self) -> int:
-        """The end of the topic, once all of it can be read.
+        """Return the end of the topic, once all of it can be read.
 
-        What another query has written and not yet committed hides all that comes after it, and that may be ours.
+        Uncommitted records of another query hide everything after them, which may include ours.
         """
         place = TopicPartition(TOPIC, PARTITION)
         future = self._clients.admin().list_offsets(

@@ -1,4 +1,4 @@
-"""Consumer groups on Kafka: its own group protocol says who reads what. Reading stays with the broker."""
+"""Consumer groups on Kafka, with its own group protocol. Records are read by the broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _logger = logging.getLogger("potok.log")
 
 
 class KafkaMembership(Membership):
-    """A client that takes part in the group and fetches nothing: all that it is given is paused at once.
+    """A client that joins the group and fetches nothing: all assigned partitions are paused at once.
 
     Partitions move one by one ("cooperative-sticky"), and callbacks run inside `poll`, so inside `refresh`.
     """
@@ -113,7 +113,7 @@ class KafkaMembership(Membership):
         return frozenset(self._held)
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """While the members agree on who reads what, nobody can commit; but what this one holds stays its own."""
+        """Commit. No member can commit during a rebalance, but the partitions of this one stay its own."""
         retry = Retry(round(self._lease * 1000), most_s=_LONGEST_PAUSE_S)
         while offsets:
             strangers = [place for place in offsets if place not in self._held]
@@ -155,7 +155,7 @@ class KafkaMembership(Membership):
         self._gained += ((partition.topic, partition.partition) for partition in partitions)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """An error of the listener must not get lost in the client's own code: `refresh` raises it."""
+        """Keep an error of the listener for `refresh` to raise: it would get lost in the client."""
         places = [(partition.topic, partition.partition) for partition in partitions]
         self._gained = [place for place in self._gained if place not in places]
         told = sorted(place for place in places if place in self._held)

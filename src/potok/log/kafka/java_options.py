@@ -1,4 +1,4 @@
-"""The options of librdkafka in the words of Kafka's Java client, for Spark's connector."""
+"""Translate the options of librdkafka into those of Kafka's Java client, for Spark's connector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from potok.log.kafka.errors import OptionError
 from potok.log.kafka.options import KafkaOptions
 
 PREFIX = "kafka."
-"""Spark hands on what begins with this."""
+"""Spark passes options with this prefix to Kafka."""
 
 _SAME = (
     "client.id",
@@ -24,7 +24,7 @@ _SAME = (
     "sasl.kerberos.service.name",
     "ssl.key.password",
 )
-"""Both clients mean the same by these."""
+"""Options with the same meaning in both clients."""
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -34,10 +34,10 @@ _LOGIN_MODULES = {
 
 
 def connector_options(options: KafkaOptions) -> dict[str, str]:
-    """What Spark's reader and writer of the format `kafka` are told.
+    """Return the options of Spark's reader and writer of the format `kafka`.
 
-    Options that only tune librdkafka are left out. Where security cannot be had in Java as it is asked for,
-    `OptionError` is raised: to connect with less would be worse than not to connect.
+    Options that only tune librdkafka are omitted. If Java cannot provide the requested security, `OptionError` is
+    raised: connecting with less would be worse than not connecting.
     """
     given = options.values
     told = {"bootstrap.servers": options.bootstrap}

@@ -1,4 +1,4 @@
-"""Kafka as a log. Topics and records are Kafka's; marks, which Kafka has not, lie in a directory beside it."""
+"""Kafka as a log. Topics and records are in Kafka; metadata, which Kafka cannot store, is in a metadata store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
-from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.segments.encode import columns_of, normalised
 from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
 from potok.log.failpoint import failpoint
@@ -35,12 +34,13 @@ from potok.log.groups.membership import (
     PartitionListener,
 )
 from potok.log.kafka.admin.count import count_records
-from potok.log.kafka.admin.remove import beginning, delete_before, protected, set_protected
+from potok.log.kafka.admin.remove import beginning, delete_before
 from potok.log.kafka.clients import PATIENCE_S
 from potok.log.kafka.connections import Connections
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group_membership import KafkaMembership, describe_group, list_groups
 from potok.log.kafka.java_options import connector_options
+from potok.log.kafka.metadata_location import has_metadata, metadata_store, protected, set_protected
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.producer_records import check
 from potok.log.kafka.staged_rows import StagedRows, stage_rows
@@ -48,12 +48,11 @@ from potok.log.maintenance import DAY_MS, DELETE
 from potok.log.partitioner import split
 from potok.log.ranges import within
 from potok.metadata.metadata_store import MetadataStore
-from potok.metadata.open import open_metadata
 from potok.records.log_record import LogRecord
 from potok.settings import Settings
 
 DEFAULT_MAX_RECORD_BYTES = 1_000_000
-"""What Kafka's client and server take unless both are told otherwise."""
+"""The default limit of Kafka's client and server."""
 
 _UNKNOWN = -1
 
@@ -63,10 +62,10 @@ _shared: dict[tuple[KafkaOptions, Path], KafkaBroker] = {}
 
 
 class KafkaBroker(Broker):
-    """A cluster, and a home that keeps the metadata: the embedded log in `directory`, or a server.
+    """A cluster, and the location of its metadata: the embedded log in `directory`, or a server.
 
-    Appends are idempotent and acknowledged by all replicas in sync; they become visible record by record. What
-    `publish` makes visible is one transaction, and readers never see one that is open or was aborted.
+    Appends are idempotent and acknowledged by all in-sync replicas; they become visible record by record. `publish`
+    uses one transaction, and readers never see open or aborted ones.
     """
 
     poll_interval_s = 0.02
@@ -81,7 +80,7 @@ class KafkaBroker(Broker):
 
     @classmethod
     def at(cls, url: str, settings: Settings | None = None, *, shared: bool = True) -> KafkaBroker:
-        """The broker of a URL; what the URL does not say is taken from the settings in force."""
+        """Open the broker of a URL; options that the URL does not set are taken from the settings."""
         settings = settings or Settings.load()
         options = KafkaOptions.of_url(url, settings.kafka, settings.state)
         options = replace(options, first_patience_s=settings.connect_timeout_ms / 1000)
@@ -89,7 +88,7 @@ class KafkaBroker(Broker):
 
     @classmethod
     def shared(cls, options: KafkaOptions, directory: Path) -> KafkaBroker:
-        """The broker for the whole process; a new one after it was closed."""
+        """Return the broker of the whole process; a new one after it was closed."""
         key = (options, directory.resolve())
         found = _shared.get(key)
         if found is None or found.closed:
@@ -104,7 +103,7 @@ class KafkaBroker(Broker):
 
     @property
     def _kafka(self) -> Connections:
-        """Threads and sockets do not survive a fork, so a child has its own; those of its parent are left alone."""
+        """The connections of this process: threads and sockets do not survive a fork, so a child has its own."""
         if self.closed:
             raise BrokerClosed(self.url)
         process = os.getpid()
@@ -113,20 +112,21 @@ class KafkaBroker(Broker):
 
     @property
     def home(self) -> MetadataStore:
-        """What keeps the marks. Made when the first one is set: whoever only looks leaves nothing behind."""
-        return open_metadata(self.home_url) if self.home_url else EmbeddedBroker.shared(self.directory)
+        """The metadata store. Created by the first write: reading leaves no files behind."""
+        return metadata_store(self.home_url, self.directory)
 
     @property
     def home_url(self) -> str | None:
-        """The server that keeps the marks, and the state of queries unless they say otherwise."""
+        """The server that stores the metadata, and by default the state of queries."""
         return self.options.home_url
 
     @property
     def _has_home(self) -> bool:
-        return self.home_url is not None or (self.directory / "log" / "meta").exists()
+        return has_metadata(self.home_url, self.directory)
 
     def connector_options(self) -> dict[str, str]:
-        """What Spark's connector is told to reach the same cluster; holds secrets. Empty where Java cannot do so."""
+        """Return the options of Spark's connector for the same cluster, including secrets. Empty if Java does not
+        support them."""
         try:
             return connector_options(self.options)
         except OptionError as error:
@@ -233,11 +233,11 @@ class KafkaBroker(Broker):
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
     ) -> None:
-        """First Kafka's transaction, then the marks.
+        """Commit Kafka's transaction first, then the metadata.
 
-        Where a process dies between the two, the batch is run again; then its fence, which was written in the
-        transaction, says that the output is there, and only the marks are left to be set. Without `batch` nothing says
-        so, and the output comes twice.
+        If a process dies between the two, the batch is run again; its fence, written in the transaction, says that
+        the output is visible, and only the metadata is set. Without `batch` there is no fence, and the output is
+        duplicated.
         """
         outputs = [output for output in cast("Sequence[StagedRows]", staged) if output.count]
         failpoint("log.publish.before")
@@ -262,7 +262,7 @@ class KafkaBroker(Broker):
             output.remove()
 
     def published(self, query: str) -> PublishedBatch | None:
-        """To be asked by whoever keeps others from running the query: what was left open is ended."""
+        """Return the last published batch, ending open transactions; only for the process that holds the query."""
         life = self.get_metadata(_ledger_id_key(query))
         fence = None if life is None else self._kafka.transactor(query, life.decode()).last_fence()
         if life is None or fence is None or fence.life != life.decode():
@@ -274,13 +274,13 @@ class KafkaBroker(Broker):
             self._kafka.topics.recall(topic, partition)
 
     def _life(self, query: str) -> str:
-        """A name for the time since the ledger of a query was created; gone with the other marks of the query."""
+        """Return an id that is new with each ledger of a query; deleted with its other metadata."""
         metadata_key = _ledger_id_key(query)
         if self.home.get_metadata(metadata_key) is None:
             try:
                 self.home.set_metadata({metadata_key: uuid.uuid4().hex.encode()}, {metadata_key: None})
             except MetadataConflict:
-                pass  # another process was quicker
+                pass  # another process was faster
         return (self.home.get_metadata(metadata_key) or b"").decode()
 
     def get_metadata(self, name: str) -> bytes | None:
@@ -316,17 +316,17 @@ class KafkaBroker(Broker):
         return describe_group(self._kafka.clients, group)
 
     def set_protected(self, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Noted in the home. Kafka deletes old records by its own rules, whoever still needs them."""
+        """Store protected offsets. Kafka's own retention ignores them."""
         set_protected(self.home, owner, offsets)
 
     def enforce_retention(
         self, topic: str | None = None, protect: Mapping[tuple[str, int], int] = {}
     ) -> dict[tuple[str, int], int]:
-        """Nothing to do: Kafka deletes old records by itself."""
+        """Do nothing: Kafka deletes old records itself."""
         return {}
 
     def remove_records(self, topic: str, partition: int, ranges: Sequence[tuple[int, int]]) -> int:
-        """Kafka can cut a partition off at its beginning: what lies behind a record that stays, stays as well."""
+        """Remove records at the start of a partition: Kafka cannot remove records after one that stays."""
         start = self.start_offsets(topic)[partition]
         left = within(ranges, start, protected(self.home).get((topic, partition), ranges[-1][1])) if ranges else []
         if not left:
@@ -337,7 +337,7 @@ class KafkaBroker(Broker):
         return count
 
     def close(self) -> None:
-        """The home stays open: whoever else uses that directory in this process shares it."""
+        """Close the connections. The metadata store stays open, because the process may share it."""
         if not self.closed:
             self.closed = True
             mine = self._by_process.pop(os.getpid(), None)
@@ -350,8 +350,8 @@ def _ledger_id_key(query: str) -> str:
 
 
 def _opened_again(options: KafkaOptions, directory: Path) -> KafkaBroker:
-    """What a pickled broker becomes; a function of the module, since a class method would travel by value.
+    """Reopen a pickled broker; a module-level function, since a class method would be pickled by value.
 
-    Whoever sent it has had an answer: if there is none here, the cluster is gone for a while, and comes back.
+    The sender was connected: if there is no response here, the cluster is temporarily unavailable.
     """
     return KafkaBroker.shared(replace(options, first_patience_s=PATIENCE_S), directory)

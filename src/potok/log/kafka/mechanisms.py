@@ -1,4 +1,4 @@
-"""How Kafka's client can log in, as it was built."""
+"""The SASL mechanisms that Kafka's client was built with."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from confluent_kafka import KafkaException, Producer
 
 @cache
 def has_mechanism(name: str) -> bool:
-    """Whether the client of this machine knows a mechanism of SASL: it says so when it is set up. An address that
-    nobody can have lets it connect to nobody."""
+    """Return whether the client supports a SASL mechanism, which it checks at its creation. The address is invalid,
+    so it never connects."""
     given = {"bootstrap.servers": "0.0.0.0:1", "log_level": "0", "sasl.username": "nobody", "sasl.password": "nothing"}
     try:
         Producer({**given, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": name})

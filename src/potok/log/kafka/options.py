@@ -1,4 +1,4 @@
-"""What Kafka's client is told: from the URL, from the environment and from `potok.toml`, in this order of rank."""
+"""The options of Kafka's client: from the URL, the environment and `potok.toml`, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.redact import MASK, is_secret, redact, redact_url, remember, remember
 SCHEME = "kafka://"
 DEFAULT_PORT = 9092
 HOME = "home"
-"""The one name in a URL's query that is Potok's own: the directory, or the server, for ledgers and state."""
+"""The only URL parameter of Potok itself: the directory or server for ledgers and state."""
 
 FIRST_PATIENCE_S = 2.0
 
@@ -33,11 +33,11 @@ class KafkaOptions:
     values: Mapping[str, str] = field(default_factory=dict)
     home: str = "data"
     first_patience_s: float = field(default=FIRST_PATIENCE_S, compare=False)
-    """How long the first answer may take where nobody seems to be there: then the address is wrong, or nothing runs."""
+    """How long to wait for the first response if nothing listens: the address is wrong, or no server is running."""
 
     @classmethod
     def of_url(cls, url: str, others: Mapping[str, str] | None = None, home: str = "") -> KafkaOptions:
-        """The options of a URL over those in `others` and `home`, which come from the settings."""
+        """Combine the options of a URL with `others` and `home`, which come from the settings."""
         rest = url.removeprefix(SCHEME)
         hosts, _, query = rest.partition("?")
         servers = tuple(_server(host) for host in hosts.rstrip("/").split(",") if host)
@@ -71,17 +71,17 @@ class KafkaOptions:
 
     @property
     def home_url(self) -> str | None:
-        """The server that keeps ledgers and state; None where a directory does."""
+        """The server that stores ledgers and state; None for a directory."""
         return self.home if "://" in self.home and not self.home.startswith("file:") else None
 
     @property
     def home_path(self) -> Path:
-        """The directory for ledgers and state or, where a server keeps these, for what may get lost."""
+        """The directory for ledgers and state or, if a server stores these, for temporary files."""
         return Path("data" if self.home_url else self.home.removeprefix("file:")).expanduser().resolve()
 
     @property
     def url(self) -> str:
-        """Without secrets: for people, not for opening it again."""
+        """The URL without secrets: for display, not for opening it again."""
         shown = [f"{name}={_shown(name, text)}" for name, text in self._listed()]
         return SCHEME + self.bootstrap + ("?" + "&".join(shown) if shown else "")
 
@@ -90,12 +90,12 @@ class KafkaOptions:
         return home + sorted(self.values.items())
 
     def client(self) -> dict[str, str]:
-        """The options in librdkafka's names."""
+        """Return the options by librdkafka's names."""
         self.remember_secrets()
         return {**self.values, "bootstrap.servers": self.bootstrap}
 
     def hide(self, text: str) -> str:
-        """A text of somebody else without the secrets that may stand in it."""
+        """Redact secrets from a text."""
         self.remember_secrets()
         return redact(text)
 
@@ -112,7 +112,7 @@ def _server(host: str) -> str:
 
 
 def _pairs(query: str) -> dict[str, str]:
-    """Unlike in forms, a plus sign is a plus sign: it is frequent in passwords."""
+    """Parse pairs. Unlike in forms, a plus sign is a plus sign: it is frequent in passwords."""
     found = {}
     for number, pair in enumerate(filter(None, query.split("&")), 1):
         name, equals, value = pair.partition("=")

@@ -1,4 +1,4 @@
-"""Records on their way to Kafka: columns become the arguments of its client, one record at a time."""
+"""Convert columns into records for Kafka's client, one at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.log.record_limits import record_sizes
 Headers = list[tuple[str, str | bytes | None]]
 
 _NOW = 0
-"""Librdkafka takes this for "the present time", so the very first millisecond of 1970 goes out as the second."""
+"""librdkafka treats 0 as "the current time", so the first millisecond of 1970 is sent as the second."""
 
 
 class Outgoing(NamedTuple):
@@ -28,7 +28,7 @@ class Outgoing(NamedTuple):
 
 
 def outgoing(batch: pa.RecordBatch) -> Iterator[Outgoing]:
-    """The rows of a batch that `normalised` gave."""
+    """Yield the rows of a batch from `normalised`."""
     keys, values, times = (batch.column(i).to_pylist() for i in range(3))
     headers = map(_headers, batch.column(3).to_pylist()) if batch.num_columns > 3 else itertools.repeat(None)
     for key, value, at, listed in zip(keys, values, times, headers, strict=False):
@@ -36,7 +36,7 @@ def outgoing(batch: pa.RecordBatch) -> Iterator[Outgoing]:
 
 
 def check(topic: str, batch: pa.RecordBatch, max_record_bytes: int) -> None:
-    """Raise for what Kafka's client would refuse, before a single record is on its way."""
+    """Raise for what Kafka's client would reject, before any record is sent."""
     if len(batch) == 0:
         return
     earliest = pc.min(batch.column("timestamp")).as_py()

@@ -1,4 +1,4 @@
-"""Reading a range of offsets with a consumer that is placed for each range, and kept for the next one."""
+"""Read a range of offsets with a consumer that is assigned to each range and reused."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _PIECE = 10_000
 _WAIT_S = 0.2
 
 _MOST_IDLE = 8
-"""Each holds connections and threads; a process seldom reads more ranges at once."""
+"""Each holds connections and threads; a process seldom reads more ranges at the same time."""
 
 _OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
 
 class Readers:
-    """Consumers at rest. One that has read a topic before finds its leader without asking."""
+    """A pool of consumers. One that has read a topic before already knows its leader."""
 
     def __init__(self, clients: Clients, positions: Positions) -> None:
         self._clients, self._positions = clients, positions
@@ -40,7 +40,7 @@ class Readers:
         self._idle: list[Reader] = []
 
     def read(self, topic: KnownTopic, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The records of a range. Control records, aborted and compacted ones leave gaps in it."""
+        """Yield the records of a range. Control records, aborted and compacted ones leave gaps."""
         if start == end:
             return
         reader = self._take(topic)
@@ -68,7 +68,7 @@ class Readers:
                 if topic in reader.knows:
                     self._idle.remove(reader)
                     return reader
-        # A consumer that has to learn of another topic takes longer than one that starts with it.
+        # A consumer that has to fetch the metadata of another topic is slower than a new one.
         return Reader(self._clients, topic, self._positions)
 
     def _give_back(self, reader: Reader, usable: bool) -> None:
@@ -88,16 +88,16 @@ class Readers:
 
 
 class _OutOfRange(Exception):
-    """Kafka does not hold all of the range."""
+    """Kafka does not hold the whole range."""
 
 
 class Reader:
-    """One consumer, which belongs to no group and is placed by hand."""
+    """A consumer without a group, assigned manually."""
 
     def __init__(self, clients: Clients, topic: KnownTopic, positions: Positions) -> None:
         self._clients, self._positions = clients, positions
         self.knows = {topic}
-        # Records fetched beyond the end of a range are thrown away, so little is fetched ahead.
+        # Records fetched beyond the end of a range are discarded, so limit prefetching.
         self._consumer: Consumer = clients.reader(queued_max_messages_kbytes=4 << 10)
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -126,7 +126,7 @@ class Reader:
         position = start
         deadline = time.monotonic() + PATIENCE_S
         while position < end:
-            # Asked for many, the client waits until it has them all: so first for those at hand, then for a single one.
+            # A request for many records waits for all of them: so fetch those at hand first, then a single one.
             wanted = min(_PIECE, end - position)
             try:
                 messages = self._consumer.consume(wanted, 0) or self._consumer.consume(1, _WAIT_S)
@@ -149,7 +149,7 @@ class Reader:
             yield records
 
     def _at_end(self, error: KafkaError, message: Message, topic: str, partition: int, end: int) -> int:
-        """Up to where there is nothing more, if that is what was said."""
+        """Return the offset at which the data ends, if the error says so."""
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
             if _offset(message) < end and self._positions.ends([topic])[topic][partition] < end:
@@ -165,7 +165,8 @@ class Reader:
 
 
 def read_batch(messages: list[Message]) -> pa.RecordBatch:
-    """Records as a batch of READ_SCHEMA. Kafka keeps one time for each; that is when it came, as far as can be told."""
+    """Convert messages into a batch of READ_SCHEMA. Kafka stores one time per record, which is used as ingestion time
+    too."""
     count = len(messages)
     times = pa.array(np.fromiter((message.timestamp()[1] for message in messages), np.int64, count))
     headers = list(map(Message.headers, messages))

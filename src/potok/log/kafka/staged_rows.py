@@ -19,7 +19,7 @@ INLINE_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class StagedRows(Staged):
-    """Rows that `normalised` gave, in `data`, or in a file."""
+    """Rows from `normalised`, in `data` or in a file."""
 
     data: bytes = b""
     path: str | None = None
@@ -35,8 +35,7 @@ class StagedRows(Staged):
 
 
 def stage_rows(directory: Path | None, topic: str, partition: int, batch: pa.RecordBatch) -> StagedRows:
-    """Keep a little inline, and write much to a file. It need not outlive the machine: a batch that was not published
-    is run again."""
+    """Keep small output inline, and write larger output to a file, without sync: an unpublished batch is run again."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)

@@ -1,4 +1,4 @@
-"""The output of a query as Kafka's transactions: all records of a batch and its fence, or nothing."""
+"""Publish the output of a query in Kafka transactions: all records of a batch and its fence, or nothing."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from potok.log.kafka.staged_rows import StagedRows
 from potok.retry import Retry
 
 TIMEOUT_MS = 60_000
-"""A transaction that was neither committed nor aborted for so long is aborted by Kafka."""
+"""Kafka aborts a transaction that was not ended within this time."""
 
 _ATTEMPTS = 5
 _ENOUGH_MS = 2 * TIMEOUT_MS
-"""After so long there is no other attempt."""
+"""No further attempt is made after this time."""
 
 _SLOW = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT)
-"""Records did not arrive in time. The client will not send them again, and we do, in another transaction."""
+"""Records were not delivered in time. The client does not send them again, but another transaction does."""
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 Check = Callable[[], None]
-"""Raises if another process has taken the query over."""
+"""Raises if another process has taken over the query."""
 
 
 class Transactor:
-    """The one producer of a query. A second one, in whatever process, fences this one off."""
+    """The only producer of a query. A second one, in any process, fences it."""
 
     def __init__(
         self, clients: Clients, positions: Positions, fences: Fences, name: str, query: str = "", life: str = ""
     ) -> None:
-        """Without a query nothing is fenced: there is no ledger that could tell what was published."""
+        """Without a query there is no fence, because there is no ledger."""
         self._clients, self._positions, self._fences = clients, positions, fences
         self._name, self._query, self._life = name, query, life
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class Transactor:
                     self._recover(self._cause(error), last=last, owned=owned)
 
     def last_fence(self) -> Fence | None:
-        """What was published last, by this process or by any before it."""
+        """Return the last published batch, of this process or an earlier one."""
         with self._lock:
             self._producer = None
             try:
@@ -87,7 +87,7 @@ class Transactor:
         producer.begin_transaction()
         for output in staged:
             for number, record in enumerate(outgoing(output.rows()), 1):
-                # One acknowledgement says for all: a record that does not arrive spoils the whole transaction.
+                # One acknowledgement is enough: a lost record fails the whole transaction.
                 report = delivery if number == output.count else None
                 send(producer, output.topic, output.partition, record, report)
         if wanted is not None:
@@ -147,7 +147,7 @@ class Transactor:
         return KafkaError(KafkaError._FATAL, known.str(), fatal=True)
 
     def _recover(self, error: KafkaError, *, last: bool, owned: Check | None) -> None:
-        """Undo the transaction so that it can be tried again, or say why it cannot."""
+        """Abort the transaction so that it can be repeated, or raise why it cannot."""
         if error.code() in _FENCED:
             self._producer = None
             if last or owned is None:
@@ -160,14 +160,14 @@ class Transactor:
                 raise KafkaException(error)
             self._producer.abort_transaction(PATIENCE_S)
         except KafkaException:
-            # The next producer ends what this one leaves open, and the fence says how it ended.
+            # The next producer ends open transactions of this one, and the fence has the outcome.
             self._producer = None
         if hopeless or last:
             raise self._clients.translated(error, self._about)
 
 
 def _patiently(step: Callable[[], None]) -> None:
-    """Do again what may simply be done again: the client goes on where it was."""
+    """Repeat a step that can simply be repeated: the client resumes."""
     retry = Retry(round(2000 * PATIENCE_S))
     while True:
         try:

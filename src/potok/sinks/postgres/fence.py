@@ -1,4 +1,4 @@
-"""How far each sink has come, in a table beside its rows: written in the same transaction as they are."""
+"""The last batch of each sink, in a table next to its rows: written in the same transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS potok_fences (
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The last batch that was written, the digest of its rows, and which of them were refused."""
+    """The last written batch, the digest of its rows, and the rejected rows."""
 
     epoch: int
     batch: int
@@ -31,14 +31,14 @@ class Fence:
 
 
 class Fences:
-    """The row of one sink."""
+    """The fence row of one sink."""
 
     def __init__(self, opening: Opening, label: str) -> None:
         self._opening, self._label = opening, label
         self._place = (opening.query, opening.step)
 
     def take_over(self, connection: Connection) -> None:
-        """Keep earlier starts of the query out, and see that the sink is not ahead of it."""
+        """Fence earlier epochs of the query, and check that the sink is not ahead of it."""
         if connection.execute("SELECT to_regclass('potok_fences')").fetchone() == (None,):
             connection.execute(_CREATE)
         opening = self._opening
@@ -59,7 +59,7 @@ class Fences:
         )
 
     def locked(self, connection: Connection, batch: Batch) -> Fence:
-        """The fence, which nobody else can move until the transaction ends."""
+        """Return the fence, locked until the transaction ends."""
         fence = self._read(connection)
         if fence.epoch > batch.epoch or fence.batch > batch.number:
             owner = f'a later start of query "{self._opening.query}"'

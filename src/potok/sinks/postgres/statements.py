@@ -14,11 +14,11 @@ Connection = psycopg.Connection[tuple[object, ...]]
 NUMBER, GONE, ROWS = sql.Identifier("potok_n"), sql.Identifier("potok_gone"), sql.Identifier("potok_rows")
 
 _LOCK = 7_074_107
-"""Any number: who looks for tables and creates them holds this lock, so that two do not do it at once."""
+"""An arbitrary lock number, held while tables are checked and created, to serialize creation."""
 
 
 class Statements:
-    """How rows get into a table: they are copied into one of the connection's own first, and moved from there."""
+    """Writes rows into a table: copied into a temporary table first, and moved from there."""
 
     def __init__(self, table: str, columns: Sequence[TableColumn]) -> None:
         self._columns = columns
@@ -56,7 +56,7 @@ class Statements:
         return self._unique.as_string(None)
 
     def create_table(self, connection: Connection) -> str | None:
-        """Make the table if it is not there; the statement that adds a column to one that lacks it."""
+        """Create the table if it does not exist; otherwise return the statement that adds a missing column, if any."""
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         declared = [
             sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(column.sql_type)) for column in self._columns
@@ -64,7 +64,7 @@ class Statements:
         keys = _listed([sql.Identifier(column.name) for column in self._columns if column.is_key])
         name = self._table.as_string(connection)
         if connection.execute("SELECT to_regclass(%s)", (name,)).fetchone() == (None,):
-            # Asked for first, because even IF NOT EXISTS wants the right to create.
+            # Checked first, because even IF NOT EXISTS requires the right to create.
             table = sql.SQL("CREATE TABLE {} ({}, PRIMARY KEY ({}))").format(self._table, _listed(declared), keys)
             connection.execute(table)
         found = connection.execute(
@@ -78,7 +78,7 @@ class Statements:
         return None
 
     def check(self, connection: Connection) -> None:
-        """Raise what the server has against the statements, before there are records."""
+        """Raise the errors of the statements before there are records."""
         connection.execute(self._stage)
         connection.execute(sql.SQL("EXPLAIN ") + self._insert)
         connection.execute(sql.SQL("EXPLAIN ") + self._delete)

@@ -1,4 +1,4 @@
-"""Moving old segments to the archive: first the file, durable; then the metadata; then the segment goes."""
+"""Move old segments to the archive: write the file durably, update the metadata, then delete the segment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"(\d{20})\.parquet")
 
 
 class Archiver:
-    """Archives the oldest segments of one partition. Used while its upkeep lock is held."""
+    """Archives the oldest segments of one partition. Used under its maintenance lock."""
 
     def __init__(self, metadata: Metadata, topics: Path, topic: Topic, partition: int, directory: Path, root: Path):
         self._metadata, self._topics, self._topic, self._partition = metadata, topics, topic, partition
@@ -70,9 +70,9 @@ class Archiver:
         return ArchivedFile(self._partition, *entry[:4], path=str(path))
 
     def _prepare(self) -> None:
-        """Make the directory; remove what an archiving that was cut short left there.
+        """Create the directory and remove files of an interrupted archiving.
 
-        A file counts as left over only if the log still holds its records: the directory is not ours alone.
+        A file is only removed if the log still holds its records: the directory may contain files of others.
         """
         try:
             private_directory(self._archive)
@@ -127,7 +127,7 @@ class Archiver:
         return sealed.still_there(txn, self._topic, self._partition, [segment])
 
     def _record(self, txn: Transaction, segment: Segment, entry: ArchivedSegment) -> bool:
-        """Whether the segment was still as it was, and is archived."""
+        """Record the archived segment; return False if the segment has changed meanwhile."""
         if not self._still_there(txn, segment):
             return False
         archived.put(txn, self._topic, self._partition, entry)

@@ -1,4 +1,4 @@
-"""Segments that lie in the archive: what the metadata says about them, and how their records are read.
+"""Archived segments: their metadata, and how their records are read.
 
 An archived segment is a Parquet file `<archive>/<topic>-<id>/<partition>/<base offset>.parquet` with the columns of
 READ_SCHEMA and `partition`. Any tool that reads Parquet can read it; the names sort by offset.
@@ -30,7 +30,7 @@ _BASE = struct.Struct(">Q")
 
 
 class ArchivedSegment(NamedTuple):
-    """`path` is relative to the log's own directory where the archive lies inside it, so that both can be moved.
+    """`path` is relative to the log's own directory if the archive is inside it, so that both can be moved.
 
     `sums` holds the end and the checksum of each part of the file: each row group, then the footer. Parquet's own
     checksums cover only values. An archive of version 0.1 has none.
@@ -45,7 +45,7 @@ class ArchivedSegment(NamedTuple):
 
 
 def root_of(topic: str, directory: str | Path) -> Path:
-    """The directory of an archive, whatever the present one is."""
+    """Return the absolute directory of an archive."""
     if "://" in str(directory):
         raise InvalidTopicConfig(
             topic, f'"{directory}" is no directory', "name a directory that this machine can write"
@@ -71,7 +71,7 @@ def put(txn: Transaction, topic: Topic, partition: int, segment: ArchivedSegment
 
 
 def archived_segments(txn: Transaction, topic: Topic, partition: int) -> list[ArchivedSegment]:
-    """Oldest first."""
+    """Return the archived segments, oldest first."""
     prefix = catalog.partition_key(b"a", topic.id, partition)
     return [
         ArchivedSegment(_BASE.unpack_from(key, len(prefix))[0], *orjson.loads(value))
@@ -80,7 +80,7 @@ def archived_segments(txn: Transaction, topic: Topic, partition: int) -> list[Ar
 
 
 def earliest(txn: Transaction, topic: Topic, partition: int, start_offset: int) -> int:
-    """Where the records begin that lie without a break before the log's own start."""
+    """Return the first offset of the records that precede the log start without a gap."""
     for segment in reversed(archived_segments(txn, topic, partition)):
         if segment.end_offset != start_offset:
             break
@@ -89,7 +89,7 @@ def earliest(txn: Transaction, topic: Topic, partition: int, start_offset: int) 
 
 
 def covering(txn: Transaction, topic: Topic, partition: int, start: int, end: int) -> list[ArchivedSegment] | None:
-    """The archived segments that together hold offsets `start` to `end`; None where some of them are missing."""
+    """Return the archived segments that together hold offsets `start` to `end`; None if some are missing."""
     found = [
         segment
         for segment in archived_segments(txn, topic, partition)
@@ -104,7 +104,7 @@ def covering(txn: Transaction, topic: Topic, partition: int, start: int, end: in
 
 
 def read_archived(topics: Path, segment: ArchivedSegment, topic: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    """The records of a file between two offsets; `topics` is the log's directory of topics."""
+    """Yield the records of a file between two offsets; `topics` is the log's directory of topics."""
     path = resolve(topics, segment.path)
     try:
         _check_part(path, segment, -1)
@@ -155,12 +155,12 @@ def _sum(path: Path, start: int, end: int) -> int:
 
 
 def resolve(topics: Path, path: str) -> Path:
-    """From a path of the metadata to a file."""
+    """Convert a path of the metadata into an absolute path."""
     return data_directory(topics) / path
 
 
 def portable(topics: Path, path: Path) -> str:
-    """A path for the metadata."""
+    """Convert a path for the metadata."""
     inside = data_directory(topics)
     return str(path.relative_to(inside)) if path.is_relative_to(inside) else str(path)
 

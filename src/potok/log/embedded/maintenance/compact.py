@@ -1,8 +1,8 @@
-"""Compaction by key: of the sealed segments of a partition, the last record of each key stays, under its offset.
+"""Compaction: retain the last record of each key in the sealed segments of a partition, with its offset.
 
-A pass maps the keys of what no pass has seen yet to their last offsets, then rewrites the partition from its beginning,
-group by group (`rewrite.py`). A tombstone goes only after everything before it was rewritten, because groups come in
-order.
+A pass maps the keys of the segments that no pass has seen to their last offsets, then rewrites the partition from its
+start, group by group (`rewrite.py`). A tombstone is only removed after everything before it was rewritten, because
+groups are in order.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from potok.log.embedded.segments import sealed
 from potok.log.maintenance import Compaction
 
 MAP_KEYS = 2_000_000
-"""A pass ends with the segment in which it has met so many keys, and another one follows: a map of 50 MB, and three
-times that while it is sorted."""
+"""A pass ends with the segment in which it has reached this many keys, and another one follows: a map of 50 MB, and
+three times that while it is sorted."""
 
 DIRTY_RATIO = 0.5
-"""From this part of dirty bytes on a partition is worth compacting."""
+"""A partition is compacted from this ratio of dirty bytes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a pass has before it."""
+    """The input of a pass."""
 
     segments: list[Segment]
     clean_until: int
     tombstones_before: int
-    """A tombstone that was first seen at or before this time goes."""
+    """Tombstones that were first seen at or before this time are removed."""
 
     @property
     def dirty(self) -> list[Segment]:
@@ -57,13 +57,13 @@ def work_of(txn: Transaction, topic: Topic, partition: int, now_ms: int) -> Work
     settled = sealed.settled_segments(txn, topic, partition, now_ms - topic.config.min_compaction_lag_ms)
     before = now_ms - topic.config.delete_retention_ms
     if archived.archived_segments(txn, topic, partition):
-        # The archive may hold older records of a deleted key, which would come back if the tombstone went.
+        # The archive may hold older records of a deleted key, which would reappear without the tombstone.
         before = 0
     return Work(settled, sealed.clean_until(txn, topic, partition), before)
 
 
 class Compactor:
-    """Compacts one partition. Used while its upkeep lock is held."""
+    """Compacts one partition. Used under its maintenance lock."""
 
     def __init__(self, metadata: Metadata, topic: Topic, partition: int, directory: Path, now_ms: int) -> None:
         self._metadata, self._topic, self._partition = metadata, topic, partition
@@ -71,7 +71,7 @@ class Compactor:
         self._now = now_ms
 
     def run(self, map_keys: int = MAP_KEYS) -> Compaction:
-        """Pass after pass until everything that may be compacted is."""
+        """Run passes until everything that may be compacted is."""
         self._rewriter.tidy()
         first = last = self._work()
         try:
@@ -112,7 +112,7 @@ class Compactor:
         return self._stays(batch, since, keys, tombstones_before), since
 
     def _since(self, batch: pa.RecordBatch, seen: Ints) -> Ints:
-        """When each was first seen as a tombstone: some of them now."""
+        """Return when each record was first seen as a tombstone, which may be this pass."""
         return np.where(tombstones(batch) & (seen == 0), self._now, seen)
 
     def _stays(self, batch: pa.RecordBatch, since: Ints, keys: KeyMap, tombstones_before: int) -> Flags:
@@ -126,7 +126,7 @@ class Compactor:
 
 
 def grouped(segments: Sequence[Segment], segment_bytes: int) -> list[list[Segment]]:
-    """Adjacent segments that together are no larger than one should be, so that small ones do not pile up."""
+    """Group adjacent segments up to the size of one segment, so that small ones do not accumulate."""
     groups: list[list[Segment]] = []
     size = 0
     for segment in segments:

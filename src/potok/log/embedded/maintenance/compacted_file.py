@@ -1,4 +1,4 @@
-"""Writing a compacted segment: what is left of several, with the offset and the ingestion time of each record."""
+"""Write a compacted segment: the remainder of several, with the offset and the ingestion time of each record."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FRAME_BYTES = 4 << 20
 
 
 class CompactedFile:
-    """Takes batches of READ_SCHEMA in the order of their offsets and writes frames.
+    """Takes batches of READ_SCHEMA in offset order and writes frames.
 
-    All tombstones of a frame were first seen at one time, which stands in its header. Compaction comes to a log from
-    its beginning, so these times rise with the offsets, and hardly a frame is cut because of them.
+    All tombstones of a frame were first seen at one time, which is in its header. Compaction processes a log from its
+    start, so these times grow with the offsets, and few frames are split because of them.
     """
 
     def __init__(self, path: Path, base_offset: int) -> None:
@@ -44,7 +44,7 @@ class CompactedFile:
         self._pending_since = 0
 
     def add(self, batch: pa.RecordBatch, since: Ints) -> None:
-        """`since` is when each record was first seen as a tombstone, 0 for one that is none."""
+        """Add a batch; `since` is when each record was first seen as a tombstone, 0 for other records."""
         for piece, at in _pieces(batch, since):
             changes = at and self._pending_since and at != self._pending_since
             full = (
@@ -58,7 +58,7 @@ class CompactedFile:
             self._pending_since = at or self._pending_since
 
     def finish(self) -> None:
-        """Write what is left and make all of it durable."""
+        """Write the rest and make all of it durable."""
         self._write_frame()
         self._file.sync()
 
@@ -92,7 +92,7 @@ class CompactedFile:
 
 
 def _pieces(batch: pa.RecordBatch, since: Ints) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The batch cut where tombstones of another time begin, and to the size of a frame; with the time of each piece."""
+    """Split the batch where tombstones of another time start, and by frame size; yield the time of each chunk."""
     tombstones = np.flatnonzero(since)
     changes = tombstones[1:][np.diff(since[tombstones]) != 0].tolist() if len(tombstones) else []
     most = max(1, len(batch) * FRAME_BYTES // max(batch.nbytes, 1))

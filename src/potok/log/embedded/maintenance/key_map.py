@@ -1,4 +1,4 @@
-"""The last offset of each key of a partition, in 24 bytes a key however long the keys are."""
+"""The last offset of each key of a partition, in 24 bytes per key regardless of key length."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _UNMERGED = 1 << 20
-"""So many entries wait before they are sorted into the others."""
+"""How many new entries are collected before they are merged."""
 
 NOWHERE = -1
 
 
 class KeyMap:
-    """Keys are known by a digest of 128 bits, so that two of them are never taken for one.
+    """Keys are identified by a digest of 128 bits, so that they never collide in practice.
 
-    Three arrays, sorted by the first half of the digest; what is added waits until there is enough to sort.
+    Three arrays, sorted by the first half of the digest; new entries are collected until there are enough to sort.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class KeyMap:
         self._unmerged = 0
 
     def __len__(self) -> int:
-        """How many keys there are at most: one that waits may be known already."""
+        """The maximum number of keys: a new entry may already be known."""
         return len(self._last) + self._unmerged
 
     def add(self, keys: pa.Array, offsets: Ints) -> None:
-        """Take in records, in the order of their offsets; none without a key."""
+        """Add records in offset order, none without a key."""
         encoded = keys.dictionary_encode()
         last = np.empty(len(encoded.dictionary), np.int64)
-        last[encoded.indices.to_numpy()] = offsets  # of a key that comes again, the last offset stays
+        last[encoded.indices.to_numpy()] = offsets  # of a repeated key, the last offset stays
         first, second = digests(encoded.dictionary)
         self._waiting.append((first, second, last))
         self._unmerged += len(last)
@@ -46,7 +46,7 @@ class KeyMap:
             self._merge()
 
     def last_offsets(self, keys: pa.Array) -> Ints:
-        """The last offset of each key, NOWHERE for a key that was never added."""
+        """Return the last offset of each key, NOWHERE for an unknown key."""
         if self._waiting:
             self._merge()
         encoded = keys.dictionary_encode()
@@ -63,7 +63,7 @@ class KeyMap:
             here = at[wanted]
             same = self._second[here] == second[wanted]
             found[wanted[same]] = self._last[here[same]]
-            # Digests that share their first half stand side by side; there is hardly ever such a pair.
+            # Digests with the same first half are adjacent, and very rare.
             wanted = wanted[~same]
             at[wanted] += 1
             wanted = wanted[at[wanted] < len(self._first)]
@@ -72,7 +72,7 @@ class KeyMap:
     def _merge(self) -> None:
         parts = [(self._first, self._second, self._last), *self._waiting]
         first, second, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-        # Stable, so that of equal digests the one that was added last comes last.
+        # Stable, so that of equal digests the one added last is last.
         order = np.lexsort((second, first))
         first, second, last = first[order], second[order], last[order]
         differs = (first[1:] != first[:-1]) | (second[1:] != second[:-1])

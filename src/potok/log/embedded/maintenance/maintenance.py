@@ -1,4 +1,4 @@
-"""Retention, archive and compaction of the topics of a log, partition by partition."""
+"""Retention, archiving and compaction of the topics of a log, partition by partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _logger = logging.getLogger("potok.log")
 
 
 class Upkeep:
-    """What is done to old records. `clock` tells the time in milliseconds."""
+    """Maintains old records. `clock` returns the time in milliseconds."""
 
     def __init__(self, metadata: Metadata, topics: Path, clock: Callable[[], int]) -> None:
         self._metadata, self._topics, self._clock = metadata, topics, clock
@@ -79,8 +79,11 @@ class Upkeep:
         return done
 
     def maintain(self) -> None:
-        """All that is due, except where somebody else is at it. What fails in one partition, an archive that cannot be
-        written or a damaged segment, keeps nothing from the others; it is raised at the end."""
+        """Do everything that is due, except where another process does.
+
+        A failure in one partition, such as an unwritable archive or a damaged segment, does not affect the others; it
+        is raised at the end.
+        """
         failed: list[LogError | OSError] = []
         for work in (self._expire_if_due, self._compact_if_due):
             for topic in self._wanted(None):
@@ -113,7 +116,7 @@ class Upkeep:
                 Compactor(self._metadata, topic, partition, directory, now).run()
 
     def _expire(self, topic: Topic, partition: int, protect: int | None, *, wait: bool) -> int | None:
-        """The new start of a partition, if it has one."""
+        """Expire old segments; return the new start of the partition, if it moved."""
         now = self._clock()
 
         def keep_from(txn: Transaction) -> int | None:
@@ -160,7 +163,7 @@ class Upkeep:
 
     @contextmanager
     def _partition(self, topic: Topic, partition: int, *, wait: bool) -> Iterator[Path | None]:
-        """The directory of a partition with its upkeep lock; None where somebody else holds it."""
+        """Return the directory of a partition under its maintenance lock; None if another process holds it."""
         directory = partition_directory(self._topics, topic.directory, partition)
         try:
             with upkeep_lock(directory, wait=wait) as free:

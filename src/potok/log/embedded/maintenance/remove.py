@@ -1,4 +1,4 @@
-"""Taking single records out of a partition: the segments that hold them are written anew without them."""
+"""Remove single records from a partition by rewriting their segments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _EVER = 1 << 62
 
 
 class Remover:
-    """Removes records of one partition, as far as no query may still read them. Used while its upkeep lock is held."""
+    """Removes records of one partition, unless a query may still read them. Used under its maintenance lock."""
 
     def __init__(self, metadata: Metadata, topic: Topic, partition: int, directory: Path) -> None:
         self._metadata, self._topic, self._partition, self._directory = metadata, topic, partition, directory
         self._rewriter = Rewriter(metadata, topic, partition, directory)
 
     def run(self, ranges: Ranges) -> int:
-        """How many records were removed."""
+        """Remove records; return how many were removed."""
         self._rewriter.tidy()
         self._seal(ranges)
         removed = 0
@@ -36,7 +36,7 @@ class Remover:
             for segment in self._metadata.read(self._settled):
                 removed += self._remove(segment, ranges)
         except Overtaken:
-            pass  # what was changed meanwhile is left for the next time
+            pass  # a segment that changed meanwhile is left for the next time
         self._metadata.write(self._drop_empty)
         return removed
 
@@ -64,14 +64,14 @@ class Remover:
         return removed
 
     def _holds_any(self, segment: Segment, doomed: Ranges) -> bool:
-        """Whether there is something to remove: a segment is read sooner than it is written anew for nothing."""
+        """Return whether there is something to remove: reading a segment is cheaper than rewriting it in vain."""
         if not doomed or segment.records < 0:
             return bool(doomed)
         batches = (batch.column("offset").to_numpy() for batch, _ in self._rewriter.batches(segment))
         return any(bool(inside(doomed, offsets).any()) for offsets in batches)
 
     def _drop_empty(self, txn: Transaction) -> None:
-        """Let the partition begin behind the segments of which nothing is left; an archive goes on without a break."""
+        """Move the start of the partition past empty segments; the archive continues without a gap."""
         archive = archived.archived_segments(txn, self._topic, self._partition)
         if not archive and catalog.find_topic(txn, self._topic.name) == self._topic:
             gone = list(takewhile(lambda segment: segment.held == 0, self._settled(txn)))

@@ -1,4 +1,4 @@
-"""Deleting whole old segments, by age and by size, but never what somebody still needs."""
+"""Delete old segments, by age and by size, but never protected ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def set_protected(txn: Transaction, owner: str, offsets: Mapping[Place, int]) ->
 
 
 def protected(txn: Transaction) -> dict[Place, int]:
-    """The lowest offset that anybody needs, for each partition that somebody named."""
+    """Return the lowest protected offset of each partition."""
     lowest: dict[Place, int] = {}
     for _, value in catalog.scan(txn, b"x"):
         for topic, partition, offset in orjson.loads(value):
@@ -36,9 +36,9 @@ def protected(txn: Transaction) -> dict[Place, int]:
 
 
 def expire(txn: Transaction, topic: Topic, partition: int, keep_from: int | None, now_ms: int) -> list[Segment]:
-    """Take segments that are too old or too many out of the metadata; the caller deletes their files.
+    """Remove segments that are too old or too many from the metadata; the caller deletes their files.
 
-    The active segment always stays. Age counts from ingestion: a record about the past is not an old record.
+    The active segment always stays. Age counts from ingestion: a record with an old timestamp is not an old record.
     """
     expired = expired_segments(txn, topic, partition, keep_from, now_ms)
     if expired:
@@ -53,7 +53,7 @@ def expire(txn: Transaction, topic: Topic, partition: int, keep_from: int | None
 def expired_segments(
     txn: Transaction, topic: Topic, partition: int, keep_from: int | None, now_ms: int
 ) -> list[Segment]:
-    """The oldest segments, as long as they are too old or too many and nobody needs them."""
+    """Return the oldest segments that are too old or too many and not protected."""
     config = topic.config
     if not config.expires:
         return []

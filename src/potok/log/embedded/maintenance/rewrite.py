@@ -1,7 +1,6 @@
-"""Writing sealed segments anew without some of their records; those that stay keep their offsets.
+"""Rewrite sealed segments without some of their records; the others keep their offsets.
 
-Adjacent segments become one file under a name of its own; one transaction puts it in place of the others, and these are
-deleted.
+Adjacent segments become one file with a new name; one transaction replaces the others with it, and these are deleted.
 """
 
 from __future__ import annotations
@@ -30,27 +29,27 @@ from potok.log.failpoint import failpoint
 Flags = npt.NDArray[np.bool_]
 
 Choice = Callable[[pa.RecordBatch, Ints], tuple[Flags, Ints]]
-"""Which records of a batch stay, and when each was first seen as a tombstone: given what was known of that before."""
+"""Which records of a batch stay, and when each was first seen as a tombstone, given the earlier knowledge."""
 
 _UNFINISHED = ".compacting"
 
 
 class Overtaken(Exception):
-    """The segments at hand were changed by somebody else; what they were replaced by was not looked at."""
+    """The segments were changed concurrently; their replacements were not read."""
 
 
 class Rewriter:
-    """Rewrites segments of one partition. Used while its upkeep lock is held."""
+    """Rewrites segments of one partition. Used under its maintenance lock."""
 
     def __init__(self, metadata: Metadata, topic: Topic, partition: int, directory: Path) -> None:
         self._metadata, self._topic, self._partition, self._directory = metadata, topic, partition, directory
 
     def tidy(self) -> None:
-        """Remove what a rewriting that was cut short left behind."""
+        """Remove files of an interrupted rewrite."""
         delete_files(self._directory.glob(f"*{_UNFINISHED}"))
 
     def rewrite(self, group: Sequence[Segment], choose: Choice) -> None:
-        """Make one file of adjacent segments; one that would stay as it is, is left alone."""
+        """Merge adjacent segments into one file; skip a segment that would not change."""
         base, generation = group[0].base_offset, max(segment.generation for segment in group) + 1
         final = segment_path(self._directory, base, generation)
         file = CompactedFile(final.with_suffix(_UNFINISHED), base)
@@ -71,7 +70,7 @@ class Rewriter:
             file.discard()
 
     def batches(self, segment: Segment) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """The records of a segment, and when each was first seen as a tombstone; 0 where it was not."""
+        """Yield the records of a segment, and when each was first seen as a tombstone; 0 if it was not."""
         assembler = Assembler(segment.base_offset, segment.end_offset)
         try:
             for batch in read_segment(self._directory, segment, assembler):
@@ -102,8 +101,8 @@ class Rewriter:
             txn.put(b"v", catalog.LATER_FORMAT)
             return sealed.known_paths(txn, self._topic, self._partition, self._directory)
 
-        # An appender that seals a segment deletes the files that the metadata does not know; so nobody may append
-        # between the renaming and the transaction.
+        # An appender that seals a segment deletes files that are not in the metadata, so appends must be blocked
+        # between the rename and the transaction.
         with partition_locks([self._directory]):
             if file.size:
                 file.path.rename(final)
@@ -125,7 +124,7 @@ def tombstones(batch: pa.RecordBatch) -> Flags:
 
 
 def _seen(batch: pa.RecordBatch, assembler: Assembler) -> Ints:
-    """When the tombstones of a batch were first seen, from the headers of the frames that they lie in."""
+    """Return when the tombstones of a batch were first seen, from the headers of their frames."""
     found = tombstones(batch)
     if not assembler.tombstones_since or not found.any():
         return np.zeros(len(batch), np.int64)

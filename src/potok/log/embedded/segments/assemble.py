@@ -1,4 +1,4 @@
-"""From frames back to batches: large frames as they lie in the file, small ones gathered into larger batches."""
+"""Assemble batches from frames: large frames without copying, small ones merged into larger batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.log.embedded.segments.row_frame import RowColumns
 
 _ALONE_RECORDS = 8_192
 _ALONE_BYTES = 1 << 20
-"""A frame of this size is worth more as it lies in the file than copied into a larger batch."""
+"""A frame of this size is not copied into a larger batch."""
 
 COMPACTED_WITH_HEADERS = READ_SCHEMA
 COMPACTED_SCHEMA = READ_SCHEMA.remove(READ_SCHEMA.get_field_index("headers"))
@@ -23,9 +23,9 @@ _NO_HEADERS = pa.nulls(FRAME_RECORDS, HEADERS)
 
 
 class Assembler:
-    """Takes the frames of a range of offsets in order and gives batches of READ_SCHEMA.
+    """Converts the frames of a range of offsets, in order, into batches of READ_SCHEMA.
 
-    `tombstones_since` tells of each compacted frame the offset behind it, and when its tombstones were first seen.
+    `tombstones_since` has, for each compacted frame, the offset after it and when its tombstones were first seen.
     """
 
     def __init__(self, start: int, end: int) -> None:
@@ -60,7 +60,7 @@ class Assembler:
         self._bytes += body.size
 
     def add_compacted(self, body: pa.Buffer, flags: int, count: int, since_ms: int) -> int:
-        """Returns the offset behind the last record: those of a compacted frame have gaps."""
+        """Return the offset after the last record: the offsets of a compacted frame have gaps."""
         self._close_rows()
         read = pa.ipc.read_record_batch(body, COMPACTED_WITH_HEADERS if flags & WITH_HEADERS else COMPACTED_SCHEMA)
         if len(read) != count:
@@ -79,12 +79,13 @@ class Assembler:
         return behind
 
     def go_on_at(self, start: int) -> None:
-        """Take what comes from `start` on only: the file that was being read is replaced by another."""
+        """Continue at `start`: the file that was being read was replaced."""
         self._close_rows()
         self._start = start
 
     def must_finish_before(self, size: int, count: int) -> bool:
-        """Whether what was gathered has to be given before a frame of `size` bytes and `count` records is added."""
+        """Return whether the collected records must be yielded before a frame of `size` bytes and `count` records is
+        added."""
         before, self._alone = self._alone, count >= _ALONE_RECORDS or size >= _ALONE_BYTES
         return before or self._alone or self._records + count > FRAME_RECORDS or self._bytes + size > FRAME_BYTES
 

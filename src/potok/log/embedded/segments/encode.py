@@ -1,4 +1,4 @@
-"""From records to frames: the columns are brought to one shape, cut to size and checksummed."""
+"""Encode records as frames: normalize the columns, split them by size and add checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from potok.log.record_limits import record_sizes
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 
 ROWS_LIMIT = 4
-"""Frames of up to so many records are written as ROWS; from there on Arrow is both smaller and faster."""
+"""Frames of up to this many records are written as ROWS; for more, Arrow is both smaller and faster."""
 
 FRAME_RECORDS = 65_536
 FRAME_BYTES = 16 << 20
@@ -32,7 +32,7 @@ EncodedFrame = tuple[Frame, bytes | memoryview | pa.Buffer]
 
 
 def columns_of(records: Sequence[LogRecord]) -> pa.RecordBatch:
-    """Plain records as the batch that `append` takes."""
+    """Convert plain records into the batch that `append` takes."""
     headers = None
     if any(record.headers for record in records):
         headers = [[{"name": n, "value": v} for n, v in record.headers] or None for record in records]
@@ -47,7 +47,7 @@ def columns_of(records: Sequence[LogRecord]) -> pa.RecordBatch:
 
 
 def normalised(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the columns of a frame's body: types cast, absent columns filled, times stamped."""
+    """Return the batch with the columns of a frame's body: types cast, missing columns added, timestamps set."""
     names = batch.schema.names
     if "value" not in names:
         raise LogError(
@@ -63,7 +63,7 @@ def normalised(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def encode(batch: pa.RecordBatch, max_record_bytes: int) -> Iterator[EncodedFrame]:
-    """The frames of a batch that `normalised` gave."""
+    """Yield the frames of a batch from `normalised`."""
     rows = len(batch)
     if rows == 0:
         return
@@ -81,7 +81,7 @@ def encode(batch: pa.RecordBatch, max_record_bytes: int) -> Iterator[EncodedFram
 
 
 def encode_record(record: LogRecord, max_record_bytes: int) -> EncodedFrame:
-    """One record as a frame, without going through Arrow."""
+    """Encode one record as a frame, without Arrow."""
     size = len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
     if size > max_record_bytes:
         raise RecordTooLarge(size, max_record_bytes)
@@ -92,7 +92,7 @@ def encode_record(record: LogRecord, max_record_bytes: int) -> EncodedFrame:
 
 
 def records_of(batch: pa.RecordBatch) -> list[LogRecord]:
-    """The rows of a small normalised batch."""
+    """Return the rows of a small normalised batch."""
     keys, values, times = (batch.column(i).to_pylist() for i in range(3))
     headers = batch.column("headers").to_pylist() if batch.num_columns > 3 else [None] * len(batch)
     return [
@@ -129,7 +129,7 @@ def _timestamps(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _record_sizes(batch: pa.RecordBatch, max_record_bytes: int) -> npt.NDArray[np.int64]:
-    """What records take in a frame, roughly; raises where one is over the limit."""
+    """Return the approximate size of records in a frame; raise if one is over the limit."""
     sizes = record_sizes(batch)
     largest = int(sizes.max())
     if largest > max_record_bytes:

@@ -1,12 +1,12 @@
-"""A frame: the records that one append put on one partition, as bytes.
+"""A frame: the records of one append to one partition, as bytes.
 
 ```
 header   magic, kind, flags, count, body length, body crc, base offset, ingested, min and max timestamp, header crc
-body     kind ARROW: an Arrow IPC record batch; kind ROWS: see rows.py; padded to 8 bytes
+body     kind ARROW: an Arrow IPC record batch; kind ROWS: see row_frame.py; padded to 8 bytes
          kind COMPACTED: an Arrow IPC record batch that carries the offset and the ingestion time of each record
 ```
 
-What is known only at the commit (base offset, ingestion time) stands in the header alone, with a checksum of
+What is known only at the commit (base offset, ingestion time) is only in the header, which has a checksum of
 its own, so that a frame staged by a task is published without touching its body.
 """
 
@@ -25,17 +25,17 @@ CHECKED = HEADER_SIZE - 4
 ARROW = 1
 ROWS = 2
 COMPACTED = 3
-"""What is left of several frames. `ingested` is when compaction first saw its tombstones, 0 where it has none."""
+"""The remainder of several frames. `ingested` is when compaction first saw its tombstones, 0 if there are none."""
 
 WITH_HEADERS = 1
-"""Flag of an Arrow body that has the column `headers`; it is left out where every record has none."""
+"""Flag of an Arrow body that has the column `headers`, which is omitted if no record has headers."""
 
 _UNSEALED = struct.Struct("<IBBHIIIqqqq")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a header says, except for what is known only at the commit."""
+    """The fields of a header, except those known only at the commit."""
 
     kind: int
     flags: int

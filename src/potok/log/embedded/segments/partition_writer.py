@@ -1,4 +1,4 @@
-"""Puts frames at the end of one partition, rolling segments, and records what it did in the metadata."""
+"""Append frames to one partition, roll segments, and record both in the metadata."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from potok.log.errors import TopicNotFound
 
 INDEX_INTERVAL = 64 << 10
 ADOPTED_PART = 8
-"""A staged file of at least this part of a segment is adopted as it is; smaller ones would make too many segments."""
+"""A staged file of at least this fraction of a segment becomes a segment itself; smaller ones would make too many."""
 
 _FLUSH_BYTES = 8 << 20
 
 
 class PartitionWriter:
-    """Used while the partition's lock is held, for one commit."""
+    """Used for one commit, under the partition lock."""
 
     def __init__(self, topic: Topic, partition: int, state: PartitionState, directory: Path, ingested_ms: int) -> None:
         self.topic = topic
@@ -72,7 +72,7 @@ class PartitionWriter:
             self._file.sync()
 
     def discard(self) -> None:
-        """Give back the room of what will not be committed; the next append would do it anyway."""
+        """Free the space of what is not committed; the next append would do it anyway."""
         if self._file is not None and not self.sealed:
             self._file.truncate(self._found.position)
 
@@ -82,7 +82,7 @@ class PartitionWriter:
             self._file = None
 
     def record(self, txn: Transaction) -> None:
-        """Make what was written visible."""
+        """Make the written frames visible."""
         topic = catalog.find_topic(txn, self.topic.name)
         if topic is None or topic.id != self.topic.id:
             raise TopicNotFound(self.topic.name)
@@ -118,7 +118,7 @@ class PartitionWriter:
         self._max_timestamp = max(self._max_timestamp, frame.max_timestamp)
 
     def _adopt(self, output: StagedFrames) -> bool:
-        """Make a large staged file the active segment instead of copying it; False where it cannot be done."""
+        """Make a large staged file the active segment instead of copying it; return False if that is impossible."""
         limit = self.topic.config.segment_bytes
         if output.path is None or not limit // ADOPTED_PART <= output.size <= 2 * limit:
             return False
@@ -133,7 +133,7 @@ class PartitionWriter:
         return True
 
     def _roll(self) -> None:
-        """Seal the active segment; the next one begins here."""
+        """Seal the active segment and start the next one."""
         self.flush()
         self.sync()
         self.close()

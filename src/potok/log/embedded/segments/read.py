@@ -1,4 +1,4 @@
-"""Reading a range of offsets: the metadata says which bytes of which segments, the frames are checked one by one."""
+"""Read a range of offsets: the metadata says which bytes of which segments, and each frame is verified."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from potok.log.embedded.segments.segment import partition_directory, segment_pat
 from potok.log.errors import CorruptSegment, OffsetOutOfRange
 
 _MAP_FROM = 1 << 20
-"""Ranges from this size on are mapped; for smaller ones reading is cheaper than a mapping."""
+"""Larger ranges are mapped; for smaller ones reading is cheaper than a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Bytes `position` to `limit` of a segment; the first frame there begins at `offset`, or behind it where the
-    segment was compacted."""
+    """Bytes `position` to `limit` of a segment.
+
+    The first frame starts at `offset`, or after it if the segment was compacted.
+    """
 
     path: Path
     offset: int
@@ -43,7 +45,7 @@ Piece = Extent | ArchivedSegment
 def read_range(
     metadata: Metadata, topics: Path, name: str, partition: int, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
-    """Checks the range at once; the records are read as the result is consumed."""
+    """Read a range, which is checked at once; the records are read as the result is consumed."""
     pieces = metadata.read(lambda txn: plan(txn, topics, name, partition, start, end))
     return _read(metadata, topics, pieces, name, partition, start, end)
 
@@ -69,7 +71,7 @@ def _extents(
 ) -> Iterator[Extent]:
     entry = catalog.index_at_or_before(txn, topic, partition, max(start, state.start_offset))
     after = next(catalog.index_from(txn, topic, partition, end), None)
-    # Where compaction emptied the first segments, no frame lies at or before the start.
+    # If compaction has emptied the first segments, there is no frame at or before the start.
     for segment in catalog.segments(txn, topic, partition, entry.segment_base if entry else 0):
         if segment.base_offset >= end:
             return
@@ -86,12 +88,12 @@ def _extents(
 
 
 def load(extent: Extent) -> bytes | mmap.mmap:
-    """The bytes of an extent; byte 0 of the result is `extent.position` rounded down to a page for a mapping."""
+    """Load the bytes of an extent; byte 0 of the result is `extent.position`, rounded down to a page for a mapping."""
     descriptor = os.open(extent.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
         if size < extent.limit:
-            # Touching a mapping behind the end of its file would kill the process.
+            # Accessing a mapping beyond the end of its file would kill the process.
             raise CorruptSegment(extent.path, extent.offset, size, f"it ends {extent.limit - size} bytes too early")
         if extent.limit - extent.position < _MAP_FROM:
             return os.pread(descriptor, extent.limit - extent.position, extent.position)
@@ -105,7 +107,7 @@ def load(extent: Extent) -> bytes | mmap.mmap:
 
 
 def map_begin(extent: Extent) -> int:
-    """The position in the file of byte 0 of what `load` returns."""
+    """Return the position in the file of byte 0 of what `load` returns."""
     if extent.limit - extent.position < _MAP_FROM:
         return extent.position
     return extent.position // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
@@ -136,7 +138,7 @@ def _read(
 def read_extent(
     extent: Extent, data: bytes | mmap.mmap, assembler: Assembler, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
-    """Hands the frames of an extent to the assembler; what it still holds at the end is for the caller to finish."""
+    """Pass the frames of an extent to the assembler; the caller finishes what it still holds at the end."""
     begin = map_begin(extent)
     position, limit, offset = extent.position - begin, extent.limit - begin, extent.offset
     view, buffer = memoryview(data), pa.py_buffer(data)
@@ -167,7 +169,7 @@ def read_extent(
 
 
 def read_segment(directory: Path, segment: Segment, assembler: Assembler) -> Iterator[pa.RecordBatch]:
-    """All records of a segment, for those who keep it from being replaced meanwhile."""
+    """Yield all records of a segment; the caller prevents its replacement."""
     if segment.size == 0:
         return
     path = segment_path(directory, segment.base_offset, segment.generation)
@@ -183,8 +185,10 @@ def read_segment(directory: Path, segment: Segment, assembler: Assembler) -> Ite
 def _reopened(
     metadata: Metadata, topics: Path, lost: Extent, name: str, partition: int, start: int, end: int
 ) -> list[Piece]:
-    """Where to go on when a segment is gone: it was compacted or archived meanwhile. Otherwise the reason is raised:
-    its topic was deleted, or retention took it, or it was lost."""
+    """Return where to continue if a segment was compacted or archived meanwhile.
+
+    Otherwise raise the reason: the topic was deleted, retention deleted the segment, or it was lost.
+    """
 
     def again(txn: Transaction) -> list[Piece]:
         topic = catalog.get_topic(txn, name, partition)

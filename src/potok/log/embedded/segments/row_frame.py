@@ -1,7 +1,7 @@
 """The body of a frame of a few records: lengths and bytes, one record after another.
 
-An Arrow record batch has a fixed cost of some 300 bytes and several microseconds, which is most of a frame that
-holds one record. This layout reads and writes such frames in half the space and half the time.
+An Arrow record batch has a fixed cost of about 300 bytes and several microseconds, which is most of a frame with one
+record. This layout halves the space and the time.
 """
 
 from __future__ import annotations

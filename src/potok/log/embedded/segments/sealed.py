@@ -1,4 +1,4 @@
-"""The sealed segments of a partition: which of them may be touched, and how the active one is sealed."""
+"""The sealed segments of a partition: which of them may be changed, and how the active one is sealed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVER = 1 << 62
 
 
 def clean_until(txn: Transaction, topic: Topic, partition: int) -> int:
-    """Below this offset compaction has been over everything."""
+    """Return the offset below which everything is compacted."""
     raw = txn.get(catalog.partition_key(b"c", topic.id, partition))
     return 0 if raw is None else int(_CLEAN.unpack(raw)[0])
 
@@ -37,9 +37,9 @@ def sealed_segments(txn: Transaction, topic: Topic, partition: int) -> list[Segm
 
 
 def settled_segments(txn: Transaction, topic: Topic, partition: int, ingested_before: int) -> list[Segment]:
-    """The oldest sealed segments, up to the first that holds a later record or that somebody may read again.
+    """Return the oldest sealed segments, up to the first with a later record or a protected one.
 
-    A batch that was not committed is read again, and must find the records that it found before.
+    A batch that was not committed is read again, and must find the same records.
     """
     keep_from = retention.protected(txn).get((topic.name, partition))
     return list(
@@ -53,7 +53,7 @@ def settled_segments(txn: Transaction, topic: Topic, partition: int, ingested_be
 
 
 def still_there(txn: Transaction, topic: Topic, partition: int, group: Sequence[Segment]) -> bool:
-    """Whether adjacent segments are as they were, and nobody has come to need them meanwhile."""
+    """Return whether adjacent segments are unchanged and still unprotected."""
     _check_there(txn, topic)
     settled = settled_segments(txn, topic, partition, _EVER)
     within = [part for part in settled if group[0].base_offset <= part.base_offset < group[-1].end_offset]
@@ -61,7 +61,7 @@ def still_there(txn: Transaction, topic: Topic, partition: int, group: Sequence[
 
 
 def _check_there(txn: Transaction, topic: Topic) -> None:
-    """Raises where a topic was deleted, also where it was created again."""
+    """Raise if a topic was deleted or recreated."""
     found = catalog.find_topic(txn, topic.name)
     if found is None or found.id != topic.id:
         raise TopicNotFound(topic.name)
@@ -70,7 +70,7 @@ def _check_there(txn: Transaction, topic: Topic) -> None:
 def replace_segments(
     txn: Transaction, topic: Topic, partition: int, gone: Sequence[Segment], instead: Segment | None
 ) -> None:
-    """Take adjacent sealed segments out of the metadata; without another one in their place, they were the oldest."""
+    """Remove adjacent sealed segments from the metadata; without a replacement, they were the oldest."""
     catalog.delete_segments(txn, topic, partition, gone)
     state = catalog.get_state(txn, topic, partition)
     size = state.sealed_bytes - sum(segment.size for segment in gone)
@@ -88,13 +88,13 @@ def known_paths(txn: Transaction, topic: Topic, partition: int, directory: Path)
 
 
 def sweep_unknown(metadata: Metadata, directory: Path, topic: Topic, partition: int) -> None:
-    """Delete the segments that a process left behind when it was killed."""
+    """Delete segment files of a killed process."""
     with partition_locks([directory]):
         sweep(directory, metadata.read(lambda txn: known_paths(txn, topic, partition, directory)))
 
 
 def seal(metadata: Metadata, directory: Path, topic: Topic, partition: int) -> None:
-    """Close the active segment, so that it can be compacted and archived; the next append begins another."""
+    """Seal the active segment, so that it can be compacted and archived; the next append starts another."""
 
     def close(txn: Transaction) -> None:
         found = catalog.get_topic(txn, topic.name, partition)

@@ -1,4 +1,4 @@
-"""Finding an offset by time."""
+"""Find an offset by time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.log.embedded.segments.read import read_range
 
 
 def offset_at(metadata: Metadata, topics: Path, name: str, partition: int, timestamp_ms: int) -> int:
-    """The first offset at or after a time. The index narrows it down to the frames between two entries."""
+    """Return the first offset at or after a time. The index narrows it down to the frames between two entries."""
 
     def narrow(since: int) -> tuple[int, int]:
         return metadata.read(lambda txn: _narrow(txn, name, partition, timestamp_ms, since))
@@ -23,13 +23,13 @@ def offset_at(metadata: Metadata, topics: Path, name: str, partition: int, times
             reached = np.flatnonzero(batch.column("timestamp").to_numpy() >= timestamp_ms)
             if len(reached):
                 return int(batch.column("offset")[int(reached[0])].as_py())
-        # Compaction took the record in between; another one may follow.
+        # Compaction has removed the record; another one may follow.
         start, end = narrow(end)
     return end
 
 
 def _narrow(txn: Transaction, name: str, partition: int, timestamp_ms: int, since: int) -> tuple[int, int]:
-    """Offsets between which the answer lies, or twice the end offset where no record is that late."""
+    """Return the offsets between which the result is, or twice the end offset if no record is that late."""
     topic = catalog.get_topic(txn, name, partition)
     state = catalog.get_state(txn, topic, partition)
     for segment in catalog.segments(txn, topic, partition):

@@ -1,4 +1,4 @@
-"""Segment files: where they are, and how frames are put at the end of one."""
+"""Segment files: their paths, and appending frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VECTOR = 512
 """Buffers per call; systems allow 1024 and more."""
 
 
-# Asked several times with every append, and to join paths takes longer than to remember them.
+# Called several times with every append, and joining paths is slower than a cache.
 @lru_cache(maxsize=4096)
 def partition_directory(topics: Path, topic_directory: str, partition: int) -> Path:
     return topics / topic_directory / str(partition)
@@ -33,7 +33,7 @@ def partition_directory(topics: Path, topic_directory: str, partition: int) -> P
 
 @lru_cache(maxsize=4096)
 def segment_path(directory: Path, base_offset: int, generation: int = 0) -> Path:
-    """A compacted segment has a name of its own, so that those who read the one before it are not disturbed."""
+    """Return the path of a segment; a compacted one has another name, so readers of the original are unaffected."""
     return directory / f"{base_offset:020d}{f'-{generation}' if generation else ''}.segment"
 
 
@@ -64,7 +64,7 @@ class SegmentFile:
 
     @classmethod
     def create(cls, path: Path) -> SegmentFile:
-        """A file that is no segment yet."""
+        """Create a file that is not a segment yet."""
         made = cls.__new__(cls)
         made.path, made._created, made._descriptor = path, True, _create(path)
         return made
@@ -113,7 +113,7 @@ class SegmentFile:
 
 
 def link_segment(directory: Path, base_offset: int, staged: Path) -> bool:
-    """Let a staged file be a segment as well, sharing its bytes; False where the file system cannot do that."""
+    """Link a staged file as a segment, sharing its bytes; return False if the file system does not support it."""
     path = segment_path(directory, base_offset)
     path.unlink(missing_ok=True)
     try:
@@ -126,14 +126,14 @@ def link_segment(directory: Path, base_offset: int, staged: Path) -> bool:
 
 
 def _create(path: Path) -> int:
-    # What may lie there is from a commit that never was. It may share its bytes with a staged file, so it is
-    # unlinked, not truncated.
+    # An existing file is from an uncommitted write. It may share its bytes with a staged file, so unlink it instead of
+    # truncating it.
     path.unlink(missing_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
 
 def _open_at(path: Path, base_offset: int, position: int) -> int:
-    """Open a segment at its committed end; what lies behind it was never committed and is cut off."""
+    """Open a segment at its committed end; truncate what was never committed."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -151,5 +151,5 @@ def _open_at(path: Path, base_offset: int, position: int) -> int:
 
 
 def sweep(directory: Path, known: Collection[Path]) -> None:
-    """Delete the segment files that the metadata does not know. Only for the holder of the partition's lock."""
+    """Delete segment files that are not in the metadata. Only for the holder of the partition lock."""
     delete_files(path for path in directory.glob("*.segment") if path not in known)

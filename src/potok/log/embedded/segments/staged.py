@@ -1,4 +1,4 @@
-"""Encoded output on its way to the log: of an append, in memory, or of a task, picklable."""
+"""Encoded output before its commit: of an append, in memory, or of a task, picklable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Unstaged(Staged):
 
 @dataclass(frozen=True, slots=True)
 class StagedFrames(Staged):
-    """Frames whose bodies are in `data`, or in a file where room is left for each header."""
+    """Frames whose bodies are in `data`, or in a file with space for each header."""
 
     frames: tuple[Frame, ...] = ()
     data: bytes = b""
@@ -67,7 +67,7 @@ def in_memory(topic: str, partition: int, frames: Iterable[EncodedFrame]) -> Uns
 
 
 def stage_frames(directory: Path | None, topic: str, partition: int, encoded: Iterable[EncodedFrame]) -> StagedFrames:
-    """Keep small output inline; write what is larger to a file of its own and make it durable."""
+    """Keep small output inline; write larger output to a file and make it durable."""
     unstaged = in_memory(topic, partition, encoded)
     frames = tuple(frame for frame, _ in unstaged.frames)
     if directory is None or unstaged.size < INLINE_BYTES:

@@ -1,4 +1,4 @@
-"""Files that one commit wrote reach the disk side by side: the file system then joins its own writes for them."""
+"""Sync the files of one commit in parallel, so that the file system merges its own writes for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def sync_all(syncs: Sequence[Sync]) -> None:
-    """Call all, and return when all have ended, also if one fails: a file must not be closed while it is synced."""
+    """Run all syncs and return when all have ended, even if one fails: a file must not be closed during its sync."""
     if not syncs:
         return
     started: list[Future[None]] = []
@@ -24,7 +24,7 @@ def sync_all(syncs: Sequence[Sync]) -> None:
             try:
                 started.append(_running().submit(sync))
             except RuntimeError:
-                # The process is about to end, and no thread can be had any more.
+                # At interpreter exit no thread can be started any more.
                 left += syncs[number:]
                 break
         for sync in left:

@@ -24,7 +24,7 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class _Range:
-    """Offsets that are counted up to `position`, where there are `records`."""
+    """Offsets that are counted up to `position`, with `records` so far."""
 
     position: int
     end: int

@@ -1,7 +1,7 @@
-"""What consumer groups have committed, and the progress of queries shown as that of groups.
+"""Committed offsets of consumer groups, and the progress of queries shown as that of groups.
 
-Kafka's client can ask for these as an administrator too. But if a connection breaks at that moment, it ends the whole
-process; so they are asked for by a consumer that takes no part in the group.
+The admin client can fetch these offsets too, but crashes the process if a connection breaks meanwhile; so they are
+fetched by a consumer that is not a member of the group.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class GroupOffsets:
-    """Reads and sets the offsets of groups from outside. The last few groups keep their connections."""
+    """Reads and resets the offsets of groups. Connections of the last few groups stay open."""
 
     def __init__(self, clients: Clients, topics: Topics) -> None:
         self._clients, self._topics = clients, topics
@@ -109,10 +109,10 @@ class GroupOffsets:
 
 
 class GroupProgress:
-    """Commits for the group of a query's name how far the query has come: in the background, and now and then.
+    """Commits the progress of a query for the group of its name: in the background, at intervals.
 
-    Kafka would take these offsets into the transaction of the batch too. But there the client may wait for ever for a
-    broker that is gone, and a batch would hang for the sake of a display. Nothing depends on them.
+    Kafka could commit these offsets in the transaction of the batch. But there the client may wait forever for a lost
+    broker, and a batch would hang because of a display. Nothing depends on these offsets.
     """
 
     def __init__(self, offsets: GroupOffsets) -> None:
@@ -135,7 +135,7 @@ class GroupProgress:
                 atexit.register(self.settle, _AT_EXIT_S)
 
     def settle(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until all has been told that there is to tell, and no longer than that."""
+        """Wait until all progress is committed, at most for the timeout."""
         thread = self._thread
         if thread is not None:
             self._hurry.set()

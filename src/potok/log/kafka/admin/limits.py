@@ -1,4 +1,4 @@
-"""What Kafka refuses: by the client's own limits, and by those of a topic, which only the brokers know."""
+"""What Kafka rejects: by the limits of the client, and by those of a topic, which only the brokers know."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from potok.log.record_limits import Misfits, keyless, oversized
 
 PER_RECORD = 36
 PER_HEADER = 10
-"""What Kafka's client reckons for the lengths and numbers that stand beside the bytes of a record, and of a header."""
+"""The overhead of a record, and of a header, as estimated by Kafka's client."""
 
 _PER_BATCH = 61
-"""What brokers count as well: the header of the batch in which a record comes."""
+"""What brokers also count: the header of the record batch."""
 
 _EVER = 1 << 62
 _FRESH_S = 30.0
-"""How long the limits of a topic are believed: they seldom change, and to ask takes a message to and fro."""
+"""How long the limits of a topic are cached: they seldom change, and each request takes a round trip."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLimits:
-    """`before_ms` and `after_ms` say how far the time of a record may be from the present."""
+    """`before_ms` and `after_ms` limit the distance between the time of a record and the current time."""
 
     record_bytes: int = _EVER
     keyed: bool = False
@@ -38,7 +38,7 @@ class TopicLimits:
     after_ms: int = _EVER
 
     def unfit(self, topic: str, batch: pa.RecordBatch, largest: int, now_ms: int) -> Misfits:
-        """`largest` is what the client takes."""
+        """Return the rows over a limit; `largest` is the limit of the client."""
         if len(batch) == 0:
             return {}
         found = oversized(batch, min(largest, self.record_bytes), PER_RECORD, PER_HEADER)
@@ -59,7 +59,7 @@ class TopicLimits:
 
 
 class Limits:
-    """Asks for the limits of topics, and remembers them for a while."""
+    """Fetches the limits of topics and caches them."""
 
     def __init__(self, options: KafkaOptions, topics: Topics) -> None:
         self._topics = topics
@@ -77,15 +77,15 @@ class Limits:
         try:
             entries = self._topics.entries(topic)
         except KafkaRefused:
-            # Whoever may write a topic need not have the right to see how it is kept.
+            # A user with write access to a topic may lack the right to describe its configuration.
             return TopicLimits()
-        # How large a compressed record is, nobody knows before it is sent.
+        # The size of a compressed record is unknown before it is sent.
         largest = _EVER if self._compressed else _number(entries, "max.message.bytes", _EVER) - _PER_BATCH
         return TopicLimits(largest, read_config(entries).compacted, *_distances(entries))
 
 
 def _distances(entries: Mapping[str, ConfigEntry]) -> tuple[int, int]:
-    """How far back and how far ahead times may be; a topic that Kafka stamps itself takes any."""
+    """Return how far back and ahead times may be; a topic with LogAppendTime accepts any."""
     stamped = entries.get("message.timestamp.type")
     if stamped is not None and stamped.value == "LogAppendTime":
         return _EVER, _EVER

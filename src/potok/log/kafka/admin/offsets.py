@@ -1,4 +1,4 @@
-"""Where partitions begin and end."""
+"""Start and end offsets of partitions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from potok.log.kafka.errors import KafkaUnreachable
 Ends = dict[str, dict[int, int]]
 
 _NONE = -1
-"""Kafka's answer where there is no such offset."""
+"""Kafka's response if there is no such offset."""
 
 _VISIBLE_S = 5.0
-"""The transaction of another producer, if it is open on the same partition, may hide ours for longer."""
+"""An open transaction of another producer on the same partition may hide ours for longer."""
 
 _LOOK_S = 0.002
 
@@ -28,7 +28,7 @@ LATEST: Callable[[], OffsetSpec] = OffsetSpec.latest
 
 
 class Positions:
-    """Asks for offsets: one request for each broker, whatever the number of topics and partitions."""
+    """Fetches offsets: one request per broker, whatever the number of topics and partitions."""
 
     def __init__(self, clients: Clients, topics: Topics) -> None:
         self._clients, self._topics = clients, topics
@@ -37,7 +37,7 @@ class Positions:
         return self._of([topic], EARLIEST)[topic]
 
     def ends(self, topics: Sequence[str]) -> Ends:
-        """The last stable offsets: what an open transaction has written lies behind them."""
+        """Return the last stable offsets: records of open transactions are after them."""
         return self._of(topics, LATEST)
 
     def at(self, partitions: Sequence[tuple[str, int]], timestamp_ms: int) -> dict[tuple[str, int], int]:
@@ -49,14 +49,15 @@ class Positions:
         return found | self._ask({place: LATEST() for place in places if found[place.topic, place.partition] == _NONE})
 
     def wait_until_visible(self, last: Mapping[tuple[str, int], int]) -> None:
-        """Return when these offsets can be read. A transaction is committed a little before its records are seen."""
+        """Return when these offsets can be read: records become visible shortly after the commit of their
+        transaction."""
         deadline = time.monotonic() + _VISIBLE_S
         waiting = {place: offset for place, offset in last.items() if offset >= 0}
         while waiting and time.monotonic() < deadline:
             try:
                 ends = self._request({TopicPartition(*place): LATEST() for place in waiting})
             except KafkaUnreachable:
-                # Committed it is, whoever leads next.
+                # It is committed, whichever broker becomes the leader.
                 self._clients.look_around()
                 ends = {}
             waiting = {place: offset for place, offset in waiting.items() if ends.get(place, 0) <= offset}
@@ -67,7 +68,7 @@ class Positions:
         try:
             return self._asked(topics, spec)
         except TopicNotFound:
-            # Fewer partitions than a moment ago: the topic was deleted, and perhaps created again.
+            # Fewer partitions than before: the topic was deleted, and possibly recreated.
             for topic in topics:
                 self._topics.forget(topic)
             return self._asked(topics, spec)

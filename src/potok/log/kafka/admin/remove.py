@@ -1,12 +1,8 @@
-"""Remove records from Kafka, which can only truncate a partition at its beginning, and note who still needs which.
-
-Kafka has no place for these notes, so they are in the metadata store.
-"""
+"""Remove records from Kafka, which can only truncate a partition at its start."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +10,12 @@ from confluent_kafka import TopicPartition
 
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.ranges import Ranges, inside
-from potok.metadata.metadata_store import MetadataStore
-
-_PROTECTED = "protected/"
 
 
 def beginning(batches: Iterable[pa.RecordBatch], ranges: Ranges) -> tuple[int, int]:
-    """Up to which offset there are only records of the ranges, and how many; `batches` begin where the partition does.
+    """Return the offset up to which there are only records of the ranges, and their number.
 
-    Control records leave gaps between the ranges, which are in nobody's way.
+    `batches` start with the partition. Gaps between the ranges, left by control records, do not matter.
     """
     count = 0
     for batch in batches:
@@ -38,18 +31,3 @@ def delete_before(clients: Clients, topic: str, partition: int, offset: int) -> 
     place = TopicPartition(topic, partition, offset)
     future = clients.admin().delete_records([place], request_timeout=PATIENCE_S)[place]
     clients.answer(future, topic)
-
-
-def set_protected(store: MetadataStore, owner: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Replace the offsets from which on `owner` needs the records."""
-    places = [[topic, partition, offset] for (topic, partition), offset in sorted(offsets.items())]
-    store.set_metadata({_PROTECTED + owner: json.dumps(places).encode() if places else None})
-
-
-def protected(store: MetadataStore) -> dict[tuple[str, int], int]:
-    """The least offset of each partition that somebody needs."""
-    least: dict[tuple[str, int], int] = {}
-    for data in store.list_metadata(_PROTECTED).values():
-        for topic, partition, offset in json.loads(data):
-            least[topic, partition] = min(offset, least.get((topic, partition), offset))
-    return least

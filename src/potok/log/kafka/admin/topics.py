@@ -1,4 +1,4 @@
-"""Topics of a cluster: which there are, how they are kept, making and deleting them."""
+"""Topics of a cluster: list, describe, create and delete them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.maintenance import DAY_MS, DELETE, policy_of
 
 _FRESH_S = 1.0
-"""How long the number of a topic's partitions is believed where a look at it would cost more than the work itself."""
+"""How long the partition count of a topic is cached where a request would cost more than the work itself."""
 
 _INTERNAL = "__"
 _WAIT_S = 0.01
@@ -34,19 +34,19 @@ class KnownTopic:
 
 
 class Topics:
-    """Asks the cluster, and remembers for a moment what it said."""
+    """Requests topics from the cluster, with a short cache."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._known: dict[str, tuple[float, KnownTopic]] = {}
 
     def names(self) -> list[str]:
-        """Without those of Kafka itself."""
+        """Return the topics, without Kafka's internal ones."""
         listed = self._clients.listed_topics()
         return sorted(name for name in listed if not name.startswith(_INTERNAL))
 
     def look(self, name: str) -> KnownTopic:
-        """The topic as it is at this moment."""
+        """Fetch the topic."""
         return self.look_all([name])[name]
 
     def look_all(self, names: Sequence[str]) -> dict[str, KnownTopic]:
@@ -65,7 +65,7 @@ class Topics:
         return found
 
     def recall(self, name: str, partition: int | None = None) -> KnownTopic:
-        """The topic as it was a moment ago; raises if it has no such partition."""
+        """Return the topic, possibly cached; raise if it has no such partition."""
         known = self._known.get(name)
         if known is None or time.monotonic() - known[0] > _FRESH_S or (partition or 0) >= known[1].partitions:
             topic = self.look(name)
@@ -96,9 +96,9 @@ class Topics:
             raise LogError(f'topic "{name}" cannot have {partitions} partitions', hint="use 1 or more")
         check_topic_name(name)
         if exist_ok and self.exists(name):
-            # Whoever may read and write a topic need not have the right to create one.
+            # A user who may read and write a topic may lack the right to create one.
             return
-        # How many replicas is for the cluster to say.
+        # The cluster decides the number of replicas.
         wanted = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=written(name, config))
         future = self._clients.admin().create_topics([wanted], request_timeout=PATIENCE_S)[name]
         try:
@@ -123,13 +123,13 @@ class Topics:
         return read_config(self.entries(name))
 
     def entries(self, name: str) -> Mapping[str, ConfigEntry]:
-        """How a topic is kept, in Kafka's words."""
+        """Return the configuration of a topic."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         future = self._clients.admin().describe_configs([resource], request_timeout=PATIENCE_S)[resource]
         return self._clients.answer(future, name)
 
     def _wait_until_usable(self, name: str) -> None:
-        """Brokers hear of a topic a little after it is made, and elect leaders a little after that."""
+        """Wait until the topic is known to the brokers and has leaders, shortly after its creation."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             try:
@@ -149,7 +149,8 @@ def is_topic_name(name: str) -> bool:
 
 
 def written(name: str, config: TopicConfig) -> dict[str, str]:
-    """How a topic is kept, in Kafka's words. What Kafka does by itself unless told otherwise is told: keep for ever."""
+    """Return the configuration of a topic. Retention without a limit is set explicitly, because Kafka's default
+    differs."""
     if config.archive is not None:
         raise LogError(
             f'topic "{name}" cannot have an archive on Kafka',

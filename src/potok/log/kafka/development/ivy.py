@@ -1,4 +1,4 @@
-"""Running Ivy: what it is told, what it says while it works, and what its complaints mean."""
+"""Run Ivy: its arguments, its progress, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from potok.java_runtime import find_java
 from potok.log.kafka.errors import JarsNotFound
 
 Progress = Callable[[str], None]
-"""Called with a line that says how far it is."""
+"""Called with progress messages."""
 
 _SILENCE = 120.0
-"""Ivy waits for ever for a server that does not answer; after so many seconds without a word it is ended."""
+"""Ivy waits forever for a server that does not respond; it is killed after this many seconds without output."""
 
 _ARRIVED = re.compile(r"\[SUCCESSFUL \].*!([^\s(]+)")
 _SIZE = re.compile(r"\((\d+)kB\)")
@@ -25,7 +25,7 @@ _UNREACHABLE = ("UnknownHost", "ConnectException", "SocketTimeout", "NoRouteToHo
 
 
 def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progress | None) -> None:
-    """Put the jars that `ivy_file` asks for into `target`; raises `JarsNotFound` if one of them cannot be had."""
+    """Fetch the jars of `ivy_file` into `target`; raise `JarsNotFound` if one of them is unavailable."""
     target.mkdir(parents=True)
     wanted = target.parent / "ivy.xml"
     wanted.write_text(ivy_file)
@@ -33,7 +33,7 @@ def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progr
         *(str(find_java().executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-cp", str(ivy), "org.apache.ivy.Main", "-cache", str(target.parent / "cache"), "-ivy", str(wanted)),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
-        # Many jars of Maven Central are of the type bundle, and are jars all the same.
+        # Many jars of Maven Central have the type bundle.
         *("-types", "jar", "bundle"),
     ]
     code, said = _run(command, _Counter(title, progress))
@@ -42,7 +42,7 @@ def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progr
 
 
 class _Counter:
-    """Counts the jars and the bytes of which Ivy speaks."""
+    """Counts the jars and bytes that Ivy reports."""
 
     def __init__(self, title: str, progress: Progress | None) -> None:
         self._title, self._progress = title, progress
@@ -78,7 +78,7 @@ def _run(command: list[str], counter: _Counter) -> tuple[int, str]:
 
 
 class _Watch:
-    """Ends a process that has said nothing for a while."""
+    """Kills a process without output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

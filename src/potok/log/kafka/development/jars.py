@@ -1,4 +1,4 @@
-"""Jars from Maven Central, fetched on first use by the Ivy that comes with Spark, and kept in a cache."""
+"""Jars from Maven Central, fetched on first use by the Ivy that comes with Spark, and cached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANIFEST = "jars.json"
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One artifact of Maven Central, with all that it needs or alone."""
+    """One artifact of Maven Central, with or without its dependencies."""
 
     organisation: str
     name: str
@@ -38,8 +38,7 @@ class Module:
 class Bundle:
     """Jars that are used together. `name` is also that of their directory in the cache.
 
-    Of what the modules need, only modules whose names begin with one of `keep` are taken; none are left out where it is
-    empty.
+    Of the dependencies, only modules whose names start with one of `keep` are used; all, if it is empty.
     """
 
     title: str
@@ -53,7 +52,7 @@ SERVER = Bundle(
     f"kafka-{KAFKA_VERSION}",
     (
         Module("org.apache.kafka", f"kafka_{SCALA}", KAFKA_VERSION),
-        # Kafka logs by SLF4J and leaves open what that writes to.
+        # Kafka logs through SLF4J and needs a backend.
         Module("org.slf4j", "slf4j-reload4j", "1.7.36"),
     ),
 )
@@ -71,18 +70,18 @@ KNOWN_CONNECTOR = Bundle(
         Module("org.apache.commons", "commons-pool2", "2.12.1", alone=True),
     ),
 )
-"""Runs under Spark 4.3, whose own connector is not everywhere to be had."""
+"""Works with Spark 4.3, whose own connector is not available everywhere."""
 
 
 def server_jars(cache: Path, progress: Progress | None = None) -> list[Path]:
-    """The jars of a Kafka server."""
+    """Return the jars of a Kafka server."""
     return fetch(SERVER, cache, progress)
 
 
 def connector_jars(cache: Path, progress: Progress | None = None) -> list[Path]:
-    """The jars that Spark lacks to read and write Kafka: its connector, Kafka's client and two more.
+    """Return the jars that Spark needs to read and write Kafka: its connector, Kafka's client and two more.
 
-    The connector of the Spark at hand is tried first. What is in the cache already is used without asking the network.
+    The connector of the installed Spark is tried first. Cached jars are used without network access.
     """
     version = importlib.metadata.version("pyspark")
     bundles = (_connector_of(version), KNOWN_CONNECTOR)
@@ -103,13 +102,13 @@ def _connector_of(version: str) -> Bundle:
         f"Spark {version}'s connector to Kafka",
         f"spark-kafka-{version}-own",
         (Module("org.apache.spark", _CONNECTOR, version),),
-        # Spark brings everything else along.
+        # Spark contains everything else.
         keep=("spark-sql-kafka-", "spark-token-provider-kafka-", "kafka-clients", "commons-pool2"),
     )
 
 
 def fetch(bundle: Bundle, cache: Path, progress: Progress | None = None) -> list[Path]:
-    """The jars of a bundle, from the cache if they are whole there. One process fetches, the others wait for it."""
+    """Return the jars of a bundle, from the cache if they are intact. One process fetches, the others wait for it."""
     if found := cached(bundle, cache):
         return found
     root = cache / "jars"
@@ -122,7 +121,7 @@ def fetch(bundle: Bundle, cache: Path, progress: Progress | None = None) -> list
 
 
 def _fetch(bundle: Bundle, root: Path, progress: Progress | None) -> list[Path]:
-    """What stands in the cache is replaced when all has arrived, and not before."""
+    """Replace the cache only after all jars have arrived."""
     with tempfile.TemporaryDirectory(dir=root, prefix=f"{bundle.name}.") as draft:
         target = Path(draft) / "jars"
         retrieve(bundle.title, _ivy_file(bundle), target, _ivy_jar(), progress)
@@ -133,7 +132,7 @@ def _fetch(bundle: Bundle, root: Path, progress: Progress | None) -> list[Path]:
 
 
 def cached(bundle: Bundle, cache: Path) -> list[Path]:
-    """The jars of a bundle in the cache; empty if one is missing or is not what was fetched."""
+    """Return the jars of a bundle in the cache; none if one is missing or damaged."""
     directory = cache / "jars" / bundle.name
     try:
         expected = json.loads((directory / MANIFEST).read_text())
@@ -168,7 +167,7 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_file(bundle: Bundle) -> str:
-    """What Ivy is asked for, in its own words."""
+    """Return Ivy's module descriptor."""
     lines = [
         f'<dependency org="{module.organisation}" name="{module.name}" rev="{module.version}" '
         + f'conf="*->{"master" if module.alone else "default"}" transitive="{str(not module.alone).lower()}"/>'

@@ -12,9 +12,9 @@ from potok.log.kafka.errors import PortTaken
 
 
 def check_port(port: int) -> None:
-    """Raise if nobody could listen there."""
+    """Raise if the port cannot be used."""
     with socket.socket() as probe:
-        # What an ended server left in TIME_WAIT is no obstacle.
+        # Connections in TIME_WAIT of a stopped server do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -25,7 +25,7 @@ def check_port(port: int) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ones; somebody else may still take them in the meantime."""
+    """Return distinct free ports; another program may still take them meanwhile."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

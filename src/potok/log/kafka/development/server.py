@@ -1,4 +1,4 @@
-"""A real Kafka of one node for development and tests: a process of its own, without Docker and without installing."""
+"""A single-node Kafka server for development and tests: a separate process, without Docker and without installation."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from potok.permissions import private_directory
 DEFAULT_PORT = 9092
 
 _JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A server that does little should start quickly and leave the processors to others."""
+"""A mostly idle server should start fast and leave the processors to others."""
 
 _LOOK_SECONDS = 0.02
 
 _INTRODUCED = 'echo $$ > "$1.draft" && mv "$1.draft" "$1" && shift && exec "$@"'
-"""A shell that writes down its number, and becomes the server."""
+"""A shell that writes its pid and becomes the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known of the server in a directory. `pid` and `port` are 0 where none runs; one that runs may still be
+    """The status of the server in a directory. `pid` and `port` are 0 if none is running; a running one may still be
     starting."""
 
     directory: Path
@@ -57,12 +57,12 @@ class ServerStatus:
 
     @property
     def url(self) -> str:
-        """What `open_broker` takes."""
+        """The URL for `open_broker`."""
         return f"kafka://{self.bootstrap}" if self.is_up else ""
 
 
 class KafkaServer:
-    """The server whose records, log and settings lie in `directory`. It outlives the process that starts it."""
+    """The server whose records, log and settings are in `directory`. It outlives the process that starts it."""
 
     def __init__(self, directory: str | Path, cache: Path) -> None:
         self.files = ServerFiles(Path(directory).resolve())
@@ -70,7 +70,7 @@ class KafkaServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def status(self) -> ServerStatus:
-        """A server holds a lock on a file as long as it lives, so what an ended one left behind is not believed."""
+        """Return the status. A running server holds a lock on a file, so files of a stopped one are ignored."""
         try:
             with self.files.lock.open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -88,12 +88,12 @@ class KafkaServer:
         timeout_s: float = 60,
         progress: Progress | None = None,
     ) -> ServerStatus:
-        """Start the server and wait until it answers; one that runs or starts already is waited for.
+        """Start the server and wait until it responds; also wait for one that is already running or starting.
 
         Args:
-            port: Where it listens, on this machine only; 0 picks a free one.
-            advertised_port: Where it tells clients to come to, if something stands between; 0 for where it listens.
-            progress: Called with lines that say what is being done.
+            port: The port, on this machine only; 0 chooses a free one.
+            advertised_port: The port announced to clients, for a proxy; 0 for the same port.
+            progress: Called with progress messages.
         """
         found = self.status()
         if not found.is_up:
@@ -113,12 +113,12 @@ class KafkaServer:
         return found
 
     def answers(self) -> bool:
-        """Whether a server that runs is ready."""
+        """Return whether a running server is ready."""
         found = self.status()
         return found.is_up and _answers(found.port)
 
     def stop(self, *, timeout_s: float = 30) -> bool:
-        """End the server that was started here, and no other process; whether there was one."""
+        """Stop the server that was started here, and no other process; return whether there was one."""
         found = self.status()
         if not found.is_up:
             return False
@@ -133,7 +133,7 @@ class KafkaServer:
         return True
 
     def _recorded(self) -> ServerStatus:
-        """Whoever holds the lock writes down who it is as soon as it has started."""
+        """Return the recorded status: the holder of the lock records itself as soon as it has started."""
         try:
             known = json.loads(self.files.state.read_text())
             pid = int(self.files.pid.read_text())
@@ -156,7 +156,7 @@ class KafkaServer:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = [
             *(*self._java(jars), "kafka.tools.StorageTool", "format"),
-            # Written with =, since an identity may begin with a dash.
+            # Written with =, since a cluster id may start with a dash.
             *(f"--cluster-id={cluster}", "--config", str(self.files.properties)),
         ]
         # It keeps the lock until it is done, even if this process ends before.
@@ -177,9 +177,9 @@ class KafkaServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # It shares the lock, and keeps it when this process lets go of it.
+                # The server shares the lock, and keeps it when this process closes it.
                 pass_fds=(lock.fileno(),),
-                # Ctrl-C in the terminal that started it is not meant for it.
+                # Protect it from Ctrl-C in the terminal that started it.
                 start_new_session=True,
                 umask=0o077,
             )
@@ -191,7 +191,7 @@ class KafkaServer:
             raise
 
     def _wait_until_ready(self, port: int, began: int, timeout_s: float, has_ended: Callable[[], bool]) -> None:
-        """Until the server answers; `began` is where its life begins in the log."""
+        """Wait until the server responds; `began` is where its output starts in the log."""
         deadline = time.monotonic() + timeout_s
         while not _answers(port):
             if has_ended():
@@ -215,7 +215,7 @@ class KafkaServer:
 
 
 def _answers(port: int) -> bool:
-    """A client that finds nobody listening complains on the terminal, so it is asked only when somebody does."""
+    """Check the port first: a client that cannot connect prints to the terminal."""
     if not is_listening(port):
         return False
     try:

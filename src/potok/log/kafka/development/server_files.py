@@ -1,4 +1,4 @@
-"""The files of a Kafka server of one node: what it is told, and where it keeps what."""
+"""The files of a single-node Kafka server: its configuration and its directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from potok.permissions import private_directory
 
 HOST = "127.0.0.1"
-"""For this machine alone: anybody who reaches the server may do anything with it."""
+"""Local only: the server has no access control."""
 
 _LONGEST_COMPLAINT = 300
 _EXCEPTION = re.compile(r"(Caused by: )?[\w.$]+(Exception|Error): ")
@@ -19,13 +19,13 @@ _EXCEPTION = re.compile(r"(Caused by: )?[\w.$]+(Exception|Error): ")
 
 @dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Names in the directory of a server."""
+    """The files in the directory of a server."""
 
     directory: Path
 
     @property
     def lock(self) -> Path:
-        """Held by the server as long as it lives."""
+        """Held by the server while it is running."""
         return self.directory / "server.lock"
 
     @property
@@ -34,7 +34,7 @@ class ServerFiles:
 
     @property
     def pid(self) -> Path:
-        """Written by the server itself, before anything else: whoever started it may be gone the moment after."""
+        """Written by the server itself, first of all: the process that started it may exit at once."""
         return self.directory / "server.pid"
 
     @property
@@ -63,13 +63,13 @@ class ServerFiles:
         self.logging.write_text(_LOGGING)
 
     def write_state(self, state: Mapping[str, object]) -> None:
-        """Whole or not at all: somebody may be reading it."""
+        """Write atomically, because another process may be reading."""
         draft = self.state.with_suffix(".draft")
         draft.write_text(json.dumps(state))
         draft.replace(self.state)
 
     def complaint(self, since: int) -> str:
-        """The last exception in the log after byte `since`; else its last line."""
+        """Return the last exception in the log after byte `since`, or its last line."""
         lines = self.log.read_bytes()[since:].decode(errors="replace").splitlines()
         exceptions = [line for line in lines if _EXCEPTION.match(line)]
         last = (exceptions or lines or ["it said nothing"])[-1]
@@ -77,7 +77,7 @@ class ServerFiles:
 
 
 def _properties(records: Path, port: int, controller_port: int, advertised_port: int) -> str:
-    """Broker and controller in one process, without replicas, quick to start and quick to form groups."""
+    """Broker and controller in one process, without replicas, optimized for fast startup and fast group formation."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -95,11 +95,11 @@ def _properties(records: Path, port: int, controller_port: int, advertised_port:
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
-        # After a crash it waits until its own earlier life has timed out.
+        # After a crash the server waits until its previous session has timed out.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         "auto.create.topics.enable": "false",
-        # Records about the past are not old records: without this they would be gone soon after they came.
+        # Records with old timestamps are not old: without this they would be deleted soon after they arrived.
         "log.retention.ms": "-1",
         "log.cleaner.backoff.ms": "1000",
     }

@@ -203,7 +203,10 @@ def test_statements_over_http_read_the_app_and_change_nothing(shop: Shop, tmp_pa
         assert client.get("/tables/order_counts/u2").json() == {"KEY": "u2", "VALUE": 2}
         assert driver.dead_letters() == []
         refused = client.post("/sql", json={"sql": "CREATE STREAM x AS SELECT * FROM orders;"})
-        assert (refused.status_code, refused.json()["detail"]) == (400, "what an app defines stands in its program")
+        assert (refused.status_code, refused.json()["detail"]) == (
+            400,
+            "the definitions of an app belong to its program",
+        )
 
 
 def test_an_app_is_not_served_to_others_without_tokens(shop: Shop) -> None:

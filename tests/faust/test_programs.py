@@ -332,7 +332,7 @@ def test_two_streams_of_the_dsl_are_merged_by_an_ampersand() -> None:
 
 
 def test_options_that_would_be_missed_are_refused_with_what_to_do() -> None:
-    with pytest.raises(PotokError, match="pattern= is not taken") as caught:
+    with pytest.raises(PotokError, match="pattern= has no effect") as caught:
         faust.App("app").topic("orders", pattern="orders-.*")
     assert "app.topic(" in caught.value.hint
 

@@ -183,7 +183,7 @@ def test_a_row_of_another_type_than_its_table_says_is_told(tmp_path: Path) -> No
     with Running(app, tmp_path) as running:
         app.topics[0].send_soon(value=0.5)
         running.run()
-        with pytest.raises(NotOfItsType, match=r'table "sums" holds 0.5, where statements expect BIGINT'):
+        with pytest.raises(NotOfItsType, match=r'table "sums" holds 0.5, but statements expect BIGINT'):
             app.sql("SELECT * FROM sums;")
 
 

@@ -62,7 +62,7 @@ def run(directory: Path, orders: list[Any], large: int) -> None:
                     "order-processor.copied": "RUNNING",
                     "order-processor.by_user": "RUNNING",
                 }
-                with pytest.raises(PotokError, match="the app runs already"):
+                with pytest.raises(PotokError, match="the app is already running"):
                     program.sql("CREATE STREAM more AS SELECT * FROM orders;")
         finally:
             query.stop()

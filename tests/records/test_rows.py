@@ -89,7 +89,7 @@ def test_an_object_that_means_the_same_is_taken(declared: str, given: object, ke
         ("bigint", True, "the value: expected bigint, got boolean true"),
         ("bigint", "5", 'the value: expected bigint, got string "5"'),
         ("string", 5, "the value: expected string, got number 5"),
-        ("string", "\ud800", "the value: expected string, got text with half of a surrogate pair"),
+        ("string", "\ud800", "the value: expected string, got text with a lone surrogate"),
         ("binary", "x", 'the value: expected binary, got string "x"'),
         ("date", dt.datetime(2025, 1, 1), "the value: expected date, got datetime "),
         ("timestamp", "2025-01-01", 'the value: expected timestamp, got string "2025-01-01"'),

@@ -1,4 +1,4 @@
-"""Programs in Faust's style: `import potok.faust as faust`."""
+"""Faust-style programs: `import potok.faust as faust`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,13 +8,13 @@ from potok.faust.agent import Agent
 from potok.faust.app import App
 from potok.faust.channel import Channel
 from potok.faust.event import Event, current_event
-from potok.faust.faust_paths import FaustPath as FaustPath  # with all the modules that are of this kind
+from potok.faust.faust_paths import FaustPath as FaustPath  # with all modules of this kind
 from potok.faust.records.codecs import Codec
 from potok.faust.records.fields import FieldDescriptor, ValidationError
 from potok.faust.records.record import Record
 from potok.faust.records.schema import Schema
 from potok.faust.replies import uuid
-from potok.faust.services import interrupted as interrupted  # first: it is for who does not wait for all the others
+from potok.faust.services import interrupted as interrupted  # first, because a program may import it before all others
 from potok.faust.services.service import Service
 from potok.faust.settings.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
 from potok.faust.stream import Stream

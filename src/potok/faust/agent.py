@@ -1,4 +1,4 @@
-"""Agents: coroutines that take the records of a topic."""
+"""Agents: coroutines that process the records of a topic."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class NoAgent(TopologyError):
 
     def __init__(self, name: str, at: Location | None) -> None:
         super().__init__(
-            f'"{name}" is no agent: it must be an async function of one stream',
+            f'"{name}" is not an agent: it must be an async function of one stream',
             hint="write async def process(orders): async for order in orders: ...",
             at=at,
         )
 
 
 class Agent(Destination):
-    """A function that takes the records of a topic, one after the other.
+    """A function that processes the records of a topic, one after the other.
 
     `key` spreads it over the shards by a field or a function of the value; `sends` and `tables` name what the build
     cannot see in its code.
@@ -83,12 +83,12 @@ class Agent(Destination):
         return self.topic
 
     def add_sink(self, sink: Any) -> None:
-        """Give what the agent yields to a topic, another agent or a function too."""
+        """Send what the agent yields to a topic, another agent or a function too."""
         self.sinks.append(sink)
 
     def moves(self) -> list[tuple[str, Any]]:
-        """What the agent asks of its stream before the first record: to be grouped, to come through a topic, to come
-        with another one, or to be sent on.
+        """Return what the agent requests of its stream before the first record: to be grouped, to go through a
+        topic, to be combined with another one, or to be echoed.
 
         The code before its loop is run for that, if it mentions one of these.
         """
@@ -105,8 +105,9 @@ class Agent(Destination):
         return stream.moves
 
     async def ask(self, value: Any = None, *, key: Any = None, timeout: float | None = None) -> Any:
-        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents. It is
-        waited for as long as `reply_expires` of the app says, or 30 s."""
+        """Send a value to the agent, and wait for what it yields; for pages, tasks and programs, not for agents.
+        The time limit is `reply_expires` of the app, or 30 s.
+        """
         assert isinstance(self.topic, Topic)
         seconds = to_seconds(timeout or self.app.options.get("reply_expires") or 30.0)
         return await ask(self.app, self.name, self.topic, value, key, seconds)
@@ -114,7 +115,7 @@ class Agent(Destination):
     async def ask_nowait(
         self, value: Any = None, *, key: Any = None, timeout: float | None = None
     ) -> asyncio.Task[Any]:
-        """The same for who waits later: `await reply`."""
+        """Like `ask`, but wait later: `await reply`."""
         return asyncio.ensure_future(self.ask(value, key=key, timeout=timeout))
 
     async def map(self, values: Any, key: Any = None, *, timeout: float | None = None) -> AsyncIterator[Any]:
@@ -123,21 +124,21 @@ class Agent(Destination):
             yield await self.ask(value, key=key, timeout=timeout)
 
     async def kvmap(self, items: Any, *, timeout: float | None = None) -> AsyncIterator[Any]:
-        """The same with pairs of key and value."""
+        """Like `map`, with pairs of key and value."""
         async for key, value in _each(items):
             yield await self.ask(value, key=key, timeout=timeout)
 
     async def join(self, values: Any, key: Any = None, *, timeout: float | None = None) -> list[Any]:
-        """Ask for several values at once, and wait for all that it yields, in their order."""
+        """Ask for several values concurrently, and wait for all answers, in the same order."""
         return await self.kvjoin([(key, value) async for value in _each(values)], timeout=timeout)
 
     async def kvjoin(self, items: Any, *, timeout: float | None = None) -> list[Any]:
-        """The same with pairs of key and value."""
+        """Like `join`, with pairs of key and value."""
         asked = [self.ask(value, key=key, timeout=timeout) async for key, value in _each(items)]
         return list(await asyncio.gather(*asked))
 
     def test_context(self, channel: Any = None, supervisor_strategy: Any = None, on_error: Any = None) -> AgentTest:
-        """The agent by itself, for a test: `async with agent.test_context() as t: await t.put(order)`."""
+        """Run the agent alone, for a test: `async with agent.test_context() as t: await t.put(order)`."""
         return AgentTest(self, on_error)
 
     def get_topic_names(self) -> list[str]:
@@ -154,11 +155,11 @@ class Agent(Destination):
         return inspect.isasyncgenfunction(self.fun)
 
     async def cast(self, value: Any = None, *, key: Any = None, **options: Any) -> None:
-        """Send a value to the agent, and do not wait for what becomes of it."""
+        """Send a value to the agent, without waiting for the result."""
         await self.topic.send(key=key, value=value, **options)
 
     async def send(self, *, key: Any = None, value: Any = None, **options: Any) -> Sent:
-        """The same, for who wants to know where the record went."""
+        """Like `cast`, but return the position of the record."""
         return await self.topic.send(key=key, value=value, **options)
 
 

@@ -1,4 +1,4 @@
-"""`App`: where a program in Faust's style begins."""
+"""`App`: the entry point of a Faust-style program."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     >>> app = App("order-processor", broker="kafka://localhost:9092", store="rocksdb://")
 
     Args:
-        id: Names the query: its state and its dead letters are found under it.
-        broker: Where the log lives: `kafka://host:9092` or `file:./data`; the setting if left out.
-        store: Where state is kept: a directory, `redis://` or `postgresql://`. `rocksdb://` and `memory://` mean the
-            store beside the log.
-        options: Others of `faust.App` are accepted and remembered in `app.options`.
+        id: The name of the query, of its state and of its dead letters.
+        broker: The log: `kafka://host:9092` or `file:./data`; by default the setting.
+        store: The state: a directory, `redis://` or `postgresql://`. `rocksdb://` and `memory://` mean the
+            store next to the log.
+        options: Other options of `faust.App` are accepted and stored in `app.options`.
     """
 
     def __init__(self, id: str, *, broker: Any = None, store: Any = None, **options: Any) -> None:
@@ -86,14 +86,14 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     logger = worker_log.logger
     should_stop = False
-    """Whether the worker ends; tasks that have a loop of their own look at it."""
+    """Whether the worker is stopping; tasks with their own loop check it."""
 
     @property
     def name(self) -> str:
         return self.given_id
 
     def choose(self, *, broker: Any = None, store: Any = None) -> None:
-        """Choose another log, or another place for the state, before the app runs."""
+        """Choose another log, or another location for the state, before the app runs."""
         if broker is not None:
             self.broker = broker_url(broker)
         if store is not None:
@@ -103,7 +103,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         return f'<App "{self.id}">'
 
     def __getstate__(self) -> dict[str, Any]:
-        # An agent that mentions its app needs no more of it than what it can ask while it runs.
+        # An agent that mentions its app needs only what it can access while it runs.
         return {"id": self.id, "given_id": self.given_id, "options": {}, "broker": self.broker, "state": self.state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -142,22 +142,22 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         help: str = "",
         **options: Any,
     ) -> Callable[[AgentFunction], Agent]:
-        """Make an agent of an async function.
+        """Turn an async function into an agent.
 
         Args:
-            channel: The topic whose records it takes; one of its own if left out.
-            name: Names it; the function's name if left out.
+            channel: The topic whose records it processes; by default its own.
+            name: Its name; by default the function's.
             sink: Topics, agents and functions that get what it yields.
-            on_error: Called with the name of the agent and what it raised; the record is a dead letter anyway.
+            on_error: Called with the name of the agent and the exception; the record becomes a dead letter anyway.
             key: A field such as `Order.user_id`, or a function of the value: the agent runs on all shards, each key on
-                one of them. Without it, it is one task, and may use its tables under any key.
-            sends: Topics that it sends to, where its code does not show them.
-            tables: Tables that it uses, where its code does not show them.
-            timeout: For how many seconds it may wait for something outside, while it has one record.
-            concurrency: How many records it may have at once while it waits, each of another key.
-            key_type: That of the keys of a topic that is its own, or given by its name; so are `value_type` and
+                one of them. Without it, it is one task, and may access any key of its tables.
+            sends: Topics that it sends to, if its code does not show them.
+            tables: Tables that it uses, if its code does not show them.
+            timeout: How many seconds it may wait for external calls while it processes one record.
+            concurrency: How many records, each with a different key, it may process concurrently while it waits.
+            key_type: The key type of its own topic, or of one given by name; likewise `value_type` and
                 `schema`.
-            help: What `agents` says of it; the first line of the function's docstring if left out.
+            help: Its description in the `agents` command; by default the first line of the function's docstring.
         """
         at = Location.of_caller()
         left_out(f'agent "{name}"' if name else "an agent", options, AGENT)
@@ -219,16 +219,17 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
     @cached_property
     def statements(self) -> Statements:
-        """What `sql` has defined."""
+        """Return the statements that `sql` has defined."""
         from potok.faust.sql import Statements
 
         return Statements(self)
 
     def sql(self, text: str) -> list[dict[str, Any]]:
-        """Carry out statements on the topics and tables of this app.
+        """Execute statements on the topics and tables of this app.
 
-        CREATE ... AS SELECT and INSERT INTO ... SELECT, before the app starts, run beside its agents; SELECT gives rows
-        of the last committed batch. A topic of records is a stream, and a table has `KEY` before its values.
+        CREATE ... AS SELECT and INSERT INTO ... SELECT, before the app starts, run next to its agents; SELECT
+        returns rows of the last committed batch. A topic of records is a stream, and a table has `KEY` before
+        its values.
 
         >>> app.sql("CREATE TABLE by_user AS SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id;")
         >>> app.sql("SELECT * FROM order_counts WHERE key = 'user_001';")
@@ -236,13 +237,13 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         return self.statements.run(text)
 
     def command(self, *options: Any, base: Any = None, name: str = "", **attributes: Any) -> Callable[[Any], Any]:
-        """Make a command of a function: `python shop.py NAME ARGUMENTS`.
+        """Turn a function into a command: `python shop.py NAME ARGUMENTS`.
 
         Args:
-            options: `option(...)` and `argument(...)` of `potok.faust.cli`, given to the function by name. Without
+            options: `option(...)` and `argument(...)` of `potok.faust.cli`, passed to the function by name. Without
                 any, its parameters are the arguments.
-            base: The class of what it is given as `self`, if it asks for that.
-            name: The name of the function if left out.
+            base: The class of its `self`, if it has that parameter.
+            name: By default the name of the function.
         """
         from potok.faust.cli import BUILT_IN, AppCommand, NameTaken, OfFunction
 
@@ -256,7 +257,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         return decorate
 
     def main(self, arguments: Sequence[str] | None = None) -> None:
-        """What the program does from the command line: `worker`, `send`, `agents`, `tables`, `models`, `reset`."""
+        """Run the command line: `worker`, `send`, `agents`, `tables`, `models`, `reset`."""
         from potok.faust.services.commands import main
 
         used(self._builder)
@@ -265,7 +266,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         main(self, arguments)
 
     def build(self) -> Topology:
-        """The topology of all agents, and of what was made with `stream`."""
+        """Return the topology of all agents, and of the steps created with `stream`."""
         topology = Build(self, self.steps()).topology()
         if not topology.sources:
             raise TakesNoTopic(self)
@@ -274,7 +275,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         return topology
 
     def steps(self) -> tuple[Node, ...]:
-        """What was made with `stream`, and of tables in the DSL."""
+        """Return the steps created with `stream`, and from tables in the DSL."""
         return self._builder.nodes()
 
     def settings(self, **given: Any) -> Settings:
@@ -286,7 +287,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         return AppLog(self._open)
 
     def note_use(self) -> None:
-        """Take note that the program does something with the app, so that nobody misses a worker."""
+        """Record that the program uses the app, so that no warning about a missing worker is printed."""
         used(self._builder)
 
     def _open(self) -> Broker:
@@ -297,7 +298,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     def produce(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int | None, headers: Headers | None
     ) -> Sent:
-        """Append a record from outside of agents; it is durable when this returns where it went."""
+        """Append a record from outside of agents; it is durable when this returns its position."""
         used(self._builder)
         told = list(headers or ())
         self.on_produce_message.send_now(self, key=key, value=value, partition=None, timestamp=timestamp, headers=told)

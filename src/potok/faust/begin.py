@@ -15,7 +15,7 @@ AgentFunction = Callable[[Any], Any]
 
 
 class Begin:
-    """Begins an agent over an inlet; it travels to where agents run."""
+    """Starts an agent over an inlet; it is pickled and sent to the workers."""
 
     def __init__(self, app: str, function: AgentFunction, sinks: Sequence[Any]) -> None:
         self._app, self._function, self._sinks = app, function, tuple(sinks)
@@ -25,7 +25,7 @@ class Begin:
 
 
 def begin(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
-    """The coroutine of an agent; what it yields goes to its sinks."""
+    """Return the coroutine of an agent; what it yields goes to its sinks."""
     made = function(stream)
     if isinstance(made, AsyncIterator):
         return _deliver(app, made, sinks)

@@ -1,4 +1,6 @@
-"""An app as statements know it: topics of records are streams, tables are tables, and their fields are columns."""
+"""The catalog of an app for SQL statements: topics of records are streams, tables are tables, and fields are
+columns.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ _SCALARS: dict[Any, pa.DataType] = {str: VARCHAR, int: BIGINT, float: DOUBLE, bo
 
 
 def catalog_of(app: App, key_types: Mapping[str, pa.DataType | None]) -> Catalog:
-    """`key_types` are those that the tables have in the cells."""
+    """Return the catalog; `key_types` are those of the tables' cells."""
     found: dict[str, Source] = {}
     taken = {sql_name(table) for table in app.tables}
     for topic in app.topics:
         for name in topic.names if isinstance(topic.value_type, type) and topic.serializer == "json" else ():
-            # A table of the same name is what a statement means by it.
+            # In a statement, a table takes precedence over a stream of the same name.
             called = f"{sql_name(name)}_TOPIC" if sql_name(name) in taken else sql_name(name)
             if issubclass(topic.value_type, Record) and called not in found:
                 found[called] = _stream(topic, name, called)
@@ -102,7 +104,7 @@ def _fields(model: type[Record], seen: frozenset[type]) -> list[tuple[str, pa.Da
 
 
 def _spellings(annotation: Any, seen: frozenset[type] = frozenset()) -> set[str]:
-    """How the fields of a record, and of those in it, are spelled."""
+    """Return the spelling of the fields of a record and of nested records."""
     if isinstance(annotation, type) and issubclass(annotation, Record) and annotation not in seen:
         hints = typing.get_type_hints(annotation)
         names = set(getattr(annotation, "__record_fields__", ()))
@@ -111,7 +113,7 @@ def _spellings(annotation: Any, seen: frozenset[type] = frozenset()) -> set[str]
 
 
 def column_type(annotation: Any, seen: frozenset[type] = frozenset()) -> pa.DataType:
-    """The type of SQL for a field of a record. What has none is text: as it is spelled in JSON."""
+    """Return the SQL type for a field of a record. A field without one is its JSON text."""
     if isinstance(annotation, FieldDescriptor):
         annotation = annotation.type
     if isinstance(annotation, typing.NewType):

@@ -1,4 +1,4 @@
-"""Channels: what agents hand to each other in memory, within the record at hand."""
+"""Channels: values that agents pass to each other in memory, while a record is processed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class OnlyAgentsPut(QueryError):
-    """A channel that was used from outside."""
+    """A channel that was used outside of agents."""
 
     def __init__(self, channel: str) -> None:
         super().__init__(
-            f'channel "{channel}" is in the memory of agents, and lasts for one record: '
-            "timers, tasks and pages cannot put something there",
+            f'channel "{channel}" exists in the memory of agents while they process a record: '
+            "timers, tasks and pages cannot put values into it",
             hint="make it a topic: app.topic(...) instead of app.channel(...)",
         )
 
 
 class Channel(Destination):
-    """Takes values from agents to an agent, in memory. What is put is dealt with before the next record is taken, and
-    stands or falls with that record.
+    """Passes values from agents to an agent, in memory. A value is processed before the next record, and
+    succeeds or fails with the current record.
 
     >>> alerts = app.channel()
     >>> await alerts.put(order)
@@ -49,7 +49,7 @@ class Channel(Destination):
         return self._sent
 
     def send(self, *, value: Any = None, callback: Callback | None = None, **_: Any) -> Awaitable[Sent]:
-        """The same, as topics have it."""
+        """Like `put`, under the name that topics have."""
         return self.put(value) if callback is None else and_tell(self.put(value), callback)
 
     def send_soon(self, **options: Any) -> Awaitable[Sent]:

@@ -1,4 +1,4 @@
-"""Commands of a program with options, as `faust.cli` has them: `from potok.faust.cli import option, argument`.
+"""Commands of a program with options, as in `faust.cli`: `from potok.faust.cli import option, argument`.
 
 They are those of click.
 """
@@ -29,7 +29,7 @@ BUILT_IN = frozenset({"agents", "explain", "models", "reset", "send", "tables", 
 
 
 class NameTaken(TopologyError):
-    """A command that is called as another."""
+    """A command with the name of another one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class NameTaken(TopologyError):
 
 
 def option(*names: str, show_default: bool = True, **attributes: Any) -> Callable[[Any], Any]:
-    """An option of a command, as `click.option`; its help shows the default.
+    """Declare an option of a command, like `click.option`; its help shows the default.
 
     >>> @app.command(option("--upper/--no-upper", default=False), argument("name"))
     ... async def greet(self, upper, name): ...
@@ -47,7 +47,7 @@ def option(*names: str, show_default: bool = True, **attributes: Any) -> Callabl
 
 
 class AppCommand:
-    """What a command is given as `self`. A class of its own that has `run` is a command of every app of the program.
+    """The `self` of a command. A subclass with `run` is a command of every app of the program.
 
     >>> class Greet(AppCommand):
     ...     options = [option("--upper/--no-upper", default=False), argument("name")]
@@ -74,16 +74,16 @@ class AppCommand:
             AppCommand.defined[name] = cls
 
     async def run(self, *args: Any, **options: Any) -> Any:
-        """What the command does, with its options by name."""
+        """Run the command, with its options by name."""
 
     async def on_stop(self) -> None:
-        """Called behind `run`, also if that has raised."""
+        """Called after `run`, also if it raised."""
 
     def say(self, message: Any, file: IO[str] | None = None, **more: Any) -> None:
         click.echo(message, file=file or self.stdout, **more)
 
     def carp(self, message: Any, **more: Any) -> None:
-        """Say something that is of use to who looks for a mistake: `self.debug = True` shows it."""
+        """Print a debug message, if `self.debug` is true."""
         if self.debug:
             self.say(f"#-- {message}", **more)
 
@@ -91,7 +91,7 @@ class AppCommand:
         return json.dumps(data)
 
     def tabulate(self, data: Sequence[Sequence[Any]], headers: Sequence[str] | None = None, **_: Any) -> str:
-        """Rows as text that stands in columns, or as JSON, as --json asks for."""
+        """Return rows as aligned text, or as JSON with --json."""
         if self.json:
             return self.dumps([dict(zip(headers, row, strict=True)) for row in data] if headers else list(data))
         rows = [[str(cell) for cell in row] for row in ([headers, *data] if headers else data)]
@@ -104,7 +104,7 @@ Command = AppCommand
 
 
 class OfFunction:
-    """A command of a function. Without options, its parameters are the arguments behind its name."""
+    """A command from a function. Without options, its parameters are the arguments after its name."""
 
     def __init__(
         self, function: Any, options: Sequence[Any], kind: type[AppCommand], attributes: dict[str, Any]
@@ -132,7 +132,7 @@ class OfFunction:
 
 
 def commands_of(app: App) -> dict[str, click.Command]:
-    """All commands of a program that it has defined itself."""
+    """Return all commands that a program defines."""
     classes = {name: _of_class(app, name, kind) for name, kind in AppCommand.defined.items()}
     return classes | {name: command.of(app, name) for name, command in app.commands.items()}
 
@@ -149,7 +149,7 @@ def _of_class(app: App, name: str, kind: type[AppCommand]) -> click.Command:
 
 
 def carry_out(command: click.Command, arguments: Sequence[str], *, as_json: bool) -> None:
-    """Do what a command line says, and end the process if that is wrong."""
+    """Run a command line, and exit on a usage error."""
     if all("--json" not in parameter.opts for parameter in command.params):
         told = click.Option(["--json"], is_flag=True, expose_value=False, callback=_note_json, help="print JSON")
         command.params.append(told)
@@ -183,12 +183,12 @@ def _parameter(parameter: inspect.Parameter) -> click.Parameter:
 
 
 def _filled(asked: Sequence[inspect.Parameter], given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What a function is called with, by place and by name."""
+    """Return the arguments of a function, positional and by name."""
     if not asked:
         return [], given
     listed, named = list[Any](), dict[str, Any]()
     for parameter in asked:
-        # Click has the names of arguments in small letters.
+        # Click lowercases the names of arguments.
         value = given.get(parameter.name, given.get(parameter.name.lower()))
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             listed += value or ()

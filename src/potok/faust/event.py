@@ -1,4 +1,4 @@
-"""The record at hand, as an agent may look at it."""
+"""The current record of an agent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from potok.operators.agents import context
 from potok.topology.processor import Position
 
 AS_IT_IS: Any = object()
-"""What a record has already."""
+"""Reuse the value of the current record."""
 
 
 class NoEvent(QueryError):
-    """Asked for the record at hand where there is none."""
+    """The current record was requested where there is none."""
 
     def __init__(self) -> None:
-        super().__init__("there is no record at hand here", hint="ask for current_event() inside an agent")
+        super().__init__("there is no current record here", hint="call current_event() inside an agent")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A record: its key, its value and all the rest."""
+    """A record: its key, value, headers and position."""
 
     key: Any
     value: Any
@@ -34,7 +34,7 @@ class Event:
     app: Any = None
 
     def of(self, value: Any) -> Event:
-        """The same record with what has become of its value."""
+        """Return the same record with a processed value."""
         return replace(self, value=value)
 
     async def forward(
@@ -47,8 +47,9 @@ class Event:
         headers: Any = AS_IT_IS,
         **options: Any,
     ) -> Any:
-        """Send the record on, to a topic, a channel, an agent or a topic by name, with another key, value or headers
-        if they are given."""
+        """Forward the record to a topic, a channel, an agent or a topic by name, with another key, value or
+        headers if given.
+        """
         return await _sending(channel)(
             key=self.key if key is AS_IT_IS else key,
             value=self.value if value is AS_IT_IS else value,
@@ -59,11 +60,11 @@ class Event:
         )
 
     async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> Any:
-        """The same without the headers."""
+        """Like `forward`, without the headers."""
         return await self.forward(channel, key, value, **{"headers": None, **options})
 
     def ack(self) -> bool:
-        """Records are done with when their batch commits."""
+        """Do nothing: records are acknowledged when their batch commits."""
         return True
 
     acked = False
@@ -84,7 +85,7 @@ def _sending(channel: Any) -> Any:
 
 
 def current_event() -> Event:
-    """The record that the agent is looking at."""
+    """Return the record that the agent is processing."""
     running = context.current()
     if running is None or running.chunk is None:
         raise NoEvent

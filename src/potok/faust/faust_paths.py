@@ -1,6 +1,6 @@
-"""Modules under the names that Faust has for them: `from potok.faust.streams import current_event`.
+"""Modules under their Faust names: `from potok.faust.streams import current_event`.
 
-They have no files of their own: each is a row of a table, and its names are looked up where they are.
+They have no files: each is a row of a table, and its names are looked up where they are defined.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ PATHS: dict[str, dict[str, str]] = {
     "web.views": {_WEB: "View gives_model takes_model"},
     "worker": {},
 }
-"""By the path below `faust`: where the names are, spelled as they are there, or `as Faust spells it=as it is there`.
-What is refused altogether has none: to import something of it says what to do instead."""
+"""By the path below `faust`: the module of the names, spelled as they are there, or `Faust's name=name there`.
+A path without names is not supported: importing from it raises an error that says what to use instead."""
 
 
 class FaustPath(ModuleType):
-    """A module of Faust's: what it has is found when somebody asks for it."""
+    """A module of Faust's, whose names are resolved on first use."""
 
     def __init__(self, path: str, names: dict[str, str]) -> None:
         super().__init__(f"{_APP}.{path}", f"`faust.{path}`.")
@@ -95,7 +95,7 @@ class FaustPath(ModuleType):
 
 
 def _put_on_the_path() -> None:
-    """Let all of them be imported."""
+    """Make all of them importable."""
     for path, names in PATHS.items():
         whole = f"{_APP}.{path}"
         made = sys.modules.setdefault(whole, FaustPath(path, names))

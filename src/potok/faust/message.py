@@ -15,7 +15,7 @@ class TP(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Where a record was read, and when it happened; the time is in seconds since 1970."""
+    """The position of a record and its event time, in seconds since 1970."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""`faust.models`, for those who name fields by their module: `faust.models.fields.StringField`."""
+"""`faust.models`, for programs that name fields by their module: `faust.models.fields.StringField`."""
 
 from potok.faust.records import field_kinds as fields
 from potok.faust.records.fields import FieldDescriptor

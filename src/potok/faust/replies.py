@@ -1,4 +1,4 @@
-"""Asking an agent, and waiting for what it yields: question and answer are records, found by a number of their own."""
+"""Ask an agent, and wait for what it yields: question and answer are records with a correlation id."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ ASKED = "potok.ask"
 """The header of a question: the key of its answer."""
 
 FAILED = "potok.failed"
-"""The header of an answer that is none: the agent that has failed."""
+"""The header of a failure: the agent that failed."""
 
 LOOK_S = 0.5
-"""How long one look for an answer takes; a worker that stops waits for no more than that."""
+"""How long one poll for an answer takes; a worker that stops waits at most this long."""
 
 
 class NoReply(QueryError):
-    """An agent that has not answered in time."""
+    """An agent that did not answer in time."""
 
     def __init__(self, agent: str, seconds: float, app: str) -> None:
         super().__init__(
             f'agent "{agent}" has not answered within {seconds:g} s',
-            hint="see that the worker runs, that the agent yields for each record, and that the question is no dead "
-            f"letter: potok dead-letters list --query {app}; ask(..., timeout=60) waits longer",
+            hint="check that the worker runs, that the agent yields for each record, and that the question is not a "
+            f"dead letter: potok dead-letters list --query {app}; ask(..., timeout=60) waits longer",
         )
 
 
 class AskFailed(QueryError):
-    """An agent that has raised instead of answering."""
+    """An agent that raised instead of answering."""
 
     def __init__(self, agent: str, why: str, app: str) -> None:
         super().__init__(
@@ -54,16 +54,17 @@ class AskFailed(QueryError):
 
 
 class AskedInside(QueryError):
-    """An agent that waits for another: that one has its turn with a later batch."""
+    """An agent that waits for another, which runs only in a later batch."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(
-            f'an agent cannot wait for agent "{agent}"', hint="cast() to it, or put into a channel that it takes"
+            f'an agent cannot wait for agent "{agent}"',
+            hint="cast() to it, or put a value into a channel that it reads",
         )
 
 
 def uuid() -> str:
-    """A name that nobody else has."""
+    """Return a unique name."""
     return str(uuid4())
 
 
@@ -72,12 +73,12 @@ def replies_topic(app: str) -> str:
 
 
 def reply(app: str, result: Any) -> None:
-    """Send what an agent has yielded to who asked for it, if somebody did."""
+    """Send what an agent yielded to the caller, if the record is a question."""
     _answer_who_asked(app, lambda: value_encoder("json", None)(result))
 
 
 def reply_failure(app: str, agent: str, why: str) -> None:
-    """Send what an agent has raised to who asked it, if somebody did."""
+    """Send what an agent raised to the caller, if the record is a question."""
     _answer_who_asked(app, lambda: orjson.dumps(why), ((FAILED, agent.encode()),))
 
 
@@ -108,7 +109,7 @@ async def ask(app: App, agent: str, topic: Topic, value: Any, key: Any, timeout:
 
 
 async def _answer(consumer: Consumer, agent: str, number: bytes, until: float) -> LogRecord | None:
-    """What came first; that another agent, which takes the same records, has failed is no answer of this one."""
+    """Return the first answer; the failure of another agent that reads the same records does not count."""
     while (left := until - time.monotonic()) > 0:
         for record in await _polled(consumer, min(left, LOOK_S)):
             if record.key == number and _failed_by(record) in (b"", agent.encode()):
@@ -117,7 +118,9 @@ async def _answer(consumer: Consumer, agent: str, number: bytes, until: float) -
 
 
 async def _polled(consumer: Consumer, seconds: float) -> Sequence[LogRecord]:
-    """What has come. Who is cancelled waits for the thread that looks: the consumer is closed behind it."""
+    """Return new answers. A cancelled caller waits for the polling thread, because the consumer is closed
+    after it.
+    """
     look = asyncio.ensure_future(asyncio.to_thread(consumer.poll, timeout=seconds))
     try:
         return await asyncio.shield(look)
@@ -127,5 +130,5 @@ async def _polled(consumer: Consumer, seconds: float) -> Sequence[LogRecord]:
 
 
 def _failed_by(answer: LogRecord) -> bytes:
-    """The agent that has failed instead of answering."""
+    """Return the agent that failed instead of answering."""
     return dict(answer.headers).get(FAILED) or b""

@@ -1,4 +1,4 @@
-"""What becomes of a send: where the record went, who is told of it, and sends from outside of agents."""
+"""The result of a send: the position of the record, callbacks, and sends from outside of agents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a record went: what `await topic.send(...)` gives. Faust gives a future of that, so it can be awaited once
-    more, which gives it again. What an agent sends has its place when the batch commits: nobody knows it before."""
+    """The position of a sent record: the result of `await topic.send(...)`. Faust returns a future of it, so it can be
+    awaited again. The position of what an agent sends is known only when the batch commits.
+    """
 
     topic: str
     partition: int | None = None
@@ -40,7 +41,7 @@ class Sent:
 
     def __await__(self) -> Generator[Any, Any, Sent]:
         return self
-        yield  # makes it a generator, the fastest thing to await that gives something
+        yield  # makes it a generator, the fastest awaitable that returns a value
 
 
 class Destination:
@@ -54,17 +55,17 @@ Callback = Callable[[Sent], Any]
 
 
 def send_outside(app: App, topic: str, *record: Any) -> Awaitable[Sent]:
-    """Append a record: it is durable once this has been awaited, or, where no event loop runs, when it returns."""
+    """Append a record: it is durable once this has been awaited or, without an event loop, when it returns."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return app.produce(topic, *record)
-    # Whoever shares the loop, as pages and tasks do, need not wait for a disk too.
+    # Pages and tasks that share the loop must not wait for a disk.
     return loop.run_in_executor(_sender(), app.produce, topic, *record)
 
 
 def and_tell(sending: Awaitable[Sent], callback: Callback) -> Awaitable[Sent]:
-    """The same send; a function is called with where the record went, whether or not somebody awaits it."""
+    """Return the same send; a callback receives the position of the record, whether or not the send is awaited."""
     if not isinstance(sending, Sent):
         return asyncio.ensure_future(_told(sending, callback))
     answer = callback(sending)
@@ -84,5 +85,5 @@ async def _answered(answer: Awaitable[Any], sent: Sent) -> Sent:
 
 @cache
 def _sender() -> ThreadPoolExecutor:
-    """One thread, so that what was sent first is appended first."""
+    """Return one thread, so that records are appended in the order of the sends."""
     return ThreadPoolExecutor(1, "potok-send")

@@ -1,4 +1,4 @@
-"""`faust.serializers`, for those who name codecs by their module: `faust.serializers.codecs.register`."""
+"""`faust.serializers`, for programs that name codecs by their module: `faust.serializers.codecs.register`."""
 
 from potok.faust.records import codecs
 from potok.faust.records.schema import Schema

@@ -1,4 +1,4 @@
-"""Statements of an app: they read its topics and tables, and what they make lies beside them."""
+"""SQL statements of an app: they read its topics and tables, and their results are stored next to them."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
     from potok.faust.app import App
 
 DEFINES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.InsertSelect
-"""Statements that stand in a program; others that change a catalogue do not."""
+"""Statements that a program may contain; others that change a catalog may not."""
 
 CATCH_UP_S = 600.0
 _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
 
 
 class NotInsideAgents(QueryError):
-    """A statement that an agent sends."""
+    """A statement executed by an agent."""
 
     def __init__(self) -> None:
         super().__init__("an agent sends no statements", hint="read the table itself: order_counts[user_id]")
 
 
 class AppDatabase(Database):
-    """The topics and tables of an app, and what its statements make of them. Its catalogue is the program: nothing of
-    it is written down, and nobody changes it from outside."""
+    """The topics and tables of an app, and the results of its statements. Its catalog is the program: it is not
+    stored, and cannot be changed from outside.
+    """
 
     keeps_commands = False
 
@@ -61,12 +62,12 @@ class AppDatabase(Database):
         return f"{self._app.id}.sql"
 
     def refresh(self) -> None:
-        """Take in what the program has defined meanwhile."""
+        """Add what the program has defined since the last call."""
         with self._changing:
             self._catch_up()
 
     def start(self) -> None:
-        """Run the statements; raises why one cannot begin."""
+        """Start the statements; raise if one cannot start."""
         self.refresh()
         super().start()
         for info in super().queries():
@@ -76,11 +77,11 @@ class AppDatabase(Database):
                 )
 
     def apply(self, parsed: ast.Parsed, properties: Any) -> Done:
-        hint = 'write app.sql("CREATE ...") there, and start it again'
-        raise Refused("what an app defines stands in its program", hint=hint, place=parsed.at)
+        hint = 'write app.sql("CREATE ...") in the program, and restart it'
+        raise Refused("the definitions of an app belong to its program", hint=hint, place=parsed.at)
 
     def queries(self) -> list[QueryInfo]:
-        """The agents as one query, and those of the statements."""
+        """Return the agents as one query, and the queries of the statements."""
         progress = read_progress(self.broker, self._app.id)
         state = _STATES.get("" if progress is None else progress.state, "STOPPED")
         own = QueryInfo(self._app.id, repr(self._app), "APP", "", state, progress.error if progress else "", (), ())
@@ -101,7 +102,9 @@ class AppDatabase(Database):
         self._seen = seen
 
     def _id_of(self, statement: ast.Statement, number: int) -> str:
-        """State is found by it, so it does not depend on what else the program defines, where it can be helped."""
+        """Return the id that state is found by; if possible, independent of the other definitions of the
+        program.
+        """
         if isinstance(statement, ast.CreateAs | ast.CreateSource):
             return f"{self._app.id}.{sql_name(statement.name).lower()}"
         properties = statement.properties if isinstance(statement, ast.InsertSelect) else ()
@@ -116,7 +119,7 @@ def _key_types(app: App) -> dict[str, pa.DataType | None]:
 
 
 def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
-    """A query that keeps running takes the changes of a table from a topic."""
+    """A persistent query reads the changes of a table from a topic."""
     if not isinstance(statement, ast.CreateAs | ast.InsertSelect):
         return
     for relation in (statement.query.relation, *(join.relation for join in statement.query.joins)):
@@ -129,7 +132,7 @@ def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
 
 
 class Statements:
-    """The statements of an app: those that define something run with its agents, others are carried out at once."""
+    """The statements of an app: definitions run with its agents, others are executed at once."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -143,7 +146,7 @@ class Statements:
         return self._database
 
     def run(self, text: str) -> list[dict[str, Any]]:
-        """The rows of the last statement that has some."""
+        """Return the rows of the last statement that has some."""
         if context.current() is not None:
             raise NotInsideAgents
         rows: list[dict[str, Any]] = []
@@ -156,24 +159,24 @@ class Statements:
 
     def _define(self, parsed: ast.Parsed) -> None:
         if not isinstance(parsed.statement, DEFINES):
-            hint = "change the statement that defined it, and start the program again"
-            raise Refused("a program defines, and takes nothing back", hint=hint, place=parsed.at)
+            hint = "change the statement that defined it, and restart the program"
+            raise Refused("a program only adds definitions, and cannot drop them", hint=hint, place=parsed.at)
         if self._database is not None and self._database.shared is not None:
             hint = "define it before app.main(), so that it runs with the agents"
-            raise Refused("the app runs already", hint=hint, place=parsed.at)
+            raise Refused("the app is already running", hint=hint, place=parsed.at)
         self.defined.append(parsed)
 
     def _rows(self, parsed: ast.Parsed) -> list[dict[str, Any]]:
         result = SqlSession(self.database).run(parsed, {})
         if isinstance(result, Push):
             result.close()
-            hint = "leave EMIT CHANGES out, or write CREATE STREAM ... AS SELECT and an agent that takes it"
-            raise Refused("a query that keeps running gives no rows that end", hint=hint, place=parsed.at)
+            hint = "omit EMIT CHANGES, or write CREATE STREAM ... AS SELECT and an agent that reads it"
+            raise Refused("a push query never ends", hint=hint, place=parsed.at)
         return result.as_dicts() if isinstance(result, Rows) else []
 
     @contextmanager
     def at_work(self, *, until_end: bool = False) -> Iterator[None]:
-        """Run what was defined, beside the agents."""
+        """Run the defined statements next to the agents."""
         if not self.defined:
             yield
             return

@@ -1,4 +1,4 @@
-"""What an agent is given: its records, one after the other, and the verbs that may stand before them."""
+"""The stream of an agent: its records, one after the other, and the methods that can be applied before them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verb = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
 
 
 class Stream:
-    """The records of an agent. Each verb returns a stream, which can be iterated over once.
+    """The records of an agent. Each method returns a stream, which can be iterated over once.
 
     >>> @app.agent(orders)
     ... async def large(stream):
@@ -24,13 +24,13 @@ class Stream:
     """
 
     def __class_getitem__(cls, item: Any) -> GenericAlias:
-        """`Stream[Order]` in an annotation."""
+        """Support `Stream[Order]` in an annotation."""
         return GenericAlias(cls, item)
 
     def __init__(self, inlet: Inlet, verbs: tuple[Verb, ...] = (), moves: list[tuple[str, Any]] | None = None) -> None:
         self._inlet, self._verbs = inlet, verbs
         self.moves = [] if moves is None else moves
-        """What the agent asked for that decides where it runs and what it takes; the build looks at it."""
+        """The requests of the agent that decide where it runs and what it reads; the build inspects them."""
 
     def __aiter__(self) -> AsyncIterator[Any]:
         found: AsyncIterator[Any] = self._inlet
@@ -45,11 +45,11 @@ class Stream:
         return Stream(self._inlet, (*self._verbs, verb), self.moves)
 
     def events(self) -> AsyncIterator[Event]:
-        """The records with their keys, headers and times."""
+        """Iterate over the records with their keys, headers and times."""
         return self._with(_events).__aiter__()
 
     def items(self) -> AsyncIterator[tuple[Any, Any]]:
-        """Pairs of key and value."""
+        """Iterate over pairs of key and value."""
         return self._with(_items).__aiter__()
 
     def filter(self, predicate: Callable[[Any], Any]) -> Stream:
@@ -64,11 +64,11 @@ class Stream:
         return self._with(_mapping(function))
 
     def add_processor(self, processor: Callable[[Any], Any]) -> None:
-        """Call a function with each value; what it returns is the value from there on."""
+        """Call a function with each value; its result replaces the value."""
         self._verbs = (*self._verbs, _mapping(processor))
 
     def echo(self, *channels: Any) -> Stream:
-        """Send each value on to topics, channels or agents too."""
+        """Send each value to topics, channels or agents too."""
         self.moves.extend(("echo", channel) for channel in channels)
 
         async def verb(values: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -81,7 +81,7 @@ class Stream:
         return self._with(verb)
 
     def enumerate(self, start: int = 0) -> AsyncIterator[tuple[int, Any]]:
-        """Values with their number; it begins again with each batch."""
+        """Iterate over values with their number, which restarts with each batch."""
 
         async def verb(values: AsyncIterator[Any]) -> AsyncIterator[Any]:
             number = start
@@ -92,18 +92,20 @@ class Stream:
         return self._with(verb).__aiter__()
 
     def take(self, max_: int, within: Any = None) -> AsyncIterator[list[Any]]:
-        """Lists of at most `max_` values. A list ends with the batch at the latest, so `within` is always kept."""
+        """Iterate over lists of at most `max_` values. A list ends with the batch at the latest, so `within`
+        always holds.
+        """
         return self._lists(max_, lambda value: value)
 
     noack_take = take
-    """The same: records are done with when their batch commits."""
+    """The same as `take`: records are acknowledged when their batch commits."""
 
     def take_events(self, max_: int, within: Any = None) -> AsyncIterator[list[Event]]:
-        """Lists of records with their keys, headers and times."""
+        """Iterate over lists of records with their keys, headers and times."""
         return self._lists(max_, lambda value: current_event().of(value))
 
     def take_with_timestamp(self, max_: int, within: Any, timestamp_field_name: str) -> AsyncIterator[list[Any]]:
-        """Lists of values, each with the time of its record, in seconds, in the field of this name."""
+        """Iterate over lists of values, each with the time of its record, in seconds, in the field of this name."""
 
         def stamped(value: Any) -> Any:
             at = current_event().message.timestamp
@@ -135,17 +137,17 @@ class Stream:
         return self
 
     def group_by(self, key: Any, *, name: str = "", topic: Any = None, partitions: int | None = None) -> Stream:
-        """Each record on the shard of a field, so that the agent runs on all of them."""
+        """Move each record to the shard of a field, so that the agent runs on all of them."""
         self.moves.append(("group_by", key))
         return self
 
     def through(self, topic: Any) -> Stream:
-        """Each record by way of another topic."""
+        """Send each record through another topic."""
         self.moves.append(("through", topic))
         return self
 
     def combine(self, *others: Any) -> Stream:
-        """The records of other topics too: `stream & payments` is the same."""
+        """Read the records of other topics too: `stream & payments` is the same."""
         self.moves.extend(("combine", other) for other in others)
         return self
 
@@ -158,7 +160,7 @@ class Stream:
 
 
 class _Ending:
-    """An inlet whose user understands that a batch ends."""
+    """An inlet whose consumer handles the end of a batch."""
 
     holding = False
 

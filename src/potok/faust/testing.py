@@ -1,7 +1,7 @@
-"""Testing one agent by itself: `async with agent.test_context() as t: await t.put(...)`.
+"""Test one agent alone: `async with agent.test_context() as t: await t.put(...)`.
 
-The agent runs as it does in a batch, over tables of its own that are gone when the test is. Inside of the context,
-tables and topics are those of the test: it reads what the agent wrote, and may write what the agent should find.
+The agent runs as in a batch, over its own tables, which are deleted after the test. Inside the context, tables and
+topics are those of the test: it can read what the agent wrote, and write what the agent should find.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SECOND_MS = 1000
 
 
 class SentInTest(NamedTuple):
-    """What an agent has sent; the value is read where it is JSON."""
+    """What an agent sent; the value is decoded if it is JSON."""
 
     topic: str
     key: bytes | None
@@ -54,14 +54,14 @@ class SentInTest(NamedTuple):
 
 
 class _Topics(dict[str, int]):
-    """All topics there may be, each with a number."""
+    """All possible topics, numbered on first use."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.setdefault(name, len(self))
 
 
 class TestRunning(Running):
-    """The crew of a test: one for all agents that are tested at once, so that they share their tables."""
+    """The agent group of a test, shared by all agents that are tested at once, so that they share their tables."""
 
     __test__ = False
 
@@ -86,9 +86,9 @@ class TestRunning(Running):
 class AgentTest:
     """An agent under test.
 
-    `results` has, by the offset of each record, what the agent yielded for it, or the value itself if it yields
-    nothing. `sent` is what it sent to topics, and `posted` what it put into channels. What the agent raises comes out
-    of `put`.
+    `results` maps the offset of each record to what the agent yielded for it, or to the value if it yields
+    nothing. `sent` is what it sent to topics, and `posted` what it put into channels. Exceptions of the agent
+    are raised by `put`.
     """
 
     def __init__(self, agent: Agent, on_error: Any = None) -> None:
@@ -131,8 +131,8 @@ class AgentTest:
         headers: Mapping[str, bytes] | None = None,
         **_: Any,
     ) -> Event:
-        """Give a record to the agent, and wait until it is done with it."""
-        # A fixture that has entered the test may have done so in another context.
+        """Send a record to the agent, and wait until it has processed it."""
+        # A fixture may enter the test in another context.
         context.drive(self._running)
         offset = self.sent_offset
         self.sent_offset += 1
@@ -152,7 +152,7 @@ class AgentTest:
         return event
 
     def _seen(self, value: Any) -> Any:
-        """A value as the agent sees it."""
+        """Return a value as the agent sees it."""
         model = getattr(self.agent.topic, "value_type", None)
         if isinstance(model, type) and issubclass(model, Record) and isinstance(value, dict):
             return model.from_data(value)
@@ -201,7 +201,7 @@ class AgentTest:
                     await answer
 
     async def throw(self, error: BaseException) -> None:
-        """Let the agent find an error where it waits for a record."""
+        """Raise an error in the agent where it waits for a record."""
         if self._driven.coroutine is None:
             raise error
         sent = self._running.begin_turn()

@@ -1,4 +1,4 @@
-"""Topics of an app: what agents take, and where they send."""
+"""Topics of an app: what agents read, and where they send."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PartitionChosen(TopologyError):
 
 
 class Topic(Destination):
-    """One topic, or several that one agent takes together. Sends go to the first.
+    """One topic, or several that one agent reads together. Sends go to the first.
 
     >>> orders = app.topic("orders", value_type=Order)
     >>> await orders.send(key="user_001", value=Order(...))
@@ -61,7 +61,7 @@ class Topic(Destination):
         self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.partitions, self.retention_ms, self.compacting = partitions, retention_ms, compacting
         self.beside: list[Topic] = []
-        """Others that an agent takes with it."""
+        """Other topics that an agent reads together with it."""
         self._sent = Sent(names[0])
         self._encode: Encode | None = None
         self._codec: Codec | None = None
@@ -81,8 +81,9 @@ class Topic(Destination):
 
     @property
     def codec(self) -> Codec | None:
-        """What reads and writes values, if that is none of the formats. It travels with the topic, for only the program
-        itself knows the names of its own."""
+        """Return the codec of values, if it is not one of the formats. It is pickled with the topic, because only
+        the program itself knows the names of its own codecs.
+        """
         if self._codec is None:
             given = self.value_serializer
             if not given and isinstance(self.value_type, type) and issubclass(self.value_type, Record):
@@ -92,7 +93,7 @@ class Topic(Destination):
 
     @property
     def serializer(self) -> str:
-        """The format of values: that of the topic, of the record class, or the one that belongs to the type."""
+        """Return the format of values: that of the topic, of the record class, or the default of the type."""
         if self.codec is not None:
             return "raw"
         if self.value_serializer:
@@ -110,14 +111,15 @@ class Topic(Destination):
             raise
 
     def serdes(self, *, columns: bool = False) -> tuple[Serde, Serde]:
-        """How the keys and values of this topic are read. Keys without a type are bytes. For who asks for `columns`,
-        instants are such, and a number in their place is milliseconds, as everywhere in the DSL."""
+        """Return how the keys and values of this topic are read. Keys without a type are bytes. With `columns`,
+        instants are columns, and a number in their place is milliseconds, as everywhere in the DSL.
+        """
         key = serde_of(bytes if self.key_type is None else self.key_type, self.key_serializer, self.at)
         value_type = bytes if self.codec is not None else self.value_type
         return key, Serde(self.serializer, self._schema(value_type, instants=columns))
 
     def revive(self) -> Revive | ReviveBy:
-        """What makes of its values what agents see."""
+        """Return the converter of its values to what agents see."""
         codec = self.codec
         return Revive(self.value_type) if codec is None else ReviveBy(codec, self.value_type)
 
@@ -131,17 +133,18 @@ class Topic(Destination):
         headers: HeadersInput | None = None,
         **options: Any,
     ) -> Awaitable[Sent]:
-        """Send a record: inside an agent with the batch, all or nothing; elsewhere at once, and durably, once awaited.
-        What is awaited gives where the record went.
+        """Send a record: inside an agent atomically with the batch; elsewhere at once, and durably once awaited.
+        The awaited result is the position of the record.
 
         Args:
-            key: Its key; none if left out.
+            key: Its key; by default none.
             value: A record, plain data, or None to delete.
-            partition: Not taken; it follows from the key.
-            timestamp: Its time in seconds since 1970; that of the record at hand if left out.
+            partition: Refused; it follows from the key.
+            timestamp: Its time in seconds since 1970; by default that of the current record.
             headers: Pairs of name and bytes.
-            options: `callback` is called with where the record went. `value_serializer`, `key_serializer` and `schema`
-                are for this record alone.
+            options: `callback` is called with the position of the record. `value_serializer`, `key_serializer`
+            and `schema`
+                apply to this record only.
         """
         if options:
             record = {"partition": partition, "timestamp": timestamp, "headers": headers}
@@ -173,11 +176,11 @@ class Topic(Destination):
         return sending if callback is None else and_tell(sending, callback)
 
     def send_soon(self, **options: Any) -> Awaitable[Sent]:
-        """The same, for code that is not async."""
+        """Like `send`, for code that is not async."""
         return self.send(**options)
 
     def derive(self, **changes: Any) -> Topic:
-        """A topic like this, with another name, type or serializer."""
+        """Return a topic like this, with another name, type or serializer."""
         options = {
             "key_type": self.key_type,
             "value_type": self.value_type,
@@ -199,17 +202,17 @@ class Topic(Destination):
     maybe_declare = declare
 
     def stream(self, **_: Any) -> Topic:
-        """What `stream & payments.stream()` takes: the topic itself."""
+        """Return the topic itself, for `stream & payments.stream()`."""
         return self
 
     def __and__(self, other: Topic) -> Topic:
-        """Both topics for one agent, each record as its own topic says."""
+        """Return both topics for one agent, each with its own types."""
         made = Topic(self.app, self.names, key_type=self.key_type, value_type=self.value_type, at=self.at)
         vars(made).update(vars(self), beside=[*self.beside, other, *other.beside])
         return made
 
     def __aiter__(self) -> Any:
-        raise Refused("Topic.__aiter__", "agents take records: @app.agent(topic); others read with potok.Consumer")
+        raise Refused("Topic.__aiter__", "agents read records: @app.agent(topic); other code reads with potok.Consumer")
 
     def __getattr__(self, name: str) -> Any:
         return refuse("Topic", name)
@@ -229,6 +232,6 @@ def _headers(given: HeadersInput) -> tuple[tuple[str, bytes], ...]:
 
 
 def by_name(name: str) -> Topic:
-    """A topic of which nothing but the name is known, for an agent to send to."""
+    """Return a topic of which only the name is known, for an agent to send to."""
     nobodys: Any = None
     return Topic(nobodys, (name,))

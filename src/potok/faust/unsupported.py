@@ -1,4 +1,4 @@
-"""What Faust has and Potok has not: each name, with what to do instead."""
+"""What Faust has and Potok does not: each name, with what to use instead."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from potok.errors import TopologyError
 
 _JOIN = "join streams of the DSL: app.stream(orders).join(app.stream(payments), ..., within=timedelta(minutes=5))"
 _TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda order, row: ...)"
-_PARTITIONS = "Spark deals out the partitions; @app.on_partitions_assigned.connect tells which there are"
+_PARTITIONS = "Spark assigns the partitions; @app.on_partitions_assigned.connect reports them"
 _BATCH = "a batch commits all that it has done, in one transaction"
-_CELLS = "state lies in fenced cells, and needs no changelog; changelog_topic= writes one for others"
+_CELLS = "state is stored in fenced cells, and needs no changelog; changelog_topic= writes one for other consumers"
 _METRICS = "potok run shop.py shows how each step is doing, and how far it has read: potok offsets show"
 _MOCK = "test with agent.test_context() or potok.testing.TestDriver(app)"
 _SENT = "a send is encoded at once, and durable with its batch: await topic.send(...)"
 _SERVICE = "a service is a plain object here: on_start, on_stop, tasks and timers"
 _START = "the app starts with its worker: app.main(), python shop.py worker"
-_TRACE = "the log says what a batch did: worker -l debug; potok explain shop.py shows the steps"
-_SETTINGS = "app.conf has what was given to App(...); settings of Potok are in potok.toml"
+_TRACE = "the log reports each batch: worker -l debug; potok explain shop.py shows the steps"
+_SETTINGS = "app.conf has the arguments of App(...); settings of Potok are in potok.toml"
 
 REFUSED: dict[str, dict[str, str]] = {
     "faust": {
@@ -48,17 +48,17 @@ REFUSED: dict[str, dict[str, str]] = {
         "on_webserver_init": "pages are served by the worker, and by potok serve",
         "web_server_driver_version": "pages are served by the worker, and by potok serve",
         "web_server_url": "app.web.url is where pages are",
-        "worker_init": "@app.on_worker_init.connect is told when the worker begins",
-        "worker_init_post_autodiscover": "@app.on_after_configured.connect is told when all is imported",
+        "worker_init": "@app.on_worker_init.connect is called when the worker starts",
+        "worker_init_post_autodiscover": "@app.on_after_configured.connect is called when everything is imported",
         "FlowControlQueue": "nothing is queued: Spark plans each batch",
         "Settings": _SETTINGS,
         "LiveCheck": "test with potok.testing.TestDriver(app)",
         "Worker": "run it with app.main(), python shop.py worker, or potok run shop.py",
         "assignor": _PARTITIONS,
-        "cache": "keep answers in a table, or cache them in front of the server",
+        "cache": "store answers in a table, or cache them in front of the server",
         "client_only": "a program that only sends needs no worker: await topic.send(...)",
         "commit": _BATCH,
-        "consumer": "agents take records; others read with potok.Consumer",
+        "consumer": "agents read records; other code reads with potok.Consumer",
         "consumer_generation_id": _PARTITIONS,
         "http_client": "make a client inside the agent, or in a function that it calls",
         "in_transaction": _BATCH,
@@ -87,7 +87,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "prepare_headers": _SENT,
         "prepare_key": _SENT,
         "prepare_value": _SENT,
-        "subscriber_count": "app.agents says who takes what",
+        "subscriber_count": "app.agents shows which agent reads what",
         "clone_using_queue": _MOCK,
         "deliver": _MOCK,
         "get": "agents take records: @app.agent(topic)",
@@ -95,9 +95,9 @@ REFUSED: dict[str, dict[str, str]] = {
         "publish_message": "await topic.send(...)",
         "queue": "agents take records: @app.agent(topic)",
         "throw": _MOCK,
-        "on_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
-        "on_key_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
-        "on_value_decode_error": "what cannot be read is a dead letter: potok dead-letters list",
+        "on_decode_error": "a record that cannot be decoded becomes a dead letter: potok dead-letters list",
+        "on_key_decode_error": "a record that cannot be decoded becomes a dead letter: potok dead-letters list",
+        "on_value_decode_error": "a record that cannot be decoded becomes a dead letter: potok dead-letters list",
         "put": "await topic.send(key=..., value=...)",
     },
     "Channel": {
@@ -106,7 +106,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "declare": "a channel is in memory, and there is nothing to declare",
         "decode": _MOCK,
         "derive": "make another: app.channel()",
-        "empty": "agents take what was put: @app.agent(channel)",
+        "empty": "agents read the values: @app.agent(channel)",
         "get_topic_name": "a channel is in memory, and has no topic",
         "maybe_declare": "a channel is in memory, and there is nothing to declare",
         "on_decode_error": "values are put as they are, and never decoded",
@@ -117,21 +117,21 @@ REFUSED: dict[str, dict[str, str]] = {
         "prepare_key": _SENT,
         "prepare_value": _SENT,
         "publish_message": _SENT,
-        "subscriber_count": "app.agents says who takes what",
-        "get": "agents take what was put: @app.agent(channel)",
-        "queue": "agents take what was put: @app.agent(channel)",
+        "subscriber_count": "app.agents shows which agent reads what",
+        "get": "agents read the values: @app.agent(channel)",
+        "queue": "agents read the values: @app.agent(channel)",
         "throw": _MOCK,
         "deliver": _MOCK,
         "clone_using_queue": _MOCK,
-        "stream": "agents take what was put: @app.agent(channel)",
+        "stream": "agents read the values: @app.agent(channel)",
     },
     "Stream": {
         "ack": _BATCH,
-        "clone": "a verb returns the stream to go on with",
-        "concurrency_index": "instances of an agent are alike: keep what they need in tables",
+        "clone": "each method returns the stream to continue with",
+        "concurrency_index": "instances of an agent are identical: store what they need in tables",
         "contribute_to_stream": _JOIN,
         "events_total": _METRICS,
-        "get_active_stream": "a verb returns the stream to go on with",
+        "get_active_stream": "each method returns the stream to continue with",
         "info": "python shop.py explain shows the steps",
         "on_merge": _JOIN,
         "prefix": 'name the topic: stream.through(app.topic("between"))',
@@ -142,15 +142,15 @@ REFUSED: dict[str, dict[str, str]] = {
         "outer_join": _JOIN.replace(".join(", ".outer_join("),
         "join_strategy": _JOIN,
         "throw": _MOCK,
-        "outbox": "what is sent goes out with the batch",
+        "outbox": "sent records are written with the batch",
         "enable_acks": _BATCH,
         "derive_topic": 'name the topic: stream.through(app.topic("between"))',
-        "get_root_stream": "a verb returns the stream to go on with",
+        "get_root_stream": "each method returns the stream to continue with",
         "task_owner": "an agent has no task of its own: it is driven batch by batch",
         "active_partitions": _PARTITIONS,
     },
     "Agent": {
-        "channel_iterator": "an agent is given its stream as its argument",
+        "channel_iterator": "an agent receives its stream as its argument",
         "clone": "define another: @app.agent(topic)",
         "on_partitions_assigned": _PARTITIONS,
         "on_partitions_revoked": _PARTITIONS,
@@ -160,11 +160,11 @@ REFUSED: dict[str, dict[str, str]] = {
         "on_isolated_partitions_revoked": _PARTITIONS,
         "on_shared_partitions_assigned": _PARTITIONS,
         "on_shared_partitions_revoked": _PARTITIONS,
-        "stream": "an agent is given its stream as its argument",
-        "actor_tracebacks": "a dead letter says which line raised: potok dead-letters list",
+        "stream": "an agent receives its stream as its argument",
+        "actor_tracebacks": "a dead letter names the line that raised: potok dead-letters list",
     },
     "Table": {
-        "WindowWrapper": "tumbling() and hopping() give the table with windows",
+        "WindowWrapper": "tumbling() and hopping() return the table with windows",
         "call_recover_callbacks": _CELLS,
         "clone": "define another: app.Table(...)",
         "contribute_to_stream": _TABLE_JOIN,
@@ -188,7 +188,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "partition_for_key": "every key can be read anywhere",
         "persisted_offset": _CELLS,
         "raw_update": "update() it in an agent",
-        "reset_state": "python shop.py reset forgets all tables of the app",
+        "reset_state": "python shop.py reset deletes all tables of the app",
         "send_changelog": _CELLS,
         "on_key_set": "table.to_stream() has all changes",
         "on_key_del": "table.to_stream() has all changes",
@@ -196,32 +196,32 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "WindowedTable": {
         "ValueType": "table[key] is the WindowSet of a key",
-        "as_ansitable": "print what items() gives",
+        "as_ansitable": "print the result of items()",
         "clear": "windows go when they expire: .tumbling(size, expires=...)",
         "clone": "define another: app.Table(...).tumbling(...)",
         "get_relative_timestamp": "table[key].value(event) is the value for another record",
-        "get_timestamp": "current_event().message.timestamp is the time of the record at hand",
-        "key_index": "keys() finds all keys anyway",
-        "key_index_table": "keys() finds all keys anyway",
+        "get_timestamp": "current_event().message.timestamp is the time of the current record",
+        "key_index": "keys() always finds all keys",
+        "key_index_table": "keys() always finds all keys",
         "on_del_key": "table.to_stream() has all changes",
         "on_recover": _CELLS,
         "on_set_key": "table.to_stream() has all changes",
-        "popitem": "pop(key) takes a window out",
+        "popitem": "pop(key) removes a window",
         "join": _TABLE_JOIN,
         "left_join": _TABLE_JOIN.replace(".join(", ".left_join("),
     },
     "Service": {
         "Diag": _SERVICE,
-        "abstract": "every class that inherits is a service of its own",
+        "abstract": "every subclass is a service of its own",
         "add_async_context": "enter it in on_start, leave it in on_stop",
         "add_context": "enter it in on_start, leave it in on_stop",
         "beacon": _SERVICE,
-        "crash": "raise in a task: it is logged, and the service goes on",
+        "crash": "raise in a task: the exception is logged, and the service continues",
         "crash_reason": _SERVICE,
         "crashed": _SERVICE,
         "from_awaitable": "@app.task runs a function once",
         "human_tracebacks": _SERVICE,
-        "itertimer": "@Service.timer(seconds) calls a method again and again",
+        "itertimer": "@Service.timer(seconds) calls a method periodically",
         "join_services": "await service.start() for each",
         "logger": "self.log is the logger",
         "loop": "asyncio.get_running_loop()",
@@ -245,33 +245,33 @@ REFUSED: dict[str, dict[str, str]] = {
         "wait_many": "asyncio.wait(...)",
     },
     "Record": {},
-    "cli": {"call_command": 'app.main(["greet", "ann"]) does what the command line would'},
+    "cli": {"call_command": 'app.main(["greet", "ann"]) runs a command line'},
     "commands": {
-        "clean-versions": "python shop.py reset, with version= of the old one, forgets its tables",
+        "clean-versions": "python shop.py reset, with version= of the old one, deletes its tables",
         "completion": "python shop.py -h lists the commands",
         "livecheck": "test with potok.testing.TestDriver(app)",
         "model": "python shop.py models --json lists all fields",
     },
 }
-"""By the name of a class, and the name of its attribute."""
+"""By class name and attribute name."""
 
 
 class Refused(TopologyError, AttributeError):
-    """A name of Faust that means nothing here."""
+    """A name of Faust that Potok does not have."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"Faust's {name} is not here", hint=hint)
 
 
 class CannotImport(TopologyError, ImportError):
-    """A name of the package `faust` that means nothing here."""
+    """A name of the package `faust` that Potok does not have."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"faust.{name} is not here", hint=hint)
 
 
 def refuse(holder: str, name: str) -> NoReturn:
-    """Say what to do instead, or that there never was such a thing."""
+    """Raise an error that says what to use instead, or that the name does not exist."""
     hint = REFUSED[holder].get(name)
     if hint is None:
         raise AttributeError(f"{holder} has no attribute {name!r}")

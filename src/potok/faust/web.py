@@ -1,4 +1,4 @@
-"""Pages of an app, as data: what answers which path. A server hosts them; nothing here listens."""
+"""Pages of an app, as data: which function answers which path. A server hosts them; this module does not listen."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def __dir__() -> list[str]:
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "search")
 PROBLEM = "application/problem+json"
 PART = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})+))?\}")
-"""A part of a path: `{user_id}`, or `{user_id:[0-9]+}` where a pattern says what it may be."""
+"""A part of a path: `{user_id}`, or `{user_id:[0-9]+}` with a pattern."""
 
 
 class NoSuchPage(TopologyError):
-    """A link to a page that nobody answers."""
+    """A link to a page that does not exist."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f'there is no page "{name}"', hint=f"the pages are: {', '.join(sorted(known)) or 'none'}")
@@ -56,7 +56,7 @@ class NoSuchPage(TopologyError):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: bytes, with what they are."""
+    """A response: bytes, with their media type."""
 
     body: bytes
     status: int = 200
@@ -77,7 +77,7 @@ def _other(value: Any) -> Any:
 
 
 class Web:
-    """What a page is given to answer with: `return web.json({...})`, `raise web.NotFound("no such user")`."""
+    """What a page answers with: `return web.json({...})`, `raise web.NotFound("no such user")`."""
 
     WebError: ClassVar = exceptions.WebError
     ServerError: ClassVar = exceptions.ServerError
@@ -130,14 +130,14 @@ class Web:
     def redirect(self, location: Any, *, status: int = 302, headers: Mapping[str, str] | None = None) -> Response:
         return Response(b"", status, "text/plain; charset=utf-8", {**(headers or {}), "Location": str(location)})
 
-    def notfound(self, reason: str = "there is nothing here", **more: Any) -> Response:
+    def notfound(self, reason: str = "not found", **more: Any) -> Response:
         return self.error(404, reason, **more)
 
     def error(self, status: int, reason: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
         return refused(WebError(reason, code=status, **more), headers)
 
     def path_for(self, view_name: str, **parts: Any) -> str:
-        """The path of a page by its name, which is that of its function or class; `blueprint:name` of a blueprint."""
+        """Return the path of a page by its name: that of its function or class, or `blueprint:name`."""
         routes = {route.name: route for route in self.app.web_routes()}
         if view_name not in routes:
             raise NoSuchPage(view_name, list(routes))
@@ -165,7 +165,7 @@ class View(Web):
         return await called(handler, request, **parts)
 
     async def on_request_error(self, request: Request, exc: WebError) -> Any:
-        """What to answer when the page raised an error of the web."""
+        """Return the response when the page raised a `WebError`."""
         return refused(exc)
 
 
@@ -175,7 +175,7 @@ Endpoint = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path such as `/stats/{user_id}/`, its methods in capitals, and who answers."""
+    """One path such as `/stats/{user_id}/`, its methods in upper case, and its handler."""
 
     path: str
     methods: tuple[str, ...]
@@ -184,8 +184,9 @@ class Route:
     app: Any = None
 
     async def respond(self, method: str, path: str, **asked: Any) -> Response:
-        """Answer one request, in the loop of the app. What the page raises is the server's to tell, but for errors of
-        the web."""
+        """Answer one request, in the loop of the app. Exceptions of the page other than `WebError` are reported by
+        the server.
+        """
         work = self._responded(Request.of(self.app, method, path, **asked))
         return await (work if self.app is None else self.app.own_loop.run(work))
 
@@ -199,7 +200,7 @@ class Route:
 def route_of(
     app: Any, path: str, handler: Any, methods: tuple[str, ...], *, base: type[View] = View, name: str = ""
 ) -> Route:
-    """A route of a function of (web, request, **parts), or of a `View` class."""
+    """Return a route of a function of (web, request, **parts), or of a `View` class."""
     if isinstance(handler, type) and issubclass(handler, View):
         found = tuple(method.upper() for method in METHODS if hasattr(handler, method))
         return Route(path, found, _dispatch(app, handler), name or handler.__name__, app)
@@ -222,7 +223,7 @@ def _dispatch(app: Any, kind: type[View]) -> Endpoint:
 
 
 def answer(made: Any) -> Response:
-    """What a page returned as a response; plain data is JSON, text is text."""
+    """Return the result of a page as a response; plain data is JSON, text is text."""
     if isinstance(made, Response):
         return made
     if isinstance(made, bytes):
@@ -235,7 +236,7 @@ def refused(error: WebError, headers: Mapping[str, str] | None = None) -> Respon
 
 
 def takes_model(model: type[Record]) -> Callable[[Any], Any]:
-    """Call a page with a record of the body, which is JSON: `async def post(self, request, order)`."""
+    """Call a page with a record parsed from the JSON body: `async def post(self, request, order)`."""
 
     def decorate(function: Any) -> Any:
         @wraps(function)

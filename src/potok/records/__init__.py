@@ -1,6 +1,6 @@
-"""Records: their values, the declared types of these, and the formats in which they lie in a log.
+"""Records: their values, declared types and formats.
 
-Only the names that load without Arrow are here; `schema`, `rows`, `keys` and `formats` are imported by module.
+Only the names that load without Arrow are exported; `schema`, `rows`, `keys` and `formats` are imported by module.
 """
 
 from __future__ import annotations

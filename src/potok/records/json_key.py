@@ -1,4 +1,4 @@
-"""Keys as canonical JSON, from which the same key can be read: sorted names, no spaces, no negative zero."""
+"""Keys as canonical JSON that can be read back: sorted names, no spaces, no negative zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 
 from potok.records.formats.json.objects import plain
 
-# Instants are passed to `_tagged` instead of becoming text, for text must stay text when it is read back.
+# Instants are passed to `_tagged` instead of becoming text, because text must stay text when it is read back.
 _OPTIONS = (
     orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_NON_STR_KEYS
 )
@@ -23,15 +23,15 @@ _PLAIN = (str, int, bool)
 
 
 def dump_typed_key(key: Any) -> bytes:
-    """A key whose type is declared, and needed to read it back."""
+    """Return the JSON of a key whose declared type is needed to read it back."""
     return _canonical(key, plain, _TYPED_OPTIONS)
 
 
 def dump_key(key: Any) -> bytes:
-    """A key that says by itself what it is."""
+    """Return the JSON of a key that contains its type."""
     text = _canonical(key, _tagged, _OPTIONS)
     if text == b"null":
-        raise TypeError("there is no JSON for a number that is not finite")
+        raise TypeError("a number that is not finite has no JSON form")
     return text
 
 
@@ -41,7 +41,7 @@ def _canonical(key: Any, default: Callable[[Any], Any], options: int) -> bytes:
 
 
 def load_key(text: bytes) -> Any:
-    """The key that `dump_key` wrote; lists come out as tuples."""
+    """Return the key that `dump_key` wrote; lists become tuples."""
     key = orjson.loads(text)
     return key if isinstance(key, _PLAIN) else _untagged(key)
 
@@ -63,7 +63,7 @@ def _tagged(obj: Any) -> Any:
         return sorted(obj, key=repr)
     if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
         return {field.name: getattr(obj, field.name) for field in dataclasses.fields(obj)}
-    raise TypeError(f"there is no JSON for an object of type {type(obj).__name__}")
+    raise TypeError(f"an object of type {type(obj).__name__} has no JSON form")
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -82,7 +82,7 @@ def _untagged(obj: Any) -> Any:
         if len(obj) == 1:
             ((name, text),) = obj.items()
             if name in _READERS:
-                # A key of the user's own may have such a name too.
+                # A user's key may have such a name too.
                 with contextlib.suppress(ValueError, TypeError, ArithmeticError):
                     return _READERS[name](text)
         return {name: _untagged(item) for name, item in obj.items()}

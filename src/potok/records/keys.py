@@ -1,4 +1,4 @@
-"""Keys as bytes: what state cells are stored under and shards are chosen by.
+"""Keys as bytes, which identify state cells and select shards.
 
 Equal keys have equal bytes, on every machine and in every process. Numbers, booleans, dates, times and instants have
 a fixed width and sort as they compare; text is its UTF-8 and bytes are themselves; everything else, and every key
@@ -37,7 +37,7 @@ class UnusableKeyError(SchemaError):
 
 
 def encode_keys(column: Column) -> pa.Array:
-    """The bytes of each key, null for None; `UnusableKeyError` if some key has none."""
+    """Return the bytes of each key, null for None; raise `UnusableKeyError` if some key has none."""
     encoded = encode_each_key(column)
     for row, reason in encoded.errors.items():
         raise UnusableKeyError(f"key {row}: {reason}", hint=_HINT)
@@ -45,7 +45,7 @@ def encode_keys(column: Column) -> pa.Array:
 
 
 def encode_each_key(column: Column) -> Encoded:
-    """Like `encode_keys`, with a reason for each key that has no bytes. Only keys without a type can be so."""
+    """Like `encode_keys`, with a reason for each key that has no bytes. This concerns only keys without a type."""
     if isinstance(column, list):
         return _plain_texts(column) or dump_each(column, dump_key, "cannot be a key")
     if isinstance(column, pa.ChunkedArray):
@@ -65,7 +65,7 @@ def encode_each_key(column: Column) -> Encoded:
 
 
 def _plain_texts(keys: list[Any]) -> Encoded | None:
-    """Keys that are all text without a character that JSON escapes: their JSON is the text between quotes."""
+    """Encode keys that are all text without characters that JSON escapes: their JSON is the text in quotes."""
     if set(map(type, keys)) != {str}:
         return None
     try:
@@ -78,7 +78,7 @@ def _plain_texts(keys: list[Any]) -> Encoded | None:
 
 
 def encode_key(key: Any, arrow: pa.DataType | None = None) -> bytes | None:
-    """The bytes of one key, the same that `encode_keys` gives it in a column of this type."""
+    """Return the bytes of one key, the same as from `encode_keys` in a column of this type."""
     if key is None:
         return None
     if arrow is None:
@@ -96,7 +96,7 @@ def encode_key(key: Any, arrow: pa.DataType | None = None) -> bytes | None:
 
 
 def decode_keys(encoded: Iterable[bytes | None], arrow: pa.DataType | None = None) -> list[Any]:
-    """The keys of these bytes, as the objects that lambdas see."""
+    """Return the keys of these bytes, as the objects that lambdas see."""
     texts = list(encoded)
     if arrow is None:
         return [None if text is None else load_key(text) for text in texts]
@@ -136,10 +136,10 @@ def _integers(column: pa.Array) -> pa.Array:
 
 
 def _fixed(column: pa.Array, plain: pa.Array, out: np.dtype[Any]) -> pa.Array:
-    """A binary array of the numbers' bytes, big end first."""
+    """Return a binary array of the numbers' bytes, big-endian."""
     width = out.itemsize
     if pa.types.is_floating(plain.type):
-        # Adding zero makes of a negative zero a positive one; they are equal, so they are one key.
+        # Adding zero turns a negative zero into a positive one; they are equal, so they are one key.
         numbers = plain.fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         numbers[np.isnan(numbers)] = np.nan
         bits = numbers.view(np.uint64)

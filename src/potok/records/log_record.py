@@ -8,12 +8,12 @@ NO_TIMESTAMP = -1
 
 
 Headers = tuple[tuple[str, bytes | None], ...]
-"""Names may come several times; a header may have no value."""
+"""Names may repeat; a header may have no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A record as the log keeps it: bytes, a time, and a position once it has one.
+    """A record as the log stores it: bytes, a timestamp, and a position once it has one.
 
     A `timestamp_ms` of `NO_TIMESTAMP` means "the time of the append". `offset` and `partition` are -1 and
     `ingested_ms` is 0 until the log has accepted the record.

@@ -1,4 +1,4 @@
-"""`Record`: a base class for models, for those who prefer inheritance to a decorator."""
+"""`Record`: a base class for models, as an alternative to a decorator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Record:
     >>> Order("o-1", 120.0).asdict()
     {'order_id': 'o-1', 'amount': 120.0}
 
-    Class keywords of `faust.Record` (`serializer=`, `validation=`, ...) are accepted and mean nothing here: the
+    Class keywords of `faust.Record` (`serializer=`, `validation=`, ...) are accepted without effect: the
     format belongs to the topic, and typed values are always checked.
     """
 
@@ -27,16 +27,16 @@ class Record:
         unknown = options.keys() - _FAUST_OPTIONS
         if unknown:
             raise TypeError(f"{cls.__name__} got unknown class keywords: {', '.join(sorted(unknown))}")
-        # One that must be given behind one that need not, as a subclass may add it, is given by its name.
+        # A required field after an optional one, as a subclass may add it, is keyword-only.
         dataclasses.dataclass(cls, kw_only=_out_of_order(cls))
 
     def asdict(self) -> dict[str, Any]:
-        """The fields as a plain dict, nested records too."""
+        """Return the fields as a plain dict, including nested records."""
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
 def _out_of_order(cls: type) -> bool:
-    """Whether a class adds fields that must be given to one that has defaults."""
+    """Whether a class adds required fields to one that has defaults."""
     own = vars(cls).get("__annotations__", {})
     above = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
     inherited = [each for each in above if each.name not in own]

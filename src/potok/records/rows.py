@@ -1,4 +1,4 @@
-"""Typed columns as the objects that lambdas see, and back."""
+"""Convert typed columns to the objects that lambdas see, and back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from potok.records.value import Value, wrap
 
 
 def rows_of(column: Column, fields: Container[str] | None = None) -> list[Any]:
-    """The Python objects: a `Value` for each struct, nested ones too, a dict for a map, a datetime for an instant.
+    """Return the Python objects: a `Value` for each struct, also nested ones, a dict for a map, a datetime for an
+    instant.
 
-    The dicts of a dynamic column come out as values; its other objects as they are. With `fields`, typed structs come
-    with no others than these.
+    The dicts of a dynamic column become values; its other objects are unchanged. With `fields`, typed structs
+    have only these fields.
     """
     if isinstance(column, list):
         return [wrap(obj) for obj in column]
@@ -59,7 +60,7 @@ def _structs(column: pa.StructArray, fields: Container[str] | None = None) -> li
 
 
 def _nested(column: pa.Array, cut: Any, children: tuple[pa.Array, ...]) -> list[Any]:
-    # The children are whole, whatever slice of the column this is, and its offsets point into them.
+    # The children are not sliced with the column, and its offsets point into them.
     parts = [_rows(child) for child in children]
     offsets = column.offsets.to_pylist()
     valid = column.is_valid().to_pylist() if column.null_count else repeat(True, len(column))
@@ -67,7 +68,7 @@ def _nested(column: pa.Array, cut: Any, children: tuple[pa.Array, ...]) -> list[
 
 
 def _instants(column: pa.Array) -> list[Any]:
-    # numpy makes the objects three times faster than Arrow, but without a zone.
+    # numpy creates the objects three times faster than Arrow, but without a zone.
     naive: list[Any] = column.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False).tolist()
     if column.type.tz is None:
         return naive
@@ -75,10 +76,10 @@ def _instants(column: pa.Array) -> list[Any]:
 
 
 def column_of(rows: list[Any], schema: Schema) -> Decoded:
-    """Python objects as a column of the declared type.
+    """Return Python objects as a column of the declared type.
 
     A row that does not fit is null and has an error that names its field. Fields that the schema does not have are
-    left out; dataclasses and records are taken field by field.
+    ignored; dataclasses and records are converted field by field.
     """
     fitted = fit(rows, schema, Reading.PYTHON)
     return Decoded(fitted.column, fitted.errors)

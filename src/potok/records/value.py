@@ -1,4 +1,4 @@
-"""What a lambda sees of a record's value."""
+"""The values that lambdas see."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 class Value(dict[str, Any]):
     """A value with fields: `v["amount"]` and `v.amount` are the same.
 
-    A dict in every respect, so `{**v, "status": "PAID"}` makes a changed one. A field that has the name of a
+    It is a dict, so `{**v, "status": "PAID"}` creates a changed copy. A field that has the name of a
     dict method (`items`, `keys`, `get`) is reached by brackets only.
 
     >>> v = Value({"amount": 120.0, "address": {"city": "Riga"}})
@@ -26,7 +26,7 @@ class Value(dict[str, Any]):
         return Value(found) if type(found) is dict else found
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f'a value is not changed in place; make a new one: {{**v, "{name}": ...}}')
+        raise AttributeError(f'a value cannot be changed in place; create a new one: {{**v, "{name}": ...}}')
 
 
 def _missing(value: Value, name: str) -> str:
@@ -39,7 +39,7 @@ def _missing(value: Value, name: str) -> str:
 
 
 def wrap(obj: Any) -> Any:
-    """A plain dict as a `Value`; anything else as it is.
+    """Return a plain dict as a `Value`; anything else unchanged.
 
     >>> wrap({"a": 1}).a
     1

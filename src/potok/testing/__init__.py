@@ -1,4 +1,4 @@
-"""A kit to test topologies and scripts with: real batches, step by step, in this process or on Spark."""
+"""Test topologies and scripts: real batches, step by step, in this process or on Spark."""
 
 from potok.testing.driver import SqlDriver, TestDriver
 

@@ -1,4 +1,4 @@
-"""The statements of an app under test: each is a query of its own, driven beside the agents."""
+"""The SQL statements of an app under test: each is its own query, driven together with the agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The query of one statement, and where it begins."""
+    """The query of one statement, and its start offsets."""
 
     topology: Topology
     begin: Literal["earliest", "latest"]
@@ -30,7 +30,7 @@ class Query:
 
 
 class AppStatements:
-    """What `app.sql` has defined, over the log of a test."""
+    """The statements of `app.sql`, over the log of a test."""
 
     def __init__(self, app: App, broker: Broker, settings: Settings, drive: Callable[[Query], QueryDriver]) -> None:
         from potok.faust.sql import AppDatabase
@@ -47,11 +47,11 @@ class AppStatements:
             raise
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a pull query over the topics and tables of the app."""
+        """Return the rows of a pull query over the topics and tables of the app."""
         return SqlSession(self._database).rows(sql)
 
     def table(self, name: str) -> TableView | None:
-        """A table that a statement keeps, by its name as it is, or as a statement would fold it."""
+        """Return a table that a statement stores, by its exact name or as a statement would fold its case."""
         known = self._database.catalog.sources
         source = known.get(name) or known.get(name.upper())
         return None if source is None or not source.table_of else Tables(self._broker, source.table_of)[source.name]
@@ -63,7 +63,7 @@ class AppStatements:
 
 
 def app_of(program: object) -> App | None:
-    """The program, if it is an app that has statements."""
+    """Return the program, if it is an app with statements."""
     from potok.faust.app import App
 
     return program if isinstance(program, App) and program.statements.defined else None

@@ -1,4 +1,4 @@
-"""Drives a program or a SQL script through its batches, one call at a time."""
+"""Drive a program or a SQL script through its batches, one call at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from potok.topology.graph import Topology
 
 
 class TestDriver(QueryDriver):
-    """Feeds records to a topology and reads what comes out.
+    """Feeds records to a topology and reads its output.
 
     >>> with TestDriver(builder) as driver:
     ...     driver.send("orders", {"user_id": "u1", "amount": 120.0})
@@ -32,17 +32,17 @@ class TestDriver(QueryDriver):
     ...     driver.table("order_counts").get("u1")
     1
 
-    With `sql` it is a `SqlDriver`, which carries out a script and runs all its queries. The statements of an app run
-    beside its agents.
+    With `sql` it is a `SqlDriver`, which executes a script and runs all its queries. The statements of an app run
+    next to its agents.
 
     Args:
         program: A builder, an app, or a topology.
         sql: A script of statements, instead of a program.
-        partitions: How many partitions the topics get that are read; one if left out.
-        shards: How many ways the state is cut.
-        directory: Where everything lives; a temporary directory if left out.
+        partitions: The number of partitions of the input topics; by default one.
+        shards: The number of shards.
+        directory: The directory of log and state; by default a temporary one.
         spread: Run every batch as several tasks with a shuffle between them, however small it is.
-        state: Where the state is kept, as the setting of that name; beside the log if left out.
+        state: The location of the state, like the setting of that name; by default next to the log.
         spark: Run the tasks of a batch on Spark, as programs do. In this process, they are the same tasks.
     """
 
@@ -55,7 +55,7 @@ class TestDriver(QueryDriver):
 
 
 class SqlDriver(TestDriver):
-    """Carries out a script, feeds its topics, and reads what its queries wrote.
+    """Executes a script, feeds its topics, and reads the output of its queries.
 
     >>> with TestDriver(sql="CREATE STREAM orders (...) WITH (...); CREATE TABLE counts AS SELECT ...;") as driver:
     ...     driver.send("orders", {"amount": 120.0}, "o1", timestamp=1000)
@@ -64,12 +64,12 @@ class SqlDriver(TestDriver):
     ...     driver.query("SELECT * FROM counts WHERE user_id = 'u1'")
 
     Args:
-        sql: The script. INSERT INTO ... VALUES in it is carried out, SELECT is checked.
-        partitions: How many partitions topics get; their WITH clause decides for all others.
-        shards: How many ways the state of each query is cut.
-        directory: Where everything lives; a temporary directory if left out.
+        sql: The script. INSERT INTO ... VALUES is executed, SELECT is only checked.
+        partitions: The number of partitions per topic; for all others their WITH clause decides.
+        shards: The number of shards of each query.
+        directory: The directory of log and state; by default a temporary one.
         spread: Run every batch as several tasks with a shuffle between them, however small it is.
-        state: Where the state is kept, as the setting of that name; beside the log if left out.
+        state: The location of the state, like the setting of that name; by default next to the log.
         spark: Run the tasks of a batch on Spark, as programs do. In this process, they are the same tasks.
     """
 
@@ -105,37 +105,37 @@ class SqlDriver(TestDriver):
             raise
 
     def execute(self, sql: str) -> list[Executed]:
-        """Carry out more statements; their queries take part from the next `run` on."""
+        """Execute more statements; their queries run from the next `run` on."""
         try:
             return self.session.execute(sql)
         finally:
             self._settle()
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a pull query, or of a statement that shows something."""
+        """Return the rows of a pull query, or of a SHOW or DESCRIBE statement."""
         return self.session.rows(sql)
 
     def rows(self, name: str) -> list[SqlRow]:
-        """The records that were written to the topic of a stream or table, as its columns."""
+        """Return the records written to the topic of a stream or table, as its columns."""
         return read_rows(self.broker, self._source(name))
 
     def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
-        """Run all queries, in the order of their statements, until none of them has anything left to do."""
+        """Run all queries, in the order of their statements, until none of them has work left."""
         batches = 0
         while moved := sum(driver.run(batch_records, more_to_come=more_to_come) for driver in self._running()):
             batches += moved
         return batches
 
     def advance_to(self, timestamp_ms: int) -> int:
-        """Move the stream time of all queries on to an instant; returns the batches."""
+        """Advance the stream time of all queries to an instant; return the number of batches."""
         return sum(driver.advance_to(timestamp_ms) for driver in self._running()) + self.run()
 
     def wait(self, duration: Duration) -> int:
-        """Move the processing time of all queries on, without waiting; returns the batches."""
+        """Advance the processing time of all queries, without waiting; return the number of batches."""
         return sum(driver.wait(duration) for driver in self._running()) + self.run()
 
     def restart(self) -> None:
-        """Stop all queries as a crash between two batches would, and start again from the statements alone."""
+        """Stop all queries, as in a crash between two batches, and start again from the statements alone."""
         self.database.close()
         self.database = Database(self.broker, self._settings, runs=False)
         self.session = SqlSession(self.database)
@@ -148,7 +148,7 @@ class SqlDriver(TestDriver):
         return Tables(self.broker, source.table_of)[source.name]
 
     def dead_letters(self) -> list[DeadLetter]:
-        """What the queries set aside, query after query."""
+        """Return the dead letters of the queries, query after query."""
         topics = [topology.dead_letter_topic for topology in self._topologies.values()]
         return [letter for topic in topics for letter in read_dead_letters(self.broker, topic)]
 
@@ -160,7 +160,7 @@ class SqlDriver(TestDriver):
         self.database.close()
 
     def _source(self, name: str) -> Source:
-        """By its name as it is, or as a statement would fold it."""
+        """Find a source by its exact name or as a statement would fold its case."""
         known = self.database.catalog
         return known.sources.get(name) or known.source(name.upper())
 
@@ -169,7 +169,7 @@ class SqlDriver(TestDriver):
         return [driver for name, driver in self._drivers.items() if not queries[name].paused]
 
     def _settle(self) -> None:
-        """Drive the queries that the statements want, and no others."""
+        """Drive the queries that the statements define, and no others."""
         wanted = {name: query for name, query in self.database.books().queries.items() if not query.broken}
         for name in [name for name in self._drivers if name not in wanted]:
             self._drivers.pop(name).leave()

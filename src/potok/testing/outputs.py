@@ -1,4 +1,4 @@
-"""What came out of a topology, decoded for assertions."""
+"""The output of a topology, decoded for assertions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DeadLetter", "OutputRecord", "read_dead_letters", "read_outputs", "r
 
 @dataclass(frozen=True, slots=True)
 class OutputRecord:
-    """A record of an output topic: the key as text and the value as JSON where they can be read so."""
+    """A record of an output topic: the key as text and the value as JSON if they can be decoded."""
 
     key: Any
     value: Any

@@ -1,4 +1,4 @@
-"""Drives a topology through its batches, one call at a time."""
+"""Drive a topology through its batches, one call at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from potok.topology.graph import Topology
 
 
 class QueryDriver:
-    """Runs the batches of one topology, and reads what comes out."""
+    """Runs the batches of one topology, and reads its output."""
 
     __test__ = False
 
@@ -101,7 +101,7 @@ class QueryDriver:
 
     @property
     def _others(self) -> list[QueryDriver]:
-        """Those of the statements."""
+        """Return the queries of the statements."""
         return [] if self._statements is None else self._statements.drivers
 
     def send(
@@ -114,7 +114,7 @@ class QueryDriver:
         partition: int | None = None,
         headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None = None,
     ) -> None:
-        """Append a record. Bytes and None go as they are; text keys as UTF-8; all else as JSON."""
+        """Append a record. Bytes and None are written unchanged, text keys as UTF-8, everything else as JSON."""
         record = LogRecord(
             key.encode() if isinstance(key, str) else _bytes(key),
             _bytes(value),
@@ -131,15 +131,15 @@ class QueryDriver:
             raise error
 
     def run(self, batch_records: int | None = None, *, more_to_come: bool = False) -> int:
-        """Process all that was sent, in batches of at most `batch_records`, what comes of it and is read again, and
-        what closes after it.
+        """Process all records sent so far, in batches of at most `batch_records`, the output that is read again,
+        and the windows that close after it.
 
         Args:
-            batch_records: The greatest number of records in a batch; all of them if left out.
-            more_to_come: This is not the end of the input: a partition that has had no record yet holds the clock.
+            batch_records: The largest number of records in a batch; by default all of them.
+            more_to_come: More input follows: a partition without records holds back the watermark.
 
         Returns:
-            How many batches there were.
+            The number of batches.
         """
         batches = 0
         while moved := self._round(batch_records, more_to_come) + sum(
@@ -152,11 +152,11 @@ class QueryDriver:
 
     @property
     def _comes_back(self) -> bool:
-        """Whether the topology reads what it writes, as agents do that send to each other."""
+        """Whether the topology reads its own output, like agents that send to each other."""
         return not set(self._topology.sink_topics).isdisjoint(self._topology.source_topics)
 
     def _round(self, batch_records: int | None, more_to_come: bool) -> int:
-        """Process all that is there; returns the batches."""
+        """Process all available records; return the number of batches."""
         topics = self._topology.source_topics
         target = None if more_to_come else self.broker.end_offsets_of(topics)
         steps = windowed_steps(self._topology)
@@ -172,17 +172,17 @@ class QueryDriver:
         return batches
 
     def advance_to(self, timestamp_ms: int) -> int:
-        """Move stream time on to an instant, as records of that time would; returns the batches."""
+        """Advance stream time to an instant, as records of that time would; return the number of batches."""
         self._prepared.ledger.move_clock(timestamp_ms)
         return sum(driver.advance_to(timestamp_ms) for driver in self._others) + self.run()
 
     def wait(self, duration: Duration) -> int:
-        """Move processing time on, without waiting, as timers by the wall clock see it; returns the batches."""
+        """Advance processing time, without waiting, for processing-time timers; return the number of batches."""
         self._ahead_ms += to_ms(duration)
         return sum(driver.wait(duration) for driver in self._others) + self.run()
 
     def restart(self) -> None:
-        """Stop without closing the books, as a crash between two batches would, and start again."""
+        """Stop without a clean shutdown, as in a crash between two batches, and start again."""
         self._runner.close()
         self._prepared.release()
         self._begin()
@@ -190,7 +190,7 @@ class QueryDriver:
             driver.restart()
 
     def replace(self, program: Buildable | Topology) -> None:
-        """Go on with a changed topology."""
+        """Continue with a changed topology."""
         if self._statements is not None:
             self._statements.leave()
             self._statements = None
@@ -210,7 +210,7 @@ class QueryDriver:
             return found
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a pull query, over the topics and tables of an app with statements, or of a script."""
+        """Return the rows of a pull query, over the topics and tables of an app with statements, or of a script."""
         if self._statements is None:
             raise TopologyError("there are no statements", hint='app.sql("CREATE TABLE ... AS SELECT ...") makes one')
         return self._statements.rows(sql)
@@ -220,7 +220,7 @@ class QueryDriver:
         return Tables(self.broker, self._topology.name)
 
     def read(self, topic: str) -> list[OutputRecord]:
-        """All records of a topic, partition after partition."""
+        """Return all records of a topic, partition after partition."""
         self._check_topic(topic)
         return read_outputs(self.broker, topic)
 
@@ -229,7 +229,7 @@ class QueryDriver:
         return own + [letter for driver in self._others for letter in driver.dead_letters()]
 
     def leave(self) -> None:
-        """End the query and leave its log open, for others that use it."""
+        """Stop the query and leave its log open for other users."""
         if self._statements is not None:
             self._statements.leave()
         self._runner.close()

@@ -1,4 +1,4 @@
-"""What a topic holds, as the columns of the stream or table over it."""
+"""Read the content of a topic as the columns of its stream or table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from potok.testing.outputs import records_of
 
 @dataclass(frozen=True, slots=True)
 class SqlRow:
-    """A record as columns by name, those of the key among them; a deleted row has only these."""
+    """A record as columns by name, including those of the key; a deleted row has only these."""
 
     columns: dict[str, Any]
     timestamp_ms: int
     window: tuple[int, int] | None
-    """From and to, in milliseconds; None where the source has no windows."""
+    """Start and end, in milliseconds; None if the source has no windows."""
     deleted: bool
     partition: int
     offset: int
@@ -33,17 +33,17 @@ class SqlRow:
 
 
 class UnreadableRecord(SchemaError):
-    """Bytes that are not what the source says."""
+    """Bytes that do not match the declaration of the source."""
 
     def __init__(self, source: Source, record: LogRecord, why: str) -> None:
         super().__init__(
             f"record {record.partition}:{record.offset} of {quoted(source.name)} cannot be read: {why}",
-            hint="look at its bytes with driver.read(topic)",
+            hint="inspect its bytes with driver.read(topic)",
         )
 
 
 def read_rows(broker: Broker, source: Source) -> list[SqlRow]:
-    """All records of the topic of a source, partition after partition."""
+    """Return all records of the topic of a source, partition after partition."""
     if not broker.has_topic(source.topic):
         return []
     records = records_of(broker, source.topic)

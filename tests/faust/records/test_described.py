@@ -151,7 +151,7 @@ def test_maps_sequences_pairs_choices_and_spans_are_read() -> None:
     assert (read.colour, read.span, read.at) == (Colour.RED, timedelta(seconds=1.5), time(10, 30))
     with pytest.raises(faust.ValidationError) as caught:
         Collected.from_data({**data, "pair": [1], "state": "lost", "colour": "blue"})
-    for text in ("has not 2 places", "'lost' is none of 'new', 'paid'", "'blue' is not a valid Colour"):
+    for text in ("does not have 2 items", "'lost' is not one of 'new', 'paid'", "'blue' is not a valid Colour"):
         assert text in str(caught.value)
 
 

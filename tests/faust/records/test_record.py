@@ -67,7 +67,7 @@ def test_nested_records_lists_dates_and_decimals_are_read() -> None:
 def test_all_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(faust.ValidationError) as caught:
         User.from_data({"home": 3, "balance": "much"})
-    for text in ('field "name": is missing', 'field "home"', "'much' is no decimal"):
+    for text in ('field "name": is missing', 'field "home"', "'much' is not a decimal"):
         assert text in str(caught.value)
 
 

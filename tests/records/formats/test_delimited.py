@@ -40,7 +40,7 @@ def test_fields_are_read_by_position() -> None:
 def test_quotes_protect_commas_quotes_and_emptiness() -> None:
     decoded = decode(declared_schema("a string, b string"), b'"x,y","say ""hi"""', b'"",', b'"a"b,c', b'a"b,c', b'"a,b')
     assert decoded.column.to_pylist() == [{"a": "x,y", "b": 'say "hi"'}, {"a": "", "b": None}, None, None, None]
-    assert decoded.errors[2] == "a quote stands where none can be, at character 4"
+    assert decoded.errors[2] == "unexpected quote at character 4"
 
 
 def test_a_bad_line_says_what_is_wrong_with_it() -> None:

@@ -117,7 +117,7 @@ def test_a_plain_type_is_the_type_of_the_whole_value(declared: object, text: str
 def test_a_type_that_says_nothing_is_refused_with_a_hint(declared: object) -> None:
     with pytest.raises(SchemaError) as raised:
         declared_schema(declared)
-    assert raised.value.hint.startswith("say what it holds, for example list[str] or dict[str, int]; ")
+    assert raised.value.hint.startswith("declare its items, for example list[str] or dict[str, int]; ")
 
 
 def test_the_field_that_is_wrong_is_named() -> None:

@@ -1,4 +1,4 @@
-"""From an app to a topology: sources, crews of agents, their tables, and a sink for each topic they send to."""
+"""Build a topology from an app: sources, groups of agents, their tables, and a sink for each topic they send to."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Build:
         return self._sources[name]
 
     def _forward(self, plan: Plan) -> None:
-        """Records that come through another topic are first written to it."""
+        """Write records that go through another topic to it first."""
         topic: Any = plan.agent.topic
         for step in plan.through:
             for name in topic.names:
@@ -135,7 +135,7 @@ class Build:
         )
 
     def _changes(self, table: Table, kept: AgentTable) -> None:
-        """The changes of a table go to its topic; keys are JSON, since they may be anything."""
+        """Write the changes of a table to its topic; keys are JSON, since they may be anything."""
         window = kept.window
         key_format = "json" if window is None else f"windowed;size_ms={window.size_ms};inner=json"
         policy = "compact" if window is None else "delete"
@@ -170,7 +170,7 @@ class Build:
         )
 
     def _keyed(self, source: Node, plan: Plan, name: str) -> Node:
-        """The records of a topic under the key of an agent, which others may be spread by too."""
+        """Return the records of a topic under the key of an agent, which other agents may share."""
         chosen = plan.key.field if isinstance(plan.key, FieldDescriptor) else plan.key
         for other, node in self._by_key:
             if (other is chosen or (isinstance(chosen, str) and other == chosen)) and node.upstream is source:
@@ -182,7 +182,9 @@ class Build:
         return node
 
     def _topics(self, plans: list[Plan], all_: list[Plan]) -> list[Topic]:
-        """Where a crew may send: what its agents are seen to use, and all topics that nobody takes."""
+        """Return the topics a group may send to: those its agents are seen to use, and all topics that no
+        agent reads.
+        """
         taken = set[str]().union(*(plan.taken for plan in all_))
         seen = [topic for plan in plans for topic in plan.topics]
         free = [topic for topic in self._app.topics if topic.name not in taken | self._read]
@@ -193,7 +195,7 @@ class Build:
 
 
 def _sends(topic: Topic, plans: list[Plan]) -> bool:
-    """Whether an agent mentions a topic that is taken by agents: it may send to it, or cast to who takes it."""
+    """Whether an agent mentions a topic that agents read: it may send to it, or cast to its agents."""
     return any(other.name == topic.name for plan in plans for other in plan.topics)
 
 
@@ -227,7 +229,7 @@ def _key_function(plan: Plan) -> tuple[Function, Schema | None]:
 
 
 def _key_type(plans: list[Plan]) -> pa.DataType | None:
-    """The type of the keys by which agents are spread, which is that of the tables they share."""
+    """Return the key type of spread agents, which is that of the tables they share."""
     schemas = [_key_function(plan)[1] for plan in plans]
     types = {None if schema is None else schema.arrow for schema in schemas}
     if len(types) > 1:

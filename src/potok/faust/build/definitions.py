@@ -1,4 +1,4 @@
-"""What an app defines: topics, tables and channels."""
+"""The definitions of an app: topics, tables and channels."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from potok.faust.topic import Topic
 
 
 class DefinedTwice(TopologyError):
-    """Two tables or agents with one name."""
+    """Two tables or agents with the same name."""
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(
             f'there is {"an" if what[0] in "aeiou" else "a"} {what} "{name}" already',
-            hint="state is found by name: choose another",
+            hint="state is found by name: choose another name",
             at=Location.of_caller(),
         )
 
 
 def typed_already(agent: str, given: Topic | Channel, types: Mapping[str, Any]) -> Topic | Channel:
-    """What an agent takes, which knows the types of its records itself."""
+    """An input of an agent that already has types."""
     for name in (name for name, type_ in types.items() if type_ is not None):
         raise TopologyError(
-            f'agent "{agent}" is given {given!r}, which has types already',
-            hint=f"leave {name}= out here, and say it where that is made: app.topic(..., {name}=...)",
+            f'agent "{agent}" reads {given!r}, which already has types',
+            hint=f"omit {name}= here, and pass it where the channel is defined: app.topic(..., {name}=...)",
             at=Location.of_caller(),
         )
     return given
 
 
 class WithDefinitions:
-    """The part of an app that names what its agents take, write and keep."""
+    """The part of an app that defines what its agents read, write and store."""
 
     id: str
     options: dict[str, Any]
@@ -58,16 +58,16 @@ class WithDefinitions:
         schema: Schema | None = None,
         **options: Any,
     ) -> Topic:
-        """A topic, or several that are taken together.
+        """Define a topic, or several that are read together.
 
         Args:
-            key_type: The type of keys; bytes if left out.
-            value_type: A record class or a plain type; JSON of any shape if left out.
+            key_type: The type of keys; by default bytes.
+            value_type: A record class or a plain type; by default JSON of any shape.
             key_serializer: The format of keys.
             value_serializer: The format of values: `json`, `raw`, `text`, `avro`, ..., or a codec.
-            partitions: How many the topic gets if the app creates it.
-            retention: How long its records are kept, if the app creates it.
-            compacting: Whether it keeps the last record of each key alone, if the app creates it.
+            partitions: The number of partitions, if the app creates the topic.
+            retention: How long records are retained, if the app creates the topic.
+            compacting: Whether only the last record of each key is retained, if the app creates the topic.
             schema: Types and formats in one object.
         """
         if not names:
@@ -103,16 +103,16 @@ class WithDefinitions:
         window: Any = None,
         **options: Any,
     ) -> Any:
-        """A table that agents write, and anybody reads.
+        """Define a table that agents write and everyone can read.
 
         Args:
-            default: What a key without a row has: a function without arguments, such as `int`.
-            key_type: The type of its keys; any data if left out.
-            value_type: A record class, if its values are records; that of the default if left out.
-            on_window_close: Called with ((key, (start, end)), value) when a window has come to its end.
-            window: `TumblingWindow(size)` or `HoppingWindow(size, step)`: what comes back is the table with windows.
-            options: `changelog_topic` names a topic that its changes are written to, for those who follow them and for
-                statements; True stands for one of its own.
+            default: The value of a key without a row: a function without arguments, such as `int`.
+            key_type: The type of its keys; by default any data.
+            value_type: A record class, if its values are records; by default that of the default.
+            on_window_close: Called with ((key, (start, end)), value) when a window closes.
+            window: `TumblingWindow(size)` or `HoppingWindow(size, step)`: the result is the table with windows.
+            options: `changelog_topic` names a topic for its changes, for other consumers and for
+                statements; True creates one with a default name.
         """
         left_out(f'table "{name}"', options, TABLE)
         app: Any = self
@@ -136,7 +136,7 @@ class WithDefinitions:
     def SetTable(  # noqa: N802
         self, name: str, *, key_type: Any = None, value_type: Any = None, window: Any = None, **options: Any
     ) -> Any:
-        """A table of sets, whose items are of the type `value_type`; any data if left out."""
+        """Define a table of sets, whose items are of the type `value_type`; by default any data."""
         left_out(f'table "{name}"', options, TABLE | SET_TABLE)
         app: Any = self
         table = kinds.SetTable(app, name, key_type=key_type, value_type=value_type, at=Location.of_caller())
@@ -157,7 +157,7 @@ class WithDefinitions:
         return table
 
     def channel(self, *, name: str = "", **options: Any) -> Channel:
-        """Takes values from agents to an agent, in memory, within the record at hand."""
+        """Define a channel that passes values from agents to an agent, in memory, while a record is processed."""
         left_out("a channel", options, CHANNEL)
         app: Any = self
         self._channels += 1

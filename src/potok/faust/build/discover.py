@@ -1,4 +1,4 @@
-"""Which tables and topics a function uses, as far as its code tells: by the names that it and what it calls look up."""
+"""Find the tables and topics that a function uses: by the names that it and its callees look up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ DEPTH = 4
 
 
 def used_objects(function: Any, kinds: tuple[type, ...], apart: type) -> list[Any]:
-    """The objects of some kinds that a function can reach, each once, in the order in which they are found; not those
-    that it could only reach by something of the kind `apart`, which has them all."""
+    """Return the objects of some kinds that a function can reach, each once, in the order in which they are found; not
+    those that it could only reach through an object of the kind `apart`, which has them all.
+    """
     found: list[Any] = []
     seen: set[int] = set()
     ahead: list[tuple[Any, int]] = [(function, 0)]
@@ -42,7 +43,7 @@ def _reached(item: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
     elif hasattr(item, "__wrapped__"):
         yield item.__wrapped__
     elif not isinstance(item, ModuleType | type) and hasattr(item, "__dict__"):
-        # An object of the user's: what it holds directly, such as the tables of a service.
+        # A user's object: its attributes, such as the tables of a service.
         yield from (value for value in vars(item).values() if isinstance(value, (*kinds, dict, list, FunctionType)))
 
 
@@ -72,7 +73,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def has_ampersand(function: Any) -> bool:
-    """Whether the code of a function has `a & b`, which may stand for two streams."""
+    """Whether the code of a function has `a & b`, which may combine two streams."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is not None and any(
         step.opname == "BINARY_OP" and step.argrepr in ("&", "&=") for step in dis.get_instructions(code)

@@ -1,7 +1,7 @@
-"""Variables that agents change and nobody else sees: a worker process of Spark has a module of its own.
+"""Find variables that agents change and no other code sees: each Spark worker process has its own copy of a module.
 
-In Faust agents, timers and pages are one process, and a global is seen by all of them. Here a change of it is lost in
-silence, so the worker says which ones there are.
+In Faust, agents, timers and pages are one process, and a global is visible to all of them. Here a change of it would
+be lost silently, so the worker warns about it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _CHANGES = frozenset(
 
 
 def unseen_changes(agent: Agent) -> list[str]:
-    """What to say of the variables that an agent, or what it calls, changes outside of itself."""
+    """Return warnings about variables outside of an agent that it, or its callees, change."""
     own = [agent.fun, *(sink for sink in agent.sinks if callable(sink)), agent.on_error]
     names = dict.fromkeys(name for function in _functions(own) for name in _changed(function))
     return [
-        f'agent "{agent.name}" changes the variable "{name}", which lives in a worker process for a while, '
-        "and is not seen by timers, tasks and pages: state belongs in tables"
+        f'agent "{agent.name}" changes the variable "{name}", which is local to a worker process '
+        "and invisible to timers, tasks and pages: store state in tables"
         for name in names
     ]
 
 
 def _functions(own: list[Any]) -> Iterator[FunctionType]:
-    """Functions of the program, and those that they mention, each once."""
+    """Return functions of the program, and those that they mention, each once."""
     seen: set[FunctionType] = set()
     ahead = list(own)
     while ahead:
@@ -59,11 +59,11 @@ def _functions(own: list[Any]) -> Iterator[FunctionType]:
 
 
 def _outside(function: FunctionType) -> dict[str, Any]:
-    """What a function names that is not its own: variables of its module, and of functions around it."""
+    """Return the nonlocal names of a function: variables of its module and of enclosing functions."""
     try:
         around = inspect.getclosurevars(function)
     except ValueError:
-        # A variable around it that has no value yet.
+        # A closure variable without a value yet.
         return {}
     return {**around.globals, **around.nonlocals}
 
@@ -72,7 +72,7 @@ def _changed(function: FunctionType) -> Iterator[str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
-        # Typed at a prompt, or a part of a longer line: nothing can be told.
+        # Entered at a prompt, or part of a longer line: static analysis is not possible.
         return
     outside = {name for name, value in _outside(function).items() if isinstance(value, _HOLDS)}
     for node in ast.walk(tree):
@@ -87,7 +87,7 @@ def _bound(tree: ast.AST) -> set[str]:
 
 
 def _changed_in_place(node: ast.AST) -> str:
-    """The variable in whose value a step of a program puts something, or takes something out."""
+    """Return the variable whose value a statement modifies in place."""
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         return _root(node.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
@@ -102,7 +102,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _of_library(named: Any) -> bool:
-    """Whether something belongs to a library, and not to the program of the user."""
+    """Whether an object belongs to a library, and not to the user's program."""
     name = named.__name__ if isinstance(named, ModuleType) else getattr(named, "__module__", None) or ""
     package = name.partition(".")[0]
     if package in sys.stdlib_module_names or package == __name__.partition(".")[0]:

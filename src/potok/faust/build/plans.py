@@ -1,4 +1,4 @@
-"""What is known of the agents of an app before it is built: what each uses, and which of them run together."""
+"""Analyse the agents of an app before it is built: what each uses, and which of them run together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ KINDS = (Table, WindowedTable, Topic, Channel, Agent)
 
 @dataclass
 class Plan:
-    """What is known of an agent: the topics it takes, the key it is spread by, what it uses; and why not spread."""
+    """The analysis of an agent: the topics it reads, the key it is spread by, what it uses; and why it is not
+    spread.
+    """
 
     agent: Agent
     key: Any
@@ -26,7 +28,7 @@ class Plan:
     topics: list[Topic]
     through: list[Topic] = field(default_factory=list)
     beside: list[Topic] = field(default_factory=list)
-    """Those that it takes with its own."""
+    """Topics that it combines with its own."""
     note: str = ""
 
     @property
@@ -41,14 +43,14 @@ class Plan:
 
     @property
     def taken(self) -> set[str]:
-        """The topics whose records it takes, and those on the way."""
+        """Return the topics whose records it reads, including intermediate ones."""
         beside = {name for topic in self.beside for name in topic.names}
         own = self.agent.topic
         return beside if isinstance(own, Channel) else {*own.names, *self.source.names, *beside}
 
     @property
     def shared(self) -> list[Table | Channel]:
-        """What ties it to other agents that use the same."""
+        """Return what ties it to other agents that use the same."""
         return [*self.tables, *self.channels]
 
 
@@ -75,8 +77,9 @@ def plan_of(agent: Agent) -> Plan:
 
 
 def _used(agent: Agent) -> list[Any]:
-    """What an agent uses: by its own code, by that of its sinks and of who is told of its errors, and by what is
-    called when windows of the tables among that close."""
+    """Return what an agent uses: in its own code, in its sinks and error handler, and in the callbacks for closed
+    windows of its tables.
+    """
     own = [sink for sink in agent.sinks if not isinstance(sink, KINDS)]
     ahead: list[Any] = [agent.fun, *own, agent.on_error, *agent.tables]
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Pages that belong together: a blueprint is written once, and put under a path of any app."""
+"""Blueprints: groups of pages that can be mounted under a path of any app."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Static:
 
 
 def static_of(prefix: str, place: Path | str) -> Static:
-    """Raises where there is nothing to serve."""
+    """Return the files to serve; raise if they do not exist."""
     path = Path(place).resolve()
     if not path.exists():
         raise TopologyError(
             f'there is no file or directory "{place}" to serve at {prefix}',
-            hint="name one that exists, from where the program is started",
+            hint="name an existing path, relative to the directory where the program is started",
             at=Location.of_caller(),
         )
     return Static("/" + prefix.strip("/"), path)
 
 
 class Blueprint:
-    """Pages and files that can be put under any path.
+    """Pages and files that can be mounted under any path.
 
     >>> users = Blueprint("users")
     >>> @users.route("/{user_id}/", name="detail")
@@ -53,7 +53,7 @@ class Blueprint:
         return f'<Blueprint "{self.name}">'
 
     def route(self, uri: str, *, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Answer a path below that of the blueprint, as `app.page` does; the page is called `blueprint:name`."""
+        """Answer a path below that of the blueprint, like `app.page`; the page's name is `blueprint:name`."""
 
         def decorate(handler: Any) -> Any:
             self.routes.append((uri, handler, {**options, "name": f"{self.name}:{name or handler.__name__}"}))
@@ -65,7 +65,7 @@ class Blueprint:
         self.files.append((uri, file_or_directory))
 
     def register(self, app: Any, *, url_prefix: str | None = None) -> None:
-        """Put the pages under a path of an app."""
+        """Mount the pages under a path of an app."""
         prefix = url_prefix or self.url_prefix or "/"
         for uri, handler, options in self.routes:
             app.page(joined(prefix, uri), **options)(handler)
@@ -77,7 +77,7 @@ class Blueprint:
 
 
 class Cache:
-    """What Faust keeps answers in. Pages are asked each time here: a table is as near as a cache would be."""
+    """Faust's cache of responses, without effect: reading a table is as fast as a cache."""
 
     def __init__(self, name: str, timeout: Any) -> None:
         self.timeout = timeout
@@ -88,18 +88,18 @@ class Cache:
 
 
 class Blueprints:
-    """The blueprints of an app, by the paths they stand under."""
+    """The blueprints of an app, by their paths."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     def add(self, prefix: str, blueprint: Blueprint | str) -> None:
-        """Put a blueprint under a path; text names a module and what is in it: `"shop.users:blueprint"`."""
+        """Mount a blueprint under a path; text names a module and an attribute: `"shop.users:blueprint"`."""
         found = resolve_name(blueprint) if isinstance(blueprint, str) else blueprint
         found = getattr(found, "blueprint", found)
         if not isinstance(found, Blueprint):
             raise TopologyError(
-                f"{blueprint!r} is no blueprint",
+                f"{blueprint!r} is not a blueprint",
                 hint='write web.Blueprint("users"), or the name of one: "shop.users:blueprint"',
                 at=Location.of_caller(),
             )
@@ -111,12 +111,12 @@ def joined(prefix: str, uri: str) -> str:
 
 
 def routed(app: Any, given: tuple[Any, Any, Any, Any]) -> Callable[[Any], Any]:
-    """A handler for whose table a worker would have been chosen; every worker sees all rows here."""
+    """Return the handler itself: Faust chooses a worker by the key, but here every worker sees all rows."""
     keyed, *names = given
     if not any(names):
         raise TopologyError(
-            f"{keyed!r} is asked for by nothing",
-            hint="say where its key stands: match_info= for a part of the path, query_param=, or exact_key=",
+            f"{keyed!r} has no key",
+            hint="say where its key is: match_info= for a part of the path, query_param=, or exact_key=",
             at=Location.of_caller(),
         )
     if keyed.app is not app:

@@ -1,4 +1,4 @@
-"""What a page raises instead of an answer: each has a status of HTTP, and becomes `application/problem+json`.
+"""Errors that a page raises: each has an HTTP status, and becomes an `application/problem+json` response.
 
 WebError
 ├── ServerError             500
@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 
 class WebError(Exception):
-    """`detail` is what the client reads, `code` the status, and whatever else is given stands beside them."""
+    """`detail` is what the client reads, `code` the status; further arguments are added to the response."""
 
     code: ClassVar[int] = 500
     detail: ClassVar[str] = "the page cannot answer"
@@ -33,7 +33,7 @@ class WebError(Exception):
         super().__init__(self.message)
 
     def problem(self) -> dict[str, Any]:
-        """RFC 9457; `error` is where clients of Faust look."""
+        """Return an RFC 9457 problem; clients of Faust read `error`."""
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
         told = {"type": f"urn:potok:page:{words.replace(' ', '-')}", "title": words, "status": self.status}
         return {**self.extra_context, **told, "detail": self.message, "error": self.message}
@@ -44,19 +44,19 @@ class ServerError(WebError):
 
 
 class ValidationError(WebError):
-    code, detail = 400, "what was sent is not valid"
+    code, detail = 400, "the request is not valid"
 
 
 class ParseError(WebError):
-    code, detail = 400, "what was sent cannot be read"
+    code, detail = 400, "the request cannot be parsed"
 
 
 class AuthenticationFailed(WebError):
-    code, detail = 401, "these credentials are not known"
+    code, detail = 401, "these credentials are not valid"
 
 
 class NotAuthenticated(WebError):
-    code, detail = 401, "this page answers only to those it knows"
+    code, detail = 401, "this page requires authentication"
 
 
 class PermissionDenied(WebError):
@@ -64,7 +64,7 @@ class PermissionDenied(WebError):
 
 
 class NotFound(WebError):
-    code, detail = 404, "there is nothing here"
+    code, detail = 404, "not found"
 
 
 class MethodNotAllowed(WebError):
@@ -72,11 +72,11 @@ class MethodNotAllowed(WebError):
 
 
 class NotAcceptable(WebError):
-    code, detail = 406, "the page has no answer of this kind"
+    code, detail = 406, "the page has no response of this type"
 
 
 class UnsupportedMediaType(WebError):
-    code, detail = 415, "the page does not read bodies of this kind"
+    code, detail = 415, "the page does not accept bodies of this type"
 
 
 class Throttled(WebError):

@@ -1,4 +1,4 @@
-"""The pages of an app, and what else it says to those outside."""
+"""The pages of an app."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_PORT = 6066
 
 
 class Pages(Web):
-    """What `app.web` is: the pages, files and blueprints of an app, and where they are found."""
+    """The type of `app.web`: the pages, files and blueprints of an app, and their URLs."""
 
     def __init__(self, app: App) -> None:
         super().__init__(app)
@@ -32,14 +32,14 @@ class Pages(Web):
 
     @property
     def url(self) -> str:
-        """Where the pages are: as the program says, else where they are served, or would be."""
+        """Return the URL of the pages: the configured one, else the one they are or would be served at."""
         options = self.app.options
         told = options.get("canonical_url") or self.served_at
         return str(told or f"http://{options.get('web_host', 'localhost')}:{options.get('web_port', DEFAULT_PORT)}")
 
     def add(self, path: str, handler: Any, methods: Sequence[str], base: type[View], name: str) -> None:
         if not path.startswith("/"):
-            raise TopologyError(f'the path "{path}" is no path', hint=f'write "/{path}"', at=Location.of_caller())
+            raise TopologyError(f'"{path}" is not a path', hint=f'write "/{path}"', at=Location.of_caller())
         chosen = tuple(method.upper() for method in methods)
         self.routes.append(route_of(self.app, path, handler, chosen, base=base, name=name))
 
@@ -47,7 +47,7 @@ class Pages(Web):
         self.app.page(pattern)(handler)
 
     def add_view(self, view_cls: type[View], *, prefix: str = "", cors_options: Any = None) -> View:
-        """Answer the path that a class names as its `view_path`."""
+        """Answer the path that a class declares as its `view_path`."""
         path = getattr(view_cls, "view_path", "/")
         self.app.page(joined(prefix, path), name=getattr(view_cls, "view_name", ""))(view_cls)
         return view_cls(self.app, self)
@@ -60,7 +60,7 @@ class Pages(Web):
 
 
 class WithPages:
-    """The part of an app that answers to those outside."""
+    """The part of an app that defines pages."""
 
     web: Pages
 
@@ -74,10 +74,10 @@ class WithPages:
         ...     return web.json({"orders": order_counts.get(user_id, 0)})
 
         Args:
-            path: `{user_id}` is any text up to the next slash, `{number:[0-9]+}` what the pattern says.
-            methods: What a function is asked with; a class answers to the methods that it defines.
-            name: What links call the page; the name of the function or class if left out.
-            base: The class that a function is given an object of, to answer with.
+            path: `{user_id}` is any text up to the next slash, `{number:[0-9]+}` text that matches the pattern.
+            methods: The methods of a function; a class answers the methods that it defines.
+            name: The name of the page in links; by default that of the function or class.
+            base: The class of the `web` argument of a function.
         """
         left_out(f"page {path}", options, PAGE)
 
@@ -88,7 +88,7 @@ class WithPages:
         return decorate
 
     def web_routes(self) -> list[Route]:
-        """The pages, for a server to host."""
+        """Return the pages, for a server to host."""
         return list(self.web.routes)
 
     def table_route(
@@ -100,7 +100,9 @@ class WithPages:
         match_info: str | None = None,
         exact_key: str | None = None,
     ) -> Callable[[Any], Any]:
-        """Say where the key of a table stands in a request. Every worker sees all rows, and answers itself."""
+        """Declare where the key of a table is in a request. It has no effect: every worker sees all rows and
+        answers itself.
+        """
         return routed(self, (table, shard_param or query_param, match_info, exact_key))
 
     def topic_route(
@@ -112,5 +114,5 @@ class WithPages:
         match_info: str | None = None,
         exact_key: str | None = None,
     ) -> Callable[[Any], Any]:
-        """The same for the key of a topic."""
+        """Like `table_route`, for the key of a topic."""
         return routed(self, (topic, shard_param or query_param, match_info, exact_key))

@@ -1,4 +1,4 @@
-"""What a page is asked, as data: it has been read to its end before the page is called."""
+"""The request of a page, as data: its body has been read before the page is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 class Values(Mapping[str, Any]):
-    """Values by name, of which one may have several: `values[name]` is the first, `getall` gives them all."""
+    """Values by name, of which a name may have several: `values[name]` is the first, `getall` returns them all."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]] = (), *, any_case: bool = False) -> None:
         self._any_case = any_case
@@ -64,7 +64,7 @@ class FileField:
 
 @dataclass(slots=True)
 class Request:
-    """A request, with the names that pages of Faust know it by."""
+    """A request, with the attributes that pages of Faust use."""
 
     method: str
     path: str
@@ -149,16 +149,16 @@ class Request:
         try:
             return self.body.decode(self.charset)
         except (UnicodeDecodeError, LookupError) as error:
-            raise ParseError(f"the body is no text in {self.charset}") from error
+            raise ParseError(f"the body is not text in {self.charset}") from error
 
     async def json(self, *, loads: Any = orjson.loads) -> Any:
         try:
             return loads(self.body)
         except ValueError as error:
-            raise ParseError(f"the body is no JSON: {error}") from error
+            raise ParseError(f"the body is not JSON: {error}") from error
 
     async def post(self) -> Values:
-        """The fields of a form; a file is a `FileField`."""
+        """Return the fields of a form; a file is a `FileField`."""
         if not self.body:
             return Values()
         if self.content_type == FORM:
@@ -171,7 +171,7 @@ class Request:
         head = f"Content-Type: {self.headers['content-type']}\r\n\r\n".encode()
         parsed = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + self.body)
         if not parsed.is_multipart():
-            raise ParseError("the parts of the form cannot be told from each other")
+            raise ParseError("the parts of the form cannot be separated")
         for part in parsed.iter_parts():
             name, filename = part.get_param("name", header="content-disposition"), part.get_filename()
             data = part.get_payload(decode=True)

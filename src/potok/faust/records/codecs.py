@@ -1,4 +1,4 @@
-"""Codecs by name, as Faust has them: how the values of a topic are written, one after the other with `|`."""
+"""Codecs by name, as in Faust: how the values of a topic are serialized; `|` chains several."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PICKLE = "bytes of a topic would run as a program; use json, avro or protobuf, 
 
 
 class NoCodec(SchemaError):
-    """A name that stands for no codec."""
+    """A name without a codec."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f'there is no codec "{name}"', hint=hint)
 
 
 class Codec:
-    """Writes values as bytes, and reads them: `_dumps` and `_loads` are what a codec of your own has.
+    """Serializes values. Implement `_dumps` and `_loads` in a custom codec.
 
     >>> class Upper(Codec):
     ...     def _dumps(self, value): return value.upper().encode()
@@ -85,7 +85,7 @@ class Json(Codec):
 
 
 class Raw(Codec):
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     def _dumps(self, value: Any) -> bytes:
         return value if isinstance(value, bytes) else str(value).encode()
@@ -95,7 +95,7 @@ class Raw(Codec):
 
 
 class Binary(Codec):
-    """Bytes as text, in base 64."""
+    """Bytes as base64 text."""
 
     def _dumps(self, value: Any) -> bytes:
         return base64.b64encode(value if isinstance(value, bytes) else str(value).encode())
@@ -106,16 +106,16 @@ class Binary(Codec):
 
 _known: dict[str, Codec] = {"json": Json(), "raw": Raw(), "binary": Binary()}
 _OURS = frozenset({"json", "raw"})
-"""Those that are formats too, and faster as such."""
+"""Codecs that are also formats, and faster as such."""
 
 
 def register(name: str, codec: Codec) -> None:
-    """Let topics and record classes find a codec by a name."""
+    """Register a codec under a name, for topics and record classes."""
     _known[name] = codec
 
 
 def get_codec(given: str | Codec) -> Codec:
-    """A codec by its name, or several with `|` between them."""
+    """Return a codec by its name, or several with `|` between them."""
     if isinstance(given, Codec):
         return given
     parts = [_named(name.strip()) for name in given.split("|")]
@@ -141,7 +141,7 @@ def loads(codec: str | Codec, data: bytes) -> Any:
 
 
 def own_codec(given: Any) -> Codec | None:
-    """The codec that a topic names, if it is none of the formats of Potok."""
+    """Return the codec of a topic, if it is not one of Potok's formats."""
     if isinstance(given, Codec):
         return given
     if not given or given in _OURS:
@@ -156,7 +156,7 @@ def own_codec(given: Any) -> Codec | None:
 
 
 def encoder_of(serializer: str | Codec, value_type: Any) -> Encode:
-    """What makes the bytes of a value."""
+    """Return the function that serializes a value."""
     codec = own_codec(serializer)
     if codec is None:
         return value_encoder(str(serializer), value_type)
@@ -166,7 +166,7 @@ def encoder_of(serializer: str | Codec, value_type: Any) -> Encode:
     def encode(value: Any) -> bytes | None:
         if value is None:
             return None
-        # A codec of a program's own gets plain data, as it does from Faust.
+        # A custom codec gets plain data, as in Faust.
         data = value if isinstance(value, bytes) or isinstance(first, Json) else plain.loads(plain.dumps(value))
         return codec.dumps(data)
 
@@ -174,7 +174,7 @@ def encoder_of(serializer: str | Codec, value_type: Any) -> Encode:
 
 
 class ReviveBy:
-    """Makes of the bytes of a topic what agents see, by a codec."""
+    """Converts the bytes of a topic to what agents see, by a codec."""
 
     def __init__(self, codec: Codec, value_type: Any) -> None:
         self._codec, self._revive = codec, Revive(value_type)

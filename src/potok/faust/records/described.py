@@ -1,4 +1,4 @@
-"""Record classes that say more of their fields than types: how these are read, and what is refused."""
+"""Record classes with field descriptors: how fields are read, and which values are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.faust.records.fields import Convert, FieldDescriptor, converter
 
 
 def take_fields(cls: type) -> dict[str, FieldDescriptor]:
-    """The fields that a class describes itself; in their place stand their defaults, for the dataclass."""
+    """Return the field descriptors of a class, and replace them by their defaults for the dataclass."""
     found = {name: given for name, given in vars(cls).items() if isinstance(given, FieldDescriptor)}
     for name, given in found.items():
         if given.required:
@@ -25,7 +25,7 @@ def no_objects(record: Any, *_: Any, **__: Any) -> None:
 
 
 def both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:
-    """One after the other, if there is a first one."""
+    """Compose two functions, the first of which is optional."""
 
     def check(record: Any) -> None:
         if first is not None:
@@ -45,7 +45,7 @@ def input_names(cls: Any) -> dict[str, str]:
 
 
 def reader(cls: Any, name: str, annotation: Any) -> Convert:
-    """What reads a field, with what the field says of itself."""
+    """Return the reader of a field, including its descriptor."""
     given = cls.__given_fields__.get(name)
     coerce = cls.__coerces__ if given is None or given.coerce is None else given.coerce
     coercions = cls.__coercions__

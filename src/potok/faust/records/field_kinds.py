@@ -1,4 +1,4 @@
-"""Fields that say more than their type: how long a text may be, how large a number."""
+"""Field descriptors with constraints: the length of a text, the range of a number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BooleanField(FieldDescriptor):
 
 
 class NumberField(FieldDescriptor):
-    """A number between `min_value` and `max_value`, both included."""
+    """A number between `min_value` and `max_value`, both inclusive."""
 
     def __init__(self, *, max_value: Any = None, min_value: Any = None, **options: Any) -> None:
         super().__init__(max_value=max_value, min_value=min_value, **options)
@@ -46,7 +46,7 @@ class FloatField(NumberField):
 
 
 class DecimalField(NumberField):
-    """A decimal of at most `max_digits` digits, `max_decimal_places` of them behind the point."""
+    """A decimal of at most `max_digits` digits, `max_decimal_places` of them after the point."""
 
     def __init__(self, *, max_digits: int | None = None, max_decimal_places: int | None = None, **options: Any) -> None:
         super().__init__(max_digits=max_digits, max_decimal_places=max_decimal_places, **options)
@@ -58,7 +58,7 @@ class DecimalField(NumberField):
         yield from super().validate(value)
         _, digits, exponent = Decimal(str(value)).as_tuple()
         if not isinstance(exponent, int):
-            yield self.validation_error(f"{value} is no finite number")
+            yield self.validation_error(f"{value} is not a finite number")
             return
         most, places = self.options["max_digits"], self.options["max_decimal_places"]
         if places is not None and -exponent > places:
@@ -68,7 +68,7 @@ class DecimalField(NumberField):
 
 
 class _Characters(FieldDescriptor):
-    """Something that has a length."""
+    """A field with a length."""
 
     def __init__(
         self,
@@ -104,4 +104,4 @@ class BytesField(_Characters):
 
 
 class DatetimeField(FieldDescriptor):
-    """An instant; `date_parser` reads what is no ISO text."""
+    """An instant; `date_parser` reads text that is not ISO 8601."""

@@ -1,4 +1,4 @@
-"""The fields of a record class: as something to point at, and as what reads their values from plain data."""
+"""The fields of a record class: as references to group by, and as readers of their values from plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uuid import UUID
 from potok.errors import PotokError, SchemaError
 
 Convert = Callable[[Any], Any]
-"""From what JSON gives to what the field holds; raises ValueError for what does not fit."""
+"""Converts a JSON value to that of the field; raises ValueError for a value that does not fit."""
 
 Coercions = Mapping[type | tuple[type, ...], Convert]
 
@@ -33,16 +33,18 @@ class ValidationError(SchemaError):
 
     def __init__(self, model: type, reasons: dict[str, str]) -> None:
         told = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
-        super().__init__(f"no {model.__name__}: {told}", hint="send what the annotations of the record say")
+        super().__init__(
+            f"not a valid {model.__name__}: {told}", hint="send values that match the annotations of the record"
+        )
         self.reasons = reasons
 
 
 class FieldDescriptor:
-    """What `Order.user_id` is: a field to group by, not a value. Of an instance, the value itself is found first.
+    """The type of `Order.user_id`: a field to group by. On an instance, the attribute is the value itself.
 
-    One that is given as the default of an annotation says more of the field: whether it is `required`, what its
-    `default` is, whether it is left out when a record is written (`exclude`), and under which names it is read and
-    written. A class of its own says what it may be, by `prepare_value` and `validate`.
+    As the default of an annotation it configures the field: whether it is `required`, what its
+    `default` is, whether it is omitted when a record is written (`exclude`), and under which names it is read and
+    written. A subclass defines the valid values, by `prepare_value` and `validate`.
 
     >>> class Choice(FieldDescriptor):
     ...     def __init__(self, choices, **options):
@@ -77,13 +79,14 @@ class FieldDescriptor:
             setattr(self, name, value)
 
     def of(self, field: str, model: type, type: Any) -> Self:
-        """The same for a field of a class."""
+        """Return the descriptor of a field of a class."""
         made = copy(self)
         made.field, made.model, made.type = field, model, type
         return made
 
     def __get__(self, instance: object, owner: type) -> FieldDescriptor:
-        # A class that is being made asks for the defaults of its fields, and a field of its parent is none.
+        # While a class is created, the defaults of its fields are looked up, and a field of its parent is not a
+        # default.
         if instance is None and "__record_fields__" in vars(owner):
             return self
         raise AttributeError(self.field)
@@ -96,17 +99,17 @@ class FieldDescriptor:
         return f"{self.model.__name__}.{self.field}"
 
     def getattr(self, record: Any) -> Any:
-        """The value of this field of a record, or of a dict."""
+        """Return the value of this field of a record, or of a dict."""
         return record[self.field] if isinstance(record, dict) else getattr(record, self.field)
 
     def prepare_value(self, value: Any, *, coerce: bool | None = None) -> Any:
-        """What becomes of a value that was read."""
+        """Convert a value that was read."""
         return value
 
     to_python = prepare_value
 
     def validate(self, value: Any) -> Iterable[ValidationError]:
-        """What is wrong with a value."""
+        """Yield the errors of a value."""
         return ()
 
     def validate_all(self, value: Any) -> list[ValidationError]:
@@ -116,12 +119,14 @@ class FieldDescriptor:
         return ValidationError(self.model, {self.field: reason})
 
     def wrong(self, value: Any) -> str:
-        """The reasons against a value, as one text."""
+        """Return the errors of a value as one text."""
         return "; ".join(why for error in self.validate_all(value) for why in error.reasons.values())
 
 
 def converter(annotation: Any, *, coerce: bool = False, coercions: Coercions = NO_COERCIONS) -> Convert:
-    """What reads a field of this type; `coercions` are functions for some types, in place of what is here."""
+    """Return the reader of a field of this type; `coercions` are functions for some types that replace the
+    built-in ones.
+    """
     if isinstance(annotation, type) and (own := _own(annotation, coercions)) is not None:
         return own
     if isinstance(annotation, typing.NewType):
@@ -183,7 +188,7 @@ def _kind(kind: type) -> Convert:
     def check(value: Any) -> Any:
         if isinstance(value, kind):
             return value
-        raise ValueError(f"{value!r} is no {kind.__name__}"[:200])
+        raise ValueError(f"{value!r} is not {'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"[:200])
 
     return check
 
@@ -193,18 +198,19 @@ def _number(value: Any) -> Any:
         return value
     if type(value) is int:
         return float(value)
-    raise ValueError(f"{value!r} is no number"[:200])
+    raise ValueError(f"{value!r} is not a number"[:200])
 
 
 def _integer(value: Any) -> Any:
     if type(value) is int:
         return value
-    raise ValueError(f"{value!r} is no whole number"[:200])
+    raise ValueError(f"{value!r} is not a whole number"[:200])
 
 
 def _instant(value: Any) -> Any:
-    """Text as ISO 8601 has it, in UTC unless it names a zone, or seconds since 1970. A number that is too large for
-    seconds, which would be beyond the year 9999, is milliseconds."""
+    """Read ISO 8601 text, in UTC unless it names a zone, or seconds since 1970. A number that would be beyond the
+    year 9999 in seconds is milliseconds.
+    """
     if isinstance(value, str):
         found = dt.datetime.fromisoformat(value)
         return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
@@ -212,7 +218,7 @@ def _instant(value: Any) -> Any:
         try:
             return dt.datetime.fromtimestamp(value if abs(value) < LATEST_S else value / 1000, dt.UTC)
         except (OverflowError, OSError, ValueError) as error:
-            raise ValueError(f"{value!r} is no time since 1970"[:200]) from error
+            raise ValueError(f"{value!r} is not a time since 1970"[:200]) from error
     return _kind(dt.datetime)(value)
 
 
@@ -227,8 +233,8 @@ def _decimal(value: Any) -> Any:
         try:
             return Decimal(str(value))
         except InvalidOperation as error:
-            raise ValueError(f"{value!r} is no decimal"[:200]) from error
-    raise ValueError(f"{value!r} is no decimal"[:200])
+            raise ValueError(f"{value!r} is not a decimal"[:200]) from error
+    raise ValueError(f"{value!r} is not a decimal"[:200])
 
 
 def _time(value: Any) -> Any:
@@ -267,7 +273,9 @@ def _coerced(kind: Any, value: Any) -> Any:
     try:
         return kind(value)
     except TypeError as error:
-        raise ValueError(f"{value!r} is no {kind.__name__}"[:200]) from error
+        raise ValueError(
+            f"{value!r} is not {'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"[:200]
+        ) from error
 
 
 def _union(choices: list[Convert]) -> Convert:
@@ -288,7 +296,7 @@ def _literal(choices: tuple[Any, ...]) -> Convert:
     def read(value: Any) -> Any:
         if value in choices:
             return value
-        raise ValueError(f"{value!r} is none of {', '.join(map(repr, choices))}"[:200])
+        raise ValueError(f"{value!r} is not one of {', '.join(map(repr, choices))}"[:200])
 
     return read
 
@@ -296,7 +304,7 @@ def _literal(choices: tuple[Any, ...]) -> Convert:
 def _places(converts: list[Convert]) -> Convert:
     def read(value: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(converts):
-            raise ValueError(f"{value!r} has not {len(converts)} places"[:200])
+            raise ValueError(f"{value!r} does not have {len(converts)} items"[:200])
         return tuple(convert(item) for convert, item in zip(converts, value, strict=True))
 
     return read
@@ -305,7 +313,7 @@ def _places(converts: list[Convert]) -> Convert:
 def _items(kind: Callable[[Any], Any], convert: Convert) -> Convert:
     def read(value: Any) -> Any:
         if not isinstance(value, list | tuple | set | frozenset):
-            raise ValueError(f"{value!r} is no list"[:200])
+            raise ValueError(f"{value!r} is not a list"[:200])
         return kind(map(convert, value))
 
     return read
@@ -314,7 +322,7 @@ def _items(kind: Callable[[Any], Any], convert: Convert) -> Convert:
 def _values(convert: Convert) -> Convert:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise ValueError(f"{value!r} is no map"[:200])
+            raise ValueError(f"{value!r} is not a map"[:200])
         return {key: convert(item) for key, item in value.items()}
 
     return read

@@ -17,7 +17,7 @@ from potok.records import record as records
 __all__ = ["NAMESPACE", "Model", "ValidationError", "model_named", "plain"]
 
 NAMESPACE = "__faust"
-"""Where plain data says of which class it is, if that does not follow from its place."""
+"""The name of the class in plain data, if it does not follow from the context."""
 
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
@@ -31,16 +31,16 @@ class Model(records.Record):
     __validates__: ClassVar[bool] = False
     __given_fields__: ClassVar[dict[str, FieldDescriptor]] = {}
     __own_way__: ClassVar[bool] = False
-    """Whether plain data is read in another way than by its columns."""
+    """Whether plain data cannot be read by columns."""
     __shaped__: ClassVar[bool] = False
-    """Whether plain data has other names than those of the fields, or more."""
+    """Whether plain data has other or additional names."""
     __tells_class__: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         cls.__given_fields__ = {**cls.__given_fields__, **take_fields(cls)}
         for name in vars(cls).get("__annotations__", {}):
             if isinstance(default := vars(cls).get(name), list | dict | set):
-                # Each record has its own, where a dataclass would refuse.
+                # Each record has its own, where a dataclass would refuse a mutable default.
                 setattr(cls, name, dataclasses.field(default_factory=partial(deepcopy, default)))
         cls.__validates__ = options.get("validation", cls.__validates__)
         if options.get("coerce"):
@@ -50,11 +50,11 @@ class Model(records.Record):
         own = "__hash__" in vars(cls) or "__eq__" in vars(cls)
         super().__init_subclass__(**options)
         if not own:
-            # A dataclass that can be compared has none.
+            # A dataclass with __eq__ has no __hash__.
             cls.__hash__ = Model.__hash__  # type: ignore[method-assign]
         if options.get("abstract"):
             cls.__init__ = no_objects  # type: ignore[assignment, method-assign]
-        # Without the module, which has another name when the program is run than when it is imported.
+        # Without the module, whose name differs between running and importing the program.
         namespace = options.get("namespace")
         cls.__namespace__ = cls.__qualname__ if namespace is None else namespace
         cls.__serializer__ = options.get("serializer") or cls.__serializer__
@@ -93,11 +93,13 @@ class Model(records.Record):
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        """A record of plain data; raises `ValidationError` if it does not fit. Unknown fields are left out."""
+        """Return a record from plain data; raise `ValidationError` if it does not fit. Unknown fields are
+        ignored.
+        """
         if isinstance(data, cls):
             return data
         if not isinstance(data, dict):
-            raise ValidationError(cls, {"": f"{data!r} is no object"[:200]})
+            raise ValidationError(cls, {"": f"{data!r} is not an object"[:200]})
         if NAMESPACE in data and (model := _told_model(cls, data[NAMESPACE])) is not cls:
             return model.from_data({name: value for name, value in data.items() if name != NAMESPACE})  # type: ignore[return-value]
         quick = quick_reader(cls)
@@ -120,9 +122,9 @@ class Model(records.Record):
 
     @classmethod
     def prepare(cls) -> None:
-        """Work out how values are read, where the names in the annotations mean something."""
+        """Resolve how values are read, where the names in the annotations are defined."""
         if len(plan_of(cls)) == len(dataclasses.fields(cls)):
-            # Otherwise that is what somebody further up is doing, of a class that holds others of its kind.
+            # Otherwise a caller is already doing so, for a recursive class.
             quick_reader(cls)
             columns_of(cls)
             nested_fields(cls)
@@ -131,11 +133,11 @@ class Model(records.Record):
         return {name: plain(value) for name, value in vars(self).items()}
 
     def to_representation(self) -> dict[str, Any]:
-        """The fields as they are written, and of which class they are."""
+        """Return the fields as they are written, with the name of the class."""
         return {**self.written(), NAMESPACE: {"ns": self.__namespace__}}
 
     def written(self) -> dict[str, Any]:
-        """The fields as they are written: under their names there, without those that are left out."""
+        """Return the fields as they are written: under their external names, without excluded ones."""
         if not self.__shaped__:
             return vars(self)
         given = self.__given_fields__
@@ -146,15 +148,15 @@ class Model(records.Record):
 
     @classmethod
     def make_final(cls) -> None:
-        """For those who call it; a class is ready when it is defined."""
+        """Do nothing: a class is ready when it is defined."""
 
     def derive(self, *others: Model, **fields: Any) -> Self:
-        """A copy with other values for some fields."""
+        """Return a copy with other values for some fields."""
         given = {name: value for other in others for name, value in vars(other).items()} | fields
         return dataclasses.replace(self, **given)
 
     def validate(self) -> list[ValidationError]:
-        """What is wrong with the values, if anything."""
+        """Return the errors of the values."""
         try:
             _validate(self)
         except ValidationError as error:
@@ -173,8 +175,9 @@ class Model(records.Record):
 
 
 def _coerce(record: Model) -> None:
-    """Make of what was given what the annotations say, if that can be: whether it could is for `validate` to say.
-    Where functions of the class read values, what is given is as they make it."""
+    """Convert the arguments to the annotated types if possible; `validate` reports those that are not. If
+    functions of the class read values, their result is used.
+    """
     for name, convert, _ in plan_of(type(record)) if not record.__coercions__ else ():
         with contextlib.suppress(ValueError, TypeError, ValidationError):
             record.__dict__[name] = convert(getattr(record, name))
@@ -199,7 +202,7 @@ def _said(error: Exception) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value with records in it as plain data."""
+    """Return a value with nested records as plain data."""
     if isinstance(value, Model):
         return value.asdict()
     if isinstance(value, dict):
@@ -210,13 +213,13 @@ def plain(value: Any) -> Any:
 
 
 def _told_model(declared: type[Model], note: Any) -> type[Model]:
-    """The class that plain data says it is of, if that is one of the declared kind."""
+    """Return the class that plain data names, if it is one of the declared type."""
     found = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
     return found if found is not None and issubclass(found, declared) else declared
 
 
 def model_named(namespace: str) -> type[Model] | None:
-    """The record class of a namespace, wherever it was defined; Faust puts the module before it."""
+    """Return the record class of a namespace, wherever it was defined; Faust prefixes the module."""
     ahead: list[type[Model]] = [Model]
     while ahead:
         found = ahead.pop()

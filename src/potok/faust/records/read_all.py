@@ -1,7 +1,7 @@
-"""Many records of plain data at once, field by field.
+"""Read many records of plain data at once, field by field.
 
-What `Record.from_data` does to one value is the meaning. Here a whole column goes through each step before the next,
-which takes a fifth of the time, and whatever is not as it should be sends all of them the other way.
+`Record.from_data` defines the result for one value. Here each step processes a whole column, which takes a fifth of
+the time; if any value is irregular, all of them are read one by one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ Copy = Callable[[Any], Any]
 
 
 def read_all(model: type[Model], column: list[Any], count: int) -> list[list[Any]] | None:
-    """The records of `model`, and as often as `count` says, each time other objects. None if some value does not fit,
-    has no value for a field, or tells its class."""
+    """Return the records of `model`, `count` times, as separate objects. None if some value does not fit, lacks a
+    field, or names its class.
+    """
     readers = columns_of(model)
     if readers is None or set(map(type, column)) != {dict}:
         return None
@@ -50,12 +51,12 @@ def read_all(model: type[Model], column: list[Any], count: int) -> list[list[Any
     try:
         return [_made(model, column, read) for _ in range(count)]
     except PotokError:
-        # Something in it is no data; which record it is in is found by reading them alone.
+        # Something in it is not data; reading the records one by one finds which.
         return None
 
 
 def _narrowed(column: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict[str, Any]] | None:
-    """The fields that have one of these names, of data that may have others too. None if one is missing."""
+    """Return the fields with these names, of data that may have others too. None if one is missing."""
     try:
         parts = [list(map(itemgetter(name), column)) for name in names]
     except KeyError:
@@ -64,7 +65,7 @@ def _narrowed(column: list[dict[str, Any]], names: tuple[str, ...]) -> list[dict
 
 
 def _copy_of(kinds: set[type], values: list[Any]) -> Copy:
-    """What copies the values of a field: one level, if there is nothing below that could be changed."""
+    """Return what copies the values of a field: one level, if nothing below it is mutable."""
     if kinds == {list} and IMMUTABLE.issuperset(map(type, chain.from_iterable(values))):
         return list.copy
     if kinds == {dict} and IMMUTABLE.issuperset(map(type, chain.from_iterable(map(dict.values, values)))):
@@ -73,7 +74,7 @@ def _copy_of(kinds: set[type], values: list[Any]) -> Copy:
 
 
 def _made(model: type[Model], column: list[Any], read: dict[str, tuple[list[Any], Copy | None]]) -> list[Any]:
-    """The data itself, copied, with what was `read` otherwise in its place."""
+    """Return a copy of the data, with the fields in `read` replaced."""
     parts = list(map(dict.copy, column))
     for name, (values, copy) in read.items():
         for part, value in zip(parts, values if copy is None else map(copy, values), strict=True):

@@ -11,7 +11,7 @@ from potok.faust.records.model import Model
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class Record(Model, namespace=""):
-    """A base class for what topics and tables hold. `Order.user_id` is a field; `order.user_id` is its value.
+    """A base class for the values of topics and tables. `Order.user_id` is a field; `order.user_id` is its value.
 
     >>> class Order(Record):
     ...     order_id: str
@@ -20,18 +20,18 @@ class Record(Model, namespace=""):
     12.0
 
     Class keywords: `namespace=` names the class in plain data, `coerce=` turns text into numbers and numbers into
-    text, `coercions=` has functions that read some types, `date_parser=` one that reads instants. `validation=` checks
-    what is given to `Record(...)` too, and what fields say of themselves; `serializer=` is that of topics with this
+    text, `coercions=` are functions that read some types, `date_parser=` one that reads instants. `validation=` checks
+    the arguments of `Record(...)` too, and the constraints of fields; `serializer=` is that of topics with this
     value. `include_metadata=True` writes the namespace into each value, `polymorphic_fields=True` lets that of a
-    subclass decide which class a value is of. A class that is `abstract` has no objects. `isodates=` and `decimals=`
+    subclass select the class of a value. A class that is `abstract` has no instances. `isodates=` and `decimals=`
     are accepted: dates and decimals are always read.
     """
 
     def dumps(self, *, serializer: str = "") -> bytes | None:
-        """The bytes of this record, as a topic would hold them."""
+        """Return the bytes of this record, as in a topic."""
         return encoder_of(serializer or self.__serializer__ or "json", type(self))(self)
 
     @classmethod
     def loads(cls, data: bytes, *, serializer: str = "", default_serializer: str = "") -> Self:
-        """A record of such bytes."""
+        """Return a record from such bytes."""
         return cls.from_data(get_codec(serializer or cls.__serializer__ or default_serializer or "json").loads(data))

@@ -1,4 +1,4 @@
-"""How the fields of a record class are read from plain data: worked out once, and a class takes it along."""
+"""How the fields of a record class are read from plain data: resolved once, and pickled with the class."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Plan = list[tuple[str, Convert, Any]]
 
 
 def plan_of(cls: type[Any]) -> Plan:
-    """How each field is read, worked out with the first value; a class that travels takes it along."""
+    """Return how each field is read, resolved with the first value and pickled with the class."""
     known: Plan | None = vars(cls).get("__plan__")
     if known is None:
-        # There before it is full, for a record may hold others of its class.
+        # Stored before it is complete, because a record may contain others of its class.
         known = []
         setattr(cls, "__plan__", known)  # noqa: B010
         try:
@@ -45,7 +45,7 @@ def _planned(cls: type[Any]) -> Iterator[tuple[str, Convert, Any]]:
 
 
 def defaults_of(cls: type[Any]) -> dict[str, Callable[[], Any]]:
-    """What makes the value of each field that need not be given."""
+    """Return the function that creates the default of each optional field."""
     known: dict[str, Callable[[], Any]] | None = vars(cls).get("__defaults__")
     if known is None:
         known = {name: default for name, _, default in plan_of(cls) if default is not _missing}
@@ -54,7 +54,7 @@ def defaults_of(cls: type[Any]) -> dict[str, Callable[[], Any]]:
 
 
 def nested_fields(cls: type[Any]) -> dict[str, tuple[frozenset[type], Convert]]:
-    """The fields whose types name record classes or enums: which, and how they are read."""
+    """Return the fields whose types contain record classes or enums, with their readers."""
     known: dict[str, tuple[frozenset[type], Convert]] | None = vars(cls).get("__nested__")
     if known is None:
         hints = typing.get_type_hints(cls)
@@ -66,7 +66,7 @@ def nested_fields(cls: type[Any]) -> dict[str, tuple[frozenset[type], Convert]]:
 
 
 def record_types(annotation: Any) -> Iterator[type[Any]]:
-    """The record classes that an annotation names."""
+    """Return the record classes in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, records.Record) and hasattr(annotation, "from_data"):
         yield annotation
     for argument in typing.get_args(annotation):
@@ -74,7 +74,7 @@ def record_types(annotation: Any) -> Iterator[type[Any]]:
 
 
 def told_types(annotation: Any) -> Iterator[type]:
-    """The record classes and the enums that an annotation names."""
+    """Return the record classes and the enums in an annotation."""
     yield from record_types(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         yield annotation
@@ -89,7 +89,7 @@ Quick = Callable[[dict[str, Any]], Any]
 
 
 def quick_reader(cls: Any) -> Quick | None:
-    """Reads data whose fields are all there and of exactly the types declared, if these are plain."""
+    """Read data in which all fields are present and have exactly the declared types, if these are plain."""
     if "__quick__" in vars(cls):
         known: Quick | None = cls.__quick__
         return known
@@ -120,8 +120,9 @@ Columns = dict[str, tuple[type | None, Convert]]
 
 
 def columns_of(cls: Any) -> Columns | None:
-    """For each field the type whose values are taken as they are, if there is one, and what reads all others. None for
-    a class that reads data in its own way."""
+    """Return for each field the type whose values are used unchanged, if there is one, and the reader of all
+    others. None for a class with its own way to read data.
+    """
     if "__columns__" not in vars(cls):
         hints = typing.get_type_hints(cls)
         found = {name: (hints[name] if hints[name] in _EXACT else None, read) for name, read, _ in plan_of(cls)}
@@ -131,15 +132,16 @@ def columns_of(cls: Any) -> Columns | None:
 
 
 def _chooses(annotation: Any, *, instants: bool) -> bool:
-    """Whether a type names values, which a column would not look at, or instants, where numbers would be read as
-    milliseconds, unless that is as it should be."""
+    """Whether a type has literal values, which a column would not check, or instants, whose numbers would be read as
+    milliseconds, unless that is intended.
+    """
     if typing.get_origin(annotation) is typing.Literal or (annotation is datetime and not instants):
         return True
     return any(_chooses(each, instants=instants) for each in typing.get_args(annotation))
 
 
 def reads_itself(cls: type, *, instants: bool = False) -> bool:
-    """Whether a class, or one that its fields name, reads plain data in its own way."""
+    """Whether a class, or one of its field types, overrides how plain data is read."""
     seen: set[type] = set()
     ahead: list[type] = [cls]
     while ahead:
@@ -158,7 +160,7 @@ def annotations_of(cls: type) -> dict[str, Any]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:
-        # Names that are not defined yet; they are looked up again when the first value is read.
+        # Names that are not defined yet are resolved again when the first value is read.
         hints = {}
     return {name: hints.get(name, Any) for name in names}
 

@@ -1,4 +1,6 @@
-"""What the keys and values of a topic are, in one object: `app.topic("orders", schema=Schema(value_type=Order))`."""
+"""The types of the keys and values of a topic in one object: `app.topic("orders",
+schema=Schema(value_type=Order))`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from potok.faust.records.values import key_bytes
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Types and formats; what is None is as if it were not there."""
+    """Types and formats; None means not given."""
 
     key_type: Any = None
     value_type: Any = None
@@ -20,7 +22,7 @@ class Schema:
     allow_empty: bool | None = None
 
     def options(self) -> dict[str, Any]:
-        """What it says of a topic."""
+        """Return the options of a topic."""
         told = {
             "key_type": self.key_type,
             "value_type": self.value_type,

@@ -1,4 +1,4 @@
-"""Values on their way: from columns to what agents see, to the bytes of a topic, and to the data of a cell."""
+"""Conversion of values: from columns to what agents see, to the bytes of a topic, and to the data of a cell."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ JSON = "json"
 NONE: frozenset[type] = frozenset()
 
 PLAIN = "dict"
-"""The namespace of what is of no record class, where one was declared."""
+"""The namespace of a value that is not a record, where one was declared."""
 
 
 def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
     """Return the columns of a type, or None if its values are dynamic: for `dict`, and for a type with a field that is
-    an untyped list, one of several types, or an instant, unless instants may be columns."""
+    an untyped list, one of several types, or an instant, unless instants may be columns.
+    """
     if isinstance(value_type, type) and issubclass(value_type, Model) and reads_itself(value_type, instants=instants):
         return None
     if leaves_open(value_type):
@@ -48,7 +49,7 @@ def schema_of(value_type: Any, *, instants: bool = False) -> Schema | None:
 
 
 def model_in(value_type: Any) -> type[Model] | None:
-    """A declared type, if it is a record class; it is made ready to travel."""
+    """Return a declared type, if it is a record class, ready to be pickled."""
     if not (isinstance(value_type, type) and issubclass(value_type, Model)):
         return None
     value_type.prepare()
@@ -56,7 +57,7 @@ def model_in(value_type: Any) -> type[Model] | None:
 
 
 class Revive:
-    """Makes of a column of a topic what agents see: records, if the topic has a record class for a type."""
+    """Converts a column of a topic to what agents see: records, if the topic has a record class."""
 
     def __init__(self, value_type: Any) -> None:
         self._model = model_in(value_type)
@@ -71,7 +72,7 @@ class Revive:
         return self.several(column, 1)[0]
 
     def several(self, column: Any, count: int) -> list[list[Any]]:
-        """The objects, for each of several agents its own."""
+        """Return the objects, separately for each of several agents."""
         if isinstance(column, list):
             together = None if self._model is None else read_all(self._model, column, count)
             return together or [[self._dynamic(item) for item in column] for _ in range(count)]
@@ -120,11 +121,11 @@ def _plain_dict(row: Any) -> Any:
 
 
 class Freeze:
-    """A value as the data of a cell; a record of the declared class says nothing of its class."""
+    """Converts a value to the data of a cell; a record of the declared class does not store its class."""
 
     def __init__(self, value_type: Any) -> None:
         self._model = self.flat = model_in(value_type)
-        """Whose objects are kept as their fields."""
+        """The classes whose objects are stored as their fields."""
 
     def __call__(self, value: Any) -> Any:
         if type(value) in IMMUTABLE:
@@ -144,7 +145,7 @@ def _fields(record: Model) -> dict[str, Any]:
 
 
 def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
-    """A value as data; records of the classes that are `told` by their place say nothing of their class."""
+    """Return a value as data; records of the classes that are `told` by the context do not store their class."""
     if type(value) in IMMUTABLE:
         return value
     if isinstance(value, Enum) and type(value) in told:
@@ -160,7 +161,7 @@ def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
 
 
 class Thaw:
-    """The way back."""
+    """Converts the data of a cell to a value."""
 
     def __init__(self, value_type: Any) -> None:
         self._model = model_in(value_type)
@@ -182,7 +183,9 @@ def _thawed_record(model: type[Model], data: dict[str, Any]) -> Model:
 
 
 def _whole(model: type[Model], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record that was kept before its class had all that it has, with the defaults of these."""
+    """Return the fields of a record that was stored before its class had all of its fields, completed with
+    defaults.
+    """
     if tuple(fields) != model.__record_fields__:  # type: ignore[attr-defined]
         for name, default in defaults_of(model).items():
             if name not in fields:
@@ -191,7 +194,7 @@ def _whole(model: type[Model], fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def thawed(data: Any) -> Any:
-    """Data as it was before it was frozen."""
+    """Return the value of frozen data."""
     if type(data) in IMMUTABLE:
         return data
     if type(data) is dict:
@@ -212,7 +215,7 @@ Encode = Callable[[Any], bytes | None]
 
 
 def value_encoder(serializer: str, value_type: Any) -> Encode:
-    """What makes the bytes of a value; None stays None."""
+    """Return the function that serializes a value; None stays None."""
     if serializer == JSON:
         return _json
     format_ = format_named(serializer)
@@ -241,7 +244,7 @@ def value_encoder(serializer: str, value_type: Any) -> Encode:
 
 
 def key_bytes(key: Any) -> bytes | None:
-    """Text as UTF-8, bytes as they are, anything else as JSON."""
+    """Return text as UTF-8, bytes unchanged, anything else as JSON."""
     if key is None or type(key) is bytes:
         return key
     return key.encode() if type(key) is str else _json(key)
@@ -255,7 +258,8 @@ def _json(value: Any) -> bytes | None:
         return None
     if isinstance(value, Model):
         value = value.written() if value.__shaped__ else vars(value)
-    # A copy: what orjson returns was cut down from a kilobyte, and to keep many such takes ten times as long.
+    # A copy: the buffer that orjson returns was shrunk from a kilobyte, and keeping many of them is ten times
+    # slower.
     return bytes(memoryview(orjson.dumps(value, _other, _OPTIONS)))
 
 

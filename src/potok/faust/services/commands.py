@@ -1,4 +1,4 @@
-"""The commands of a program in Faust's style: `python shop.py worker -l info`."""
+"""The commands of a Faust-style program: `python shop.py worker -l info`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from potok.faust.app import App
 
 HOSTED = "potok.cli.queries.pages:hosted"
-"""What serves pages. It is found by its name, as a plug-in would be: an app knows nothing of servers."""
+"""The server of pages, found by name like a plug-in: an app does not depend on servers."""
 
 INTERRUPTED = 130
-"""What a shell says of a program that was ended by Ctrl-C."""
+"""The exit status of a program that was stopped by Ctrl-C."""
 
 SHORT = 80
-"""So much is told of a command in the list of all."""
+"""The length of a description in the list of commands."""
 
 
 def main(app: App, arguments: Sequence[str] | None = None) -> None:
-    """Carry out what the command line says, and end the process as it ended."""
+    """Run the command line, and exit with its status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         if not _own(app, given):
@@ -52,7 +52,7 @@ def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
     parser = _parser(app)
     parsed, left = parser.parse_known_args(given)
     if len(left) == 1 and not left[0].startswith("-") and getattr(parsed, "value", "") is None:
-        # What may be left out, such as the value of a record, is not looked for behind options.
+        # An optional argument, such as the value of a record, is not looked for after options.
         parsed.value = left.pop()
     if left:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
@@ -67,7 +67,7 @@ def _parser(app: App) -> argparse.ArgumentParser:
     def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text, description=text)
         made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-        made.add_argument("--broker", metavar="URL", help="another log than the program says: file:./data, kafka://...")
+        made.add_argument("--broker", metavar="URL", help="another log than the program's: file:./data, kafka://...")
         made.set_defaults(command=work)
         return made
 
@@ -80,22 +80,26 @@ def _parser(app: App) -> argparse.ArgumentParser:
     command("tables", _tables, "List the tables.")
     command("models", _models, "List the record classes.")
     command("explain", _explain, "Show the topology: which agents are spread, and why others are not.")
-    command("reset", _reset, "Forget where the app stands and all its tables; its topics stay.")
+    command("reset", _reset, "Reset the offsets of the app and delete all its tables; its topics stay.")
     for name, own in commands_of(app).items():
         command(name, _nothing, own.get_short_help_str(SHORT))
     return parser
 
 
 def command_names(app: App) -> tuple[str, ...]:
-    """What a program can be told on the command line."""
+    """Return the commands of a program."""
     actions = [action for action in _parser(app)._actions if isinstance(action, argparse._SubParsersAction)]
     return tuple(name for action in actions for name in action.choices)
 
 
 def _web_options(worker: argparse.ArgumentParser) -> None:
     worker.add_argument("-p", "--web-port", type=int, help="where pages are served; 0 for any port that is free")
-    worker.add_argument("-b", "--web-bind", "--web-host", help="the address to listen on; other machines need tokens")
-    worker.add_argument("--web-tokens", type=Path, metavar="FILE", help="who may do what: a tokens.toml")
+    worker.add_argument(
+        "-b", "--web-bind", "--web-host", help="the address to listen on; access from other machines needs tokens"
+    )
+    worker.add_argument(
+        "--web-tokens", type=Path, metavar="FILE", help="access tokens and their permissions: a tokens.toml"
+    )
     worker.add_argument("--web-cors", action="append", default=[], metavar="ORIGIN", help="a site that may call pages")
     worker.add_argument("--without-web", action="store_true", help="serve no pages")
     worker.add_argument("--with-web", dest="without_web", action="store_false", help=argparse.SUPPRESS)
@@ -106,22 +110,22 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
 
     write_logs(parsed.loglevel)
     waits = "; Spark takes some seconds to start" if app.agents or app.steps() else ""
-    _say(f'app "{app.id}" begins on {app.settings().broker}{waits}')
+    _say(f'app "{app.id}" starts on {app.settings().broker}{waits}')
     with _served(app, parsed):
         query = started(app, until_end=parsed.until_end)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
             _say(f'app "{app.id}" runs{_told(app)}; Ctrl-C stops it')
             wait_for(query)
-    _say(f'app "{app.id}" has {"come to the end" if parsed.until_end else "stopped"}')
+    _say(f'app "{app.id}" has {"read all records" if parsed.until_end else "stopped"}')
 
 
 def _say(text: str) -> None:
-    """What everybody wants to know, whatever the level of the log."""
+    """Print a message, whatever the log level."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _told(app: App) -> str:
-    """How many there are of what runs."""
+    """Return the number of running agents, tables and so on, as text."""
     timers = sum(timed.wait_s is not None for timed in app.timed)
     tasks = len(app.timed) - timers
     counts = {"agent": len(app.agents), "table": len(app.tables), "timer": timers, "task": tasks}
@@ -183,11 +187,11 @@ def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
 
     forget(app.log(), app.id)
     where = "from the first record" if app.begin == "earliest" else "from their end on"
-    print(f'app "{app.id}" begins anew: its tables are empty, and it reads its topics {where}')
+    print(f'app "{app.id}" was reset: its tables are empty, and it reads its topics {where}')
 
 
 def _own(app: App, given: list[str]) -> bool:
-    """Carry out a command of the program's own, if it is one."""
+    """Run a command of the program, if it is one."""
     named = [text for text in given if text != "--json"]
     own = commands_of(app).get(named[0]) if named else None
     if own is None:
@@ -198,7 +202,7 @@ def _own(app: App, given: list[str]) -> bool:
 
 
 def _nothing(app: App, parsed: argparse.Namespace) -> None:
-    """What a command of the program's own does is not for this parser, which lists it."""
+    """Accept the arguments of a program's command: this parser only lists it."""
 
 
 def _show(rows: list[dict[str, str]], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Times by five fields, as cron has them: minute, hour, day of the month, month, day of the week."""
+"""Cron expressions of five fields: minute, hour, day of the month, month, day of the week."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAYS = {2: "1-31", 4: "0-7"}
 
 
 class NotCron(TopologyError):
-    """A text that says no times."""
+    """A text that is not a cron expression."""
 
     def __init__(self, text: str) -> None:
         super().__init__(
@@ -32,7 +32,8 @@ def next_time(text: str, after: datetime) -> datetime | None:
     parts = text.split()
     if len(parts) != _FIELDS:
         raise NotCron(text)
-    # Where both days are given, either will do. As in Faust, a step gives one; cron would take its star for none.
+    # If both days are given, either matches. As in Faust, a step counts as given; cron would treat its star as
+    # not given.
     parts = [part.replace("*/", f"{_DAYS[at]}/") if at in _DAYS else part for at, part in enumerate(parts)]
     try:
         return next(CronSim(" ".join(parts), after), None)
@@ -41,7 +42,7 @@ def next_time(text: str, after: datetime) -> datetime | None:
 
 
 def wait_for_cron(text: str, zone: Any = None) -> Callable[[], float | None]:
-    """How many seconds are left until the next time; none if there is no such time. UTC unless a zone is given."""
+    """Return the seconds until the next time; None if there is none. UTC unless a zone is given."""
     place = ZoneInfo(zone) if isinstance(zone, str) else zone or UTC
     next_time(text, datetime.now(place))
 

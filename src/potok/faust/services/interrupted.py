@@ -1,7 +1,7 @@
-"""Ctrl-C while a program begins: it ends, and does not show where it was.
+"""Ctrl-C while a program starts: exit without a traceback.
 
-All that is imported before a worker can listen to signals takes about a second. The name of the command is looked at,
-since a program that does something else may want to see where it was.
+Importing everything before a worker can handle signals takes about a second. The name of the command is checked,
+because other programs may want the traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ WORKER = "worker"
 
 
 def hush_ctrl_c() -> None:
-    """Say nothing of Ctrl-C that nobody has taken, if the program is told to be a worker."""
+    """Suppress the traceback of an unhandled Ctrl-C, if the command is `worker`."""
     if WORKER in sys.argv[1:] and sys.excepthook is sys.__excepthook__:
         sys.excepthook = show_unless_ctrl_c
 

@@ -1,5 +1,6 @@
-"""The event loop of an app: its pages, timers, tasks and services share it, so that a lock or a queue of asyncio that
-two of them have works; what blocks there stops no request that is not for a page."""
+"""The event loop of an app: its pages, timers, tasks and services share it, so that they can share locks and queues of
+asyncio; code that blocks it delays no request to other URLs.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ _logger = logging.getLogger("potok.faust")
 T = TypeVar("T")
 
 LEAVE_S = 10.0
-"""How long the end of the loop waits for what blocks in it."""
+"""How long the end of the loop waits for blocking code."""
 
 THREADS = 32
-"""So many functions that are not async may block at once."""
+"""How many functions that are not async may block concurrently."""
 
 
 class AppLoop:
-    """A loop in a thread of its own, from the first who enters it until the last has left."""
+    """A loop in its own thread, which runs from the first `enter` to the last `leave`."""
 
     def __init__(self) -> None:
         self._users, self._lock = 0, threading.Lock()
@@ -53,7 +54,7 @@ class AppLoop:
             self._running = None
         thread.join(LEAVE_S)
         if thread.is_alive():
-            _logger.warning("a page, a timer or a task blocks without waiting: it is left behind")
+            _logger.warning("a page, a timer or a task blocks without waiting: it is abandoned")
 
     def _run(self, ready: threading.Event) -> None:
         asyncio.run(self._until_ended(ready))
@@ -66,12 +67,14 @@ class AppLoop:
         await ended.wait()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run something in the loop, which somebody has entered."""
+        """Run a coroutine in the loop, which must be running."""
         assert self._running is not None
         return asyncio.run_coroutine_threadsafe(work, self._running)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something in the loop, and wait for it in that of the caller; there, if nobody has entered this one."""
+        """Run a coroutine in the loop, and wait for it in the caller's; in the caller's if this loop is not
+        running.
+        """
         running = self._running
         if running is None or running is asyncio.get_running_loop():
             return await work
@@ -79,7 +82,7 @@ class AppLoop:
 
 
 async def called(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What a function returns; one that is not async has a thread, because it may block."""
+    """Return the result of a function; one that is not async gets a thread, because it may block."""
     if iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         return await function(*args, **options)
     made = await asyncio.to_thread(function, *args, **options)

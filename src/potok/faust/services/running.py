@@ -1,4 +1,4 @@
-"""What a worker runs: the query of the app, or nothing but its timers, tasks and pages, where it takes no topic."""
+"""What a worker runs: the query of the app, or only its timers, tasks and pages if it reads no topic."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ OTHER_NAME = (
 
 
 class TakesNoTopic(TopologyError):
-    """An app of which nothing reads a topic, where a topology was asked for."""
+    """An app that reads no topic, where a topology is needed."""
 
     def __init__(self, app: App) -> None:
         agents = list(app.agents.values())
         if agents:
             names = ", ".join(f'"{agent.name}"' for agent in agents)
             super().__init__(
-                f"agents take channels alone ({names}), and no agent that takes a topic can put something there",
+                f"agents read only channels ({names}), and no agent that reads a topic can put values into them",
                 hint="what timers, tasks and pages send belongs in a topic: "
                 f'app.topic("{agents[0].name}", value_type=...) instead of app.channel(value_type=...)',
                 at=agents[0].at,
             )
         else:
             super().__init__(
-                f'app "{app.id}" has no agent that takes a topic',
+                f'app "{app.id}" has no agent that reads a topic',
                 hint="@app.agent(topic) makes one; an app that has only timers, tasks and pages is run by "
                 "its own command: python shop.py worker",
             )
 
 
 class Idle:
-    """Stands for the query of an app without one: it ends when it is stopped."""
+    """Takes the place of the query of an app without one: it ends when it is stopped."""
 
     def __init__(self, *, until_end: bool) -> None:
         self._ended = threading.Event()
@@ -54,10 +54,10 @@ class Idle:
 
 
 def started(app: App, *, until_end: bool) -> Any:
-    """The query of an app, begun, or an `Idle` if it takes no topic."""
+    """Return the started query of an app, or an `Idle` if it reads no topic."""
     if not app.agents and not app.steps():
         return Idle(until_end=until_end)
-    # Spark is loaded only by who needs it.
+    # Load Spark only if it is needed.
     from potok.runtime.queries.lock import QueryAlreadyRuns
     from potok.spark.run import start
 
@@ -70,7 +70,7 @@ def started(app: App, *, until_end: bool) -> Any:
 
 
 def warn_of_unseen(app: App) -> None:
-    """Say which variables agents change in vain."""
+    """Log warnings about variables that agents change without effect."""
     for agent in app.agents.values():
         for text in unseen_changes(agent):
             app.logger.warning("%s", text)

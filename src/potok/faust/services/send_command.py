@@ -1,4 +1,4 @@
-"""The command `send`: a record from the command line to a topic, or to an agent."""
+"""The command `send`: send a record from the command line to a topic or an agent."""
 
 from __future__ import annotations
 
@@ -38,12 +38,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--value-serializer", help="the format of the value, if not that of the topic")
     parser.add_argument("--partition", type=int, help="refused: it follows from the key")
     parser.add_argument("-r", "--repeat", type=int, default=1, metavar="N", help="send it so many times")
-    parser.add_argument("--min-latency", type=float, default=0.0, metavar="S", help="wait at least so long in between")
-    parser.add_argument("--max-latency", type=float, default=0.0, metavar="S", help="wait at most so long in between")
+    parser.add_argument(
+        "--min-latency", type=float, default=0.0, metavar="S", help="wait at least this long between records"
+    )
+    parser.add_argument(
+        "--max-latency", type=float, default=0.0, metavar="S", help="wait at most this long between records"
+    )
 
 
 def send(app: App, parsed: argparse.Namespace) -> None:
-    """Send what the command line says, and print where each record went."""
+    """Send the records of the command line, and print the position of each."""
     topic = _topic(app, parsed.entity)
     record = {
         "key": parsed.key if parsed.key_type is None else _model(parsed.key_type).from_data(_data(parsed.key)),

@@ -1,4 +1,4 @@
-"""Services of an app: something that is started and stopped with the worker, and may do its own things meanwhile."""
+"""Services of an app: started and stopped with the worker, with their own background tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Method = Callable[..., Any]
 
 
 class Service:
-    """Started with the worker, and stopped with it.
+    """A service that is started and stopped with the worker.
 
     >>> @app.service
     ... class Feed(Service):
@@ -52,13 +52,13 @@ class Service:
 
     @staticmethod
     def timer(interval: Any, **_: Any) -> Callable[[Method], Any]:
-        """Call a method every so often."""
+        """Call a method periodically."""
         seconds = to_seconds(interval)
         return lambda method: _Background(method, lambda service: _every(service, method, lambda: seconds))
 
     @staticmethod
     def crontab(cron_format: str, timezone: Any = None) -> Callable[[Method], Any]:
-        """Call a method by the clock."""
+        """Call a method at the times of a cron expression."""
         wait_s = wait_for_cron(cron_format, timezone)
         return lambda method: _Background(method, lambda service: _every(service, method, wait_s))
 
@@ -119,7 +119,7 @@ class Service:
         await self.start()
 
     async def sleep(self, seconds: Any) -> None:
-        """Sleep for so long, or until the service stops."""
+        """Sleep for a time, or until the service stops."""
         assert self._stopping is not None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(to_seconds(seconds)):
@@ -130,7 +130,7 @@ class Service:
         await self._stopping.wait()
 
     def add_future(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Run something in the background, until it is done or the service stops."""
+        """Run a coroutine in the background, until it is done or the service stops."""
         future = asyncio.ensure_future(work)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
@@ -161,7 +161,7 @@ class Service:
 
 
 class _Background:
-    """A method that runs in the background, and can be called as any other."""
+    """A method that runs in the background, and can be called like any other."""
 
     def __init__(self, method: Method, begin: Callable[[Service], Awaitable[None]]) -> None:
         self._method, self.begin = method, begin

@@ -1,5 +1,4 @@
-"""What an app does beside its agents, in the process of the worker: signals, services, tasks, timers, and times by
-cron."""
+"""Signals, services, tasks, timers and cron jobs of an app, in the process of the worker."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ Work = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A function, and how long to wait before each call; one that waits for nothing is called once."""
+    """A function, and how long to wait before each call; one without a wait is called once."""
 
     name: str
     work: Work
@@ -48,7 +47,7 @@ def _name(work: Work) -> str:
 
 
 class WithServices:
-    """What an app has of them."""
+    """The part of an app that defines services."""
 
     Service = Service
     timed: list[Timed]
@@ -61,13 +60,13 @@ class WithServices:
         return cls
 
     def timer(self, interval: Any, **options: Any) -> Callable[[Any], Any]:
-        """Call a function every so many seconds, in the process of the worker."""
+        """Call a function at an interval in seconds, in the process of the worker."""
         left_out("a timer", options, TIMED)
         seconds = to_seconds(interval)
         return self._time(lambda work: every(work, seconds))
 
     def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:
-        """Call a function by the clock: `"0 9 * * mon"`; UTC unless a zone is given."""
+        """Call a function at the times of a cron expression: `"0 9 * * mon"`; UTC unless a zone is given."""
         left_out("a time by cron", options, TIMED)
         return self._time(lambda work: by_cron(work, cron_format, timezone or self.options.get("timezone")))
 
@@ -86,8 +85,9 @@ class WithServices:
 
 
 class Services:
-    """Runs timed functions and services in the event loop of the app, in the background. What one raises is logged, and
-    it is called again when it is due again."""
+    """Runs timed functions and services in the event loop of the app, in the background. Exceptions are logged,
+    and the function is called again when it is next due.
+    """
 
     def __init__(self, app: Any, timed: list[Timed]) -> None:
         self._app, self._timed = app, timed
@@ -108,7 +108,7 @@ class Services:
         try:
             self._loop.submit(self._stop()).result(LEAVE_S)
         except TimeoutError:
-            # Something blocks the loop without waiting. Nobody can tell it to end.
+            # Something blocks the loop without waiting, and cannot be stopped.
             pass
         else:
             self._work.result()

@@ -1,4 +1,4 @@
-"""Signals of an app: what happens to the worker, for who wants to hear of it."""
+"""Signals of an app: events of the worker that functions can subscribe to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Receiver = Callable[..., Any]
 
 
 class Signal:
-    """Something that happens. Who is connected is called with the app, and with what belongs to it by name.
+    """An event of the worker. Connected functions are called with the app, and with its details by name.
 
     >>> @app.on_before_shutdown.connect
     ... async def goodbye(app, **kwargs): ...
@@ -37,7 +37,7 @@ class Signal:
         return bool(self._receivers)
 
     def connect(self, function: Receiver | None = None, **_: Any) -> Any:
-        """Call a function when it happens. `weak=` and `sender=` of Faust are accepted: there is one app."""
+        """Call a function for this event. `weak=` and `sender=` of Faust are accepted: there is one app."""
         if function is None:
             return self.connect
         self._receivers.append(function)
@@ -48,7 +48,7 @@ class Signal:
             self._receivers.remove(function)
 
     async def send(self, app: Any, **told: Any) -> None:
-        """Tell everybody. What one raises is logged, and the others hear of it all the same."""
+        """Call all connected functions. Exceptions are logged, and the remaining functions are called."""
         for receiver in self._receivers:
             try:
                 answer = receiver(app, **told)
@@ -58,17 +58,17 @@ class Signal:
                 _logger.exception("%s: %s failed", self.name, getattr(receiver, "__name__", receiver))
 
     def send_now(self, app: Any, **told: Any) -> None:
-        """The same where nobody can wait: one who must be awaited is refused."""
+        """Like `send`, where nothing can be awaited: async functions are refused."""
         for receiver in self._receivers:
             answer = receiver(app, **told)
             if isawaitable(answer):
                 if hasattr(answer, "close"):
                     answer.close()
-                raise TypeError(f"{self.name} is told at once: connect a function that is not async")
+                raise TypeError(f"{self.name} is sent synchronously: connect a function that is not async")
 
 
 class WithSignals:
-    """What an app has of them."""
+    """The part of an app that defines signals."""
 
     agents: dict[str, Any]
 
@@ -91,7 +91,7 @@ class WithSignals:
         self.on_produce_message = Signal("on_produce_message")
 
     async def tell_started(self) -> None:
-        """What a worker tells when its query runs; methods of a class of its own are called too."""
+        """Send the signals of a started query; methods of a subclass of the app are called too."""
         say_unheard()
         await self.on_worker_init.send(self)
         await self._hooks("on_first_start", "on_start")
@@ -109,7 +109,7 @@ class WithSignals:
         await self._hooks("on_stop", "on_shutdown")
 
     async def _hooks(self, *names: str) -> None:
-        """Call what a subclass of the app has under the names that services use."""
+        """Call the methods of a subclass of the app that have the names of service callbacks."""
         for name in names:
             hook = getattr(type(self), name, None)
             if hook is None:
@@ -122,13 +122,13 @@ class WithSignals:
                 _logger.exception("%s of %s failed", name, type(self).__name__)
 
     def tell_configured(self) -> None:
-        """What a program tells before it does what the command line says."""
+        """Send the signals before the command line is run."""
         self.on_before_configured.send_now(self)
         self.on_configured.send_now(self, conf=getattr(self, "conf", None))
         self.on_after_configured.send_now(self)
 
     def partitions(self) -> set[TP]:
-        """Those of all topics that agents take."""
+        """Return the partitions of all topics that agents read."""
         log = self.log()
         names = {name for agent in self.agents.values() for name in agent.topic.names}
         return {

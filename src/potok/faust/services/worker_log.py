@@ -1,4 +1,4 @@
-"""The log of the worker as Faust spells it: `self.log.info` of services, `app.log.info` of the app."""
+"""The log of the worker with Faust's methods: `self.log.info` of services, `app.log.info` of the app."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("potok.faust")
 
 
 class WorkerLog(logging.LoggerAdapter[logging.Logger]):
-    """A logger with the short names of levels that Faust's has."""
+    """A logger with the short level names of Faust's."""
 
     def __init__(self) -> None:
         super().__init__(logger, {})
@@ -24,12 +24,12 @@ class WorkerLog(logging.LoggerAdapter[logging.Logger]):
         self.critical(message, *args, **options)
 
     def dev(self, message: object, *args: object, **options: Any) -> None:
-        """What is for who writes the program: `-l debug` shows it."""
+        """Log a message for developers: `-l debug` shows it."""
         self.debug(message, *args, **options)
 
 
 class AppLog(WorkerLog):
-    """Both logs of an app: called, it opens that of records; its methods write to that of the worker."""
+    """Both logs of an app: calling it opens the log of records; its methods write to the log of the worker."""
 
     def __init__(self, opened: Callable[[], Broker]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Settings of an app as Faust has them: what was given, what it means here, and what means nothing."""
+"""Settings of an app as in Faust: what was given, what it means here, and what has no effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.faust.unsupported import Refused, refuse
 
 
 class Conf:
-    """What `app.conf` is: the settings by name. One that was not given is None."""
+    """The type of `app.conf`: the settings by name. One that was not given is None."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -38,23 +38,23 @@ class Conf:
 
 
 class FlowControl:
-    """What `app.flow_control` is. Records flow batch by batch, as fast as they are dealt with."""
+    """The type of `app.flow_control`. Records are processed batch by batch, as fast as possible."""
 
     def is_active(self) -> bool:
         return True
 
     def resume(self) -> None:
-        """For those who call it; nothing was held back."""
+        """Do nothing: nothing was held back."""
 
     def suspend(self) -> None:
-        raise Refused("App.flow_control.suspend", "stop the worker: it goes on where it stopped")
+        raise Refused("App.flow_control.suspend", "stop the worker: it resumes where it stopped")
 
     def clear(self) -> None:
-        """For those who call it; nothing is queued."""
+        """Do nothing: nothing is queued."""
 
 
 class WithConf:
-    """What an app has of settings."""
+    """The part of an app that holds settings."""
 
     id: str
     options: dict[str, Any]
@@ -65,17 +65,18 @@ class WithConf:
 
     @property
     def begin(self) -> Literal["earliest", "latest"]:
-        """Where an app begins that never ran: with the first records of its topics, unless
-        `consumer_auto_offset_reset` says otherwise."""
+        """Return where a new app starts to read: at the first records of its topics, unless
+        `consumer_auto_offset_reset` says otherwise.
+        """
         return "latest" if self.options.get("consumer_auto_offset_reset") == "latest" else "earliest"
 
     @property
     def kafka(self) -> dict[str, str]:
-        """What Kafka's client is told of who the app is."""
+        """Return the credentials for the Kafka client."""
         return options_of(self.options.get("broker_credentials"), self.options.get("ssl_context"))
 
     def config_from_object(self, given: Any, **_: Any) -> None:
-        """Take settings from a mapping, a module or an object, given itself or by its name."""
+        """Read settings from a mapping, a module or an object, given directly or by its name."""
         found = importlib.import_module(given) if isinstance(given, str) else given
         settings = found if isinstance(found, Mapping) else vars(found)
         for name, value in settings.items():
@@ -83,7 +84,7 @@ class WithConf:
                 setattr(self.conf, name, value)
 
     def discover(self, *packages: str, **_: Any) -> None:
-        """Import packages and all that is in them, so that their agents and tables are known."""
+        """Import packages and their modules, so that their agents and tables are defined."""
         for package in packages or _packages(self.options.get("autodiscover"), self.options.get("origin")):
             module = importlib.import_module(package)
             for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{package}."):
@@ -91,14 +92,14 @@ class WithConf:
                     importlib.import_module(found.name)
 
     def finalize(self) -> None:
-        """For those who call it; an app is complete when it is built."""
+        """Do nothing: an app is complete when it is built."""
 
     finalized = configured = True
     flow_control = FlowControl()
     in_recovery = rebalancing = unassigned = False
 
     def is_leader(self) -> bool:
-        """There is one worker, which leads."""
+        """Return True: there is one worker, which leads."""
         return True
 
     def __getattr__(self, name: str) -> Any:
@@ -114,5 +115,5 @@ def _packages(asked: Any, origin: Any) -> Iterable[str]:
 
 
 def versioned(id: str, version: Any) -> str:
-    """The name of the query: another version of an app begins anew, beside the one before."""
+    """Return the name of the query: another version of an app starts from scratch, next to the previous one."""
     return id if version in (None, 1) else f"{id}-v{version}"

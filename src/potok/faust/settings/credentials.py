@@ -1,4 +1,4 @@
-"""Who an app is to Kafka: the credentials of Faust, in the words of Kafka's client."""
+"""Credentials for Kafka: those of Faust as options of the Kafka client."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Options = dict[str, str]
 
 
 class CannotLogIn(SetupError):
-    """Credentials that Kafka's client cannot be told."""
+    """Credentials that the Kafka client does not support."""
 
 
 class Credentials(ABC):
-    """What `App(broker_credentials=)` takes."""
+    """The type of `App(broker_credentials=)`."""
 
     @abstractmethod
     def options(self) -> Options:
-        """What Kafka's client is told."""
+        """Return the options of the Kafka client."""
 
 
 class SASLCredentials(Credentials):
-    """A user and a password; encrypted, if a context of ssl is given.
+    """A user and a password; encrypted, if an SSL context is given.
 
     >>> app = App("shop", broker_credentials=SASLCredentials(username="shop", password=read_password()))
     """
@@ -54,7 +54,7 @@ class SASLCredentials(Credentials):
 
 
 class GSSAPICredentials(Credentials):
-    """A ticket of Kerberos."""
+    """A Kerberos ticket."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class GSSAPICredentials(Credentials):
         return f"<{type(self).__name__}: kerberos service={self.kerberos_service_name!r}>"
 
     def options(self) -> Options:
-        from potok.log.kafka.mechanisms import has_mechanism  # loads Kafka's client
+        from potok.log.kafka.mechanisms import has_mechanism  # loads the Kafka client
 
         if not has_mechanism(self.mechanism):
             raise CannotLogIn(
@@ -85,7 +85,7 @@ class GSSAPICredentials(Credentials):
 
 
 class SSLCredentials(Credentials):
-    """An encrypted connection: a context of ssl, or whose certificates are trusted."""
+    """An encrypted connection: an SSL context, or the trusted certificates."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class SSLCredentials(Credentials):
         places = [str(place) for place in (self.cafile, self.capath) if place is not None]
         if len(places) + (self.cadata is not None) > 1:
             raise CannotLogIn(
-                "Kafka's client takes certificates from one place",
+                "the Kafka client reads certificates from one location",
                 hint="give one of cafile=, capath= and cadata=; a file may hold many certificates",
             )
         if places:
@@ -117,7 +117,9 @@ class SSLCredentials(Credentials):
 
 
 def options_of(credentials: Any, context: ssl.SSLContext | None = None) -> Options:
-    """What Kafka's client is told for `broker_credentials=` and `ssl_context=`, of which the first one counts."""
+    """Return the options of the Kafka client for `broker_credentials=` and `ssl_context=`; the first one takes
+    precedence.
+    """
     if credentials is None:
         return {} if context is None else _protocol("", context)
     if isinstance(credentials, ssl.SSLContext):
@@ -137,7 +139,7 @@ def _protocol(kind: str, context: ssl.SSLContext | None) -> Options:
 
 
 def _trust(context: ssl.SSLContext) -> Options:
-    """Whom a context trusts. Its own certificate, if it has one, cannot be seen from outside."""
+    """Return the certificates that a context trusts. Its own certificate, if it has one, cannot be read from it."""
     if context.verify_mode is ssl.CERT_NONE:
         return {"enable.ssl.certificate.verification": "false"}
     told = {"ssl.endpoint.identification.algorithm": "https" if context.check_hostname else "none"}

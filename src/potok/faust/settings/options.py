@@ -1,4 +1,4 @@
-"""Options of Faust: its URLs as Potok has them; those that mean nothing here are accepted, with a note in the log."""
+"""Options of Faust: its URLs in Potok's form; options without effect are accepted, with a message in the log."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ USED = _names(
     topic_partitions key_serializer value_serializer reply_expires url broker_credentials ssl_context
     consumer_auto_offset_reset help"""
 )
-"""Those that do mean something."""
+"""Options that have an effect."""
 
 
 _NOT_TAKEN = {
     "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
     "has_prefix": "name the topic as it is called in the log",
 }
-"""Those that it would be no help to leave out in silence, with what to do instead."""
+"""Options that must not be ignored silently, with what to do instead."""
 
 _CHOICES = {"consumer_auto_offset_reset": ("earliest", "latest")}
 
 
 def left_out(what: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Say which options do nothing; one that Faust has not either is refused."""
+    """Report which options have no effect; refuse one that Faust does not have either."""
     for name in sorted(_NOT_TAKEN.keys() & {name for name, value in given.items() if value}):
-        raise TopologyError(f"{what}: {name}= is not taken", hint=_NOT_TAKEN[name], at=Location.of_caller())
+        raise TopologyError(f"{what}: {name}= has no effect", hint=_NOT_TAKEN[name], at=Location.of_caller())
     for name in sorted(_CHOICES.keys() & {name for name, value in given.items() if value is not None}):
         if given[name] not in _CHOICES[name]:
             hint = f"write one of: {', '.join(_CHOICES[name])}"
@@ -89,20 +89,20 @@ _unheard: list[str] = []
 
 
 def note(text: str) -> None:
-    """Say something that the worker should say: what a program defines before anybody listens is kept until then."""
+    """Log a message; what a program defines before logging is configured is buffered until then."""
     if not _logger.hasHandlers():
         _unheard.append(text)
     _logger.info("%s", text)
 
 
 def say_unheard() -> None:
-    """Say what was noted before there was a log."""
+    """Log the messages that were buffered before logging was configured."""
     while _unheard:
         _logger.info("%s", _unheard.pop(0))
 
 
 def broker_url(given: Any) -> str | None:
-    """Where the log lives. Several servers of Kafka may be given as a list, or in one text with `;`."""
+    """Return the URL of the log. Several Kafka servers may be given as a list, or in one text with `;`."""
     if given is None:
         return None
     listed = [str(item) for item in given] if isinstance(given, list | tuple) else str(given).split(";")
@@ -113,11 +113,11 @@ def broker_url(given: Any) -> str | None:
 
 
 def state_url(given: Any) -> str | None:
-    """Where state is kept: stores that live in the worker of Faust are those beside the log here."""
+    """Return the URL of the state: Faust's stores inside the worker become the store next to the log."""
     if given is None:
         return None
     url = str(given)
     if url.startswith(_BESIDE_THE_LOG):
-        note(f"store {url}: state is kept beside the log, in fenced cells")
+        note(f"store {url}: state is stored next to the log, in fenced cells")
         return None
     return url

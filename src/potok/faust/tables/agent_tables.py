@@ -1,4 +1,4 @@
-"""Tables of agents in the DSL: a step that stands for one until the agents are known."""
+"""Tables of agents in the DSL: a placeholder step until the agents are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.topology.nodes.windows import FixedWindow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptByAgents(Node):
-    """Stands for the table of this name."""
+    """The placeholder of the table of this name."""
 
     window: FixedWindow | None = None
 
@@ -31,12 +31,12 @@ class NobodyKeeps(TopologyError):
 
     def __init__(self, node: Node) -> None:
         super().__init__(
-            f'no agent keeps table "{node.name}"', hint="write an agent that does: @app.agent(topic)", at=node.at
+            f'no agent writes table "{node.name}"', hint="write an agent that does: @app.agent(topic)", at=node.at
         )
 
 
 def waiting_for(nodes: Sequence[Node]) -> list[Node]:
-    """The steps that stand for tables of agents, and all that come after them."""
+    """Return the placeholders of tables of agents, and all downstream steps."""
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, KeptByAgents) or any(upstream in found for upstream in node.upstreams):
@@ -45,7 +45,7 @@ def waiting_for(nodes: Sequence[Node]) -> list[Node]:
 
 
 def put_in_place(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node]:
-    """The same steps over the tables themselves."""
+    """Return the same steps over the tables themselves."""
     known: dict[Node, Node] = {}
     made: list[Node] = []
     for node in nodes:
@@ -60,12 +60,14 @@ def put_in_place(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node
 
 
 def source_name(topic: str, tables: Collection[str]) -> str:
-    """What the step is called that reads a topic: as the topic, unless a table has that name."""
+    """Return the name of the step that reads a topic: that of the topic, unless a table has it."""
     return f"{topic}.topic" if topic in tables else topic
 
 
 def beside_tables(nodes: Sequence[Node], tables: Collection[str]) -> list[Node]:
-    """The same steps; a source that is called as a table has another name: topics and tables may be called alike."""
+    """Return the same steps, with sources that have the name of a table renamed: topics and tables may share
+    names.
+    """
     known: dict[Node, Node] = {}
     for node in nodes:
         alike = isinstance(node, StreamSource) and node.name in tables

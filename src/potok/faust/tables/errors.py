@@ -10,17 +10,17 @@ NOT_GIVEN: Any = object()
 
 
 class NotHere(StateError):
-    """A table that is not at hand in the task where it was asked for."""
+    """A table that is not available in the task that uses it."""
 
     def __init__(self, table: str, why: str) -> None:
         super().__init__(
-            f'table "{table}" is not at hand here: {why}',
+            f'table "{table}" is not available here: {why}',
             hint=f"name it where the agent is defined: @app.agent(..., tables=[{table}])",
         )
 
 
 class OnlyAgentsWrite(StateError):
-    """A table that was changed from outside."""
+    """A table that was changed outside of agents."""
 
     def __init__(self, table: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Tables as those outside of agents see them: as of the last committed batch, and empty before the first."""
+"""Tables as code outside of agents sees them: as of the last committed batch, and empty before the first."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NoRows:
 
 
 class OneStretch(Tables):
-    """All that a page or task reads without waiting in between is of one batch, whatever is committed meanwhile."""
+    """A consistent view: everything that a page or task reads without awaiting in between is of one batch."""
 
     def __init__(self, broker: Broker, query: str) -> None:
         super().__init__(broker, query)
@@ -69,7 +69,7 @@ class OneStretch(Tables):
         return super().read(work) if held is None else work(held)
 
     def _hold(self, loop: asyncio.AbstractEventLoop) -> Snapshot | None:
-        """Open a snapshot that is closed when the loop turns to something else; None where none are frozen."""
+        """Open a snapshot that is closed when the loop switches to another task; None if there is no event loop."""
         found = open_frozen(self._committed)
         if found is None:
             return None
@@ -95,7 +95,7 @@ _tables: weakref.WeakKeyDictionary[App, OneStretch] = weakref.WeakKeyDictionary(
 
 
 class SeenWindows:
-    """The windows of one key. It stands for the value of the one that is meant: attributes and items are its."""
+    """The windows of one key. Attributes and items are those of the value of the selected window."""
 
     def __init__(self, table: WindowedTable, key: Any) -> None:
         self._table, self._key = table, key
@@ -105,21 +105,23 @@ class SeenWindows:
         return self._table.part(None).wall
 
     def value(self, event: Any = None, *, default: Any = ABSENT) -> Any:
-        """That of the latest window; of a table that is relative to the clock on the wall, of this moment's."""
+        """Return the value of the latest window; of a table relative to processing time, that of the current
+        window.
+        """
         if event is not None:
             return self._at(round(event.message.timestamp * 1000), default)
         return self._at(now_ms() if self._by_wall else None, default)
 
     def current(self, event: Any = None) -> Any:
-        """The value of the latest window, or of that which an event falls into."""
+        """Return the value of the latest window, or of the window of an event."""
         return self._at(None if event is None else round(event.message.timestamp * 1000))
 
     def now(self) -> Any:
-        """The value of the window of this moment."""
+        """Return the value of the window of the current time."""
         return self._at(now_ms())
 
     def delta(self, d: Any, event: Any = None) -> Any:
-        """The value of the window so long before the one that is meant."""
+        """Return the value of the window that long before the selected one."""
         at = None if event is None else round(event.message.timestamp * 1000)
         if at is None:
             latest = None if self._by_wall else self._table.table.view.window(self._key)
@@ -127,7 +129,7 @@ class SeenWindows:
         return self._at(at - to_ms(d))
 
     def items(self) -> list[tuple[Any, Any]]:
-        """All windows, in order of time, with their values."""
+        """Return all windows, in order of time, with their values."""
         thaw = Thaw(self._table.table.value_type)
         return [(window, thaw(value)) for window, value in self._table.table.view.windows(self._key)]
 

@@ -1,4 +1,4 @@
-"""Tables of an app: written by agents as a dict is, and read by anybody."""
+"""Tables of an app: dicts that agents write and everyone can read."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """A dict that lasts. A key that has no row has the default, and what is changed in place in a value is kept.
+    """A durable dict. A key without a row has the default, and in-place changes of a value are stored.
 
     >>> counts = app.Table("order_counts", default=int)
     >>> counts["user_001"] += 1
 
-    Inside agents it shows the rows as of the record at hand; everywhere else, as of the last committed batch.
+    Inside agents it shows the rows as of the current record; everywhere else, as of the last committed batch.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Table:
     ) -> None:
         self.app, self.name, self.at = app, name, at
         self.key_type, self.on_window_close = key_type, on_window_close
-        # A value that can be changed is another object for each key.
+        # A mutable value is a separate object for each key.
         self.default: Callable[[], Any] | None = (
             default if default is None or callable(default) else partial(deepcopy, default)
         )
@@ -74,13 +74,13 @@ class Table:
         return {**vars(self), "_view": None}
 
     def part(self, key_type: pa.DataType | None) -> TablePart:
-        """What travels to where the agents run; `key_type` is that of their records, if they are spread."""
+        """Return what is sent to the workers; `key_type` is that of the agents' records, if they are spread."""
         declared = None if self.key_type is None else declared_schema(self.key_type)
         given = key_type if declared is None else declared.arrow
         return TablePart(self.name, given, self.default, Thaw(self.value_type), Freeze(self.value_type))
 
     def open(self) -> OpenTable | None:
-        """The table at work, or None outside of agents."""
+        """Return the open table, or None outside of agents."""
         running = context.current()
         if running is None:
             return None
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def view(self) -> TableView | NoRows:
-        """The rows as of the last committed batch."""
+        """Return the rows as of the last committed batch."""
         if self._view is None:
             found = view_of(self.app, self.name)
             if isinstance(found, NoRows):
@@ -135,7 +135,7 @@ class Table:
         return self.get(key, ABSENT) is not ABSENT
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value of a key, or what is given; the default of the table is not asked."""
+        """Return the value of a key, or `default`; the table's own default does not apply."""
         found = self.open()
         value = self.view.get(key, ABSENT) if found is None else found.get(key)
         if value is ABSENT:
@@ -162,7 +162,7 @@ class Table:
             self[key] = value
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """All rows, by their keys."""
+        """Return all rows, by key."""
         found = self.open()
         if found is not None:
             return iter(list(found.rows()))
@@ -170,7 +170,7 @@ class Table:
         return ((key, thaw(value)) for key, value in self.view.items())
 
     def prefix(self, text: str) -> dict[Any, Any]:
-        """The rows whose keys are texts that begin so. With `key_type=str`, no other rows are looked at."""
+        """Return the rows whose keys are text with a prefix. With `key_type=str`, only these rows are read."""
         found = self.open()
         if found is None:
             return self._thawed(self.view.prefix(text))
@@ -178,7 +178,7 @@ class Table:
         return {key: value for key, value in rows if isinstance(key, str) and key.startswith(text)}
 
     def range(self, low: Any = None, high: Any = None) -> dict[Any, Any]:
-        """The rows with low <= key < high. With a `key_type=`, no other rows are looked at."""
+        """Return the rows with low <= key < high. With a `key_type=`, only these rows are read."""
         found = self.open()
         if found is None:
             return self._thawed(self.view.range(low, high))
@@ -210,7 +210,7 @@ class Table:
             del self[key]
 
     def popitem(self) -> tuple[Any, Any]:
-        """Take the last row out."""
+        """Remove and return the last row."""
         rows = list(self.items())
         if not rows:
             raise KeyError(f'table "{self.name}" is empty')
@@ -220,7 +220,7 @@ class Table:
     def as_ansitable(
         self, *, title: str = "", key: str = "Key", value: str = "Value", sort: bool = False, **_: Any
     ) -> str:
-        """The rows as a text in columns, below a title if one is given."""
+        """Return the rows as a text table, with an optional title."""
         rows = [(str(key), str(value)), *((str(each), str(item)) for each, item in self._shown(sort))]
         wide = max(len(first) for first, _ in rows)
         lines = [f"{first.ljust(wide)}  {second}".rstrip() for first, second in rows]
@@ -235,19 +235,19 @@ class Table:
 
     @property
     def changelog_topic(self) -> str | None:
-        """The topic that its changes are written to, if there is one."""
+        """Return the topic of its changes, if there is one."""
         return self.changelog or None
 
     @property
     def is_global(self) -> bool:
-        """Every key can be read, wherever it is."""
+        """Return True: every key can be read everywhere."""
         return True
 
     def to_stream(self, *, key: Any = NOT_GIVEN, changes: bool = False, name: str = "") -> Stream[Any, Any]:
         """The changes of the table as a stream of the DSL: the new value, or null for a row that is gone.
 
         Args:
-            key: The type of the keys; `key_type` of the table if left out, or text.
+            key: The type of the keys; by default `key_type` of the table, or text.
             changes: The values are `{"before": ..., "after": ...}` instead.
             name: Names the step.
         """
@@ -268,22 +268,22 @@ class Table:
         return refuse("Table", name)
 
     def tumbling(self, size: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
-        """The same table with a row for each key and window of `size`.
+        """Return the same table with a row for each key and window of `size`.
 
         Args:
-            size: How long a window is: a timedelta, or seconds.
-            expires: How long after its end a window lives, by the clock of the stream; for ever if left out.
-            key_index: Not needed: `items()` finds all windows anyway.
+            size: The length of a window: a timedelta, or seconds.
+            expires: How long after its end a window is retained, by stream time; by default for ever.
+            key_index: Has no effect: `items()` always finds all windows.
         """
         return self._in_windows(size, size, expires)
 
     def hopping(self, size: Any, step: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
-        """The same with windows that begin every `step`, so that a record belongs to several."""
+        """Return the same table with windows that start every `step`, so that a record belongs to several."""
         return self._in_windows(size, step, expires)
 
     def _in_windows(self, size: Any, step: Any, expires: Any) -> WindowedTable:
         if self.windowed is not None:
-            raise TopologyError(f'table "{self.name}" has windows already', hint="give it windows once", at=self.at)
+            raise TopologyError(f'table "{self.name}" already has windows', hint="give it windows once", at=self.at)
         self.windowed = WindowedTable(self, size, step, expires)
         return self.windowed
 

@@ -1,4 +1,4 @@
-"""The windows of one key, as agents have them in hand: they stand for the value of the newest of them."""
+"""The windows of one key inside agents: they act as the value of the latest of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _put = object.__setattr__
 
 
 def _read(function: Callable[..., Any]) -> Any:
-    """A method that is that of the value."""
+    """Return a method that calls that of the value."""
     return lambda self, *others: function(self._whole(), *map(_plain, others))
 
 
@@ -32,7 +32,7 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _change(function: Callable[[Any, Any], Any]) -> Any:
-    """A method that changes the value of each window by itself."""
+    """Return a method that changes the value of each window."""
     return lambda self, other: self._apply(function, other)
 
 
@@ -41,9 +41,10 @@ def _plain(other: Any) -> Any:
 
 
 class WindowSet:
-    """The windows of one key, as of the record at hand. It stands for the value of the newest of them: attributes,
-    items and arithmetic are those of that value. Where windows overlap, methods are called on the value of each, and
-    one is changed in place by these alone."""
+    """The windows of one key, as of the current record. It acts as the value of the latest of them: attributes,
+    items and arithmetic are those of that value. If windows overlap, methods are called on the value of each,
+    and only methods change a value in place.
+    """
 
     __slots__ = ("__dict__", "_entry", "_key", "_table")
     applied = False
@@ -61,26 +62,26 @@ class WindowSet:
         return self._key
 
     def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
-        """The value of the window that the table is relative to."""
+        """Return the value of the window that the table is relative to."""
         if event is not None:
             return self._at(round(event.message.timestamp * SECOND_MS), default)
         return self._at(self.table.open().instant_ms(), default)
 
     def _whole(self) -> Any:
-        """The same for those who change it in place."""
+        """Like `value`, for in-place changes."""
         return self._at(self.table.open().instant_ms())
 
     def current(self, event: Any = None) -> Any:
-        """The value of the window of the record at hand."""
+        """Return the value of the window of the current record."""
         at = self.table.open().timestamp_ms if event is None else round(event.message.timestamp * SECOND_MS)
         return self._at(at)
 
     def now(self) -> Any:
-        """The value of the window of this moment."""
+        """Return the value of the window of the current time."""
         return self._at(self.table.open().processing_time_ms)
 
     def delta(self, d: Any, event: Any = None) -> Any:
-        """The value of the window so long before the one that the table is relative to."""
+        """Return the value of the window that long before the one that the table is relative to."""
         at = self.table.open().instant_ms() if event is None else round(event.message.timestamp * SECOND_MS)
         return self._at(at - to_ms(d))
 
@@ -92,7 +93,7 @@ class WindowSet:
         return default if value is ABSENT else value
 
     def each_window(self, change: Callable[[Any], Any]) -> None:
-        """Change the values of all windows of the record at hand in place, each by itself.
+        """Change the values of all windows of the current record in place, one by one.
 
         >>> def add(stats):
         ...     stats.total += 1
@@ -154,7 +155,7 @@ class WindowSet:
         del self._alone()[item]
 
     def _alone(self) -> Any:
-        """The value, if its window is the only one that is meant: `a.b += 1` is to set b to what it is in that one."""
+        """Return the value, if its window is the only one selected: `a.b += 1` then sets b in that one."""
         if not self.table.open().tumbling:
             raise OneOfSeveralWindows(self.table.name)
         return self._whole()
@@ -170,8 +171,9 @@ class WindowSet:
 
 
 class HeldSet(WindowSet):
-    """One that has a record in hand until the turn is over: what that is made of is what this is made of, so that
-    nothing stands between its fields and who changes them."""
+    """A window set that shares the `__dict__` of a record while it is processed, so that changes of its fields need no
+    indirection.
+    """
 
     __slots__ = ()
     __setattr__ = object.__setattr__  # type: ignore[assignment]
@@ -185,7 +187,7 @@ class HeldSet(WindowSet):
 
 
 class Applied(WindowSet):
-    """What `table[key] += 1` puts back: the change has been made, in each window by itself."""
+    """The right side of `table[key] += 1`: the change has already been applied to each window."""
 
     __slots__ = ()
     applied = True
@@ -197,7 +199,7 @@ holdable: dict[type, bool] = {}
 
 
 def can_be_held(value: Any) -> bool:
-    """Whether a value is a record that is nothing but its fields, none of which is called as something of windows."""
+    """Whether a value is a record with only fields, none of which has the name of a window method."""
     kind = type(value)
     known = holdable.get(kind)
     if known is None:
@@ -207,11 +209,11 @@ def can_be_held(value: Any) -> bool:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether to set an attribute of an object is to change its dict and no more."""
+    """Whether setting an attribute of an object only changes its `__dict__`."""
     names = {name for each in kind.__mro__[:-1] for name in vars(each)} - {"__dict__", "__weakref__"}
     return getattr(kind, "__setattr__", None) is _put and not any(_takes(getattr(kind, name)) for name in names)
 
 
 def _takes(attribute: Any) -> bool:
-    """Whether an attribute of a class does something of its own with what it is set to."""
+    """Whether an attribute of a class intercepts assignments."""
     return attribute.fset is not None if isinstance(attribute, property) else hasattr(attribute, "__set__")

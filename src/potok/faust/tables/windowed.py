@@ -1,4 +1,4 @@
-"""Tables with windows: what `table[key]` is depends on the time of the record at hand."""
+"""Tables with windows: `table[key]` depends on the time of the current record."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class WindowedTable:
-    """A table that has a value for each key and window.
+    """A table with a value for each key and window.
 
     >>> hourly = app.Table("hourly", default=int).tumbling(timedelta(hours=1), expires=timedelta(days=1))
     >>> hourly["user_001"] += 1
     >>> hourly["user_001"].value()
 
-    The windows are those of the record's time; `relative_to_now` and `relative_to_field` choose another.
+    The windows are those of the record's time; `relative_to_now` and `relative_to_field` select others.
     """
 
     def __init__(self, table: Table, size: Any, step: Any, expires: Any) -> None:
@@ -52,7 +52,9 @@ class WindowedTable:
             )
         if table.on_window_close is not None and self._expires_ms is None:
             raise TopologyError(
-                f'the windows of table "{self.name}" never close', hint="say when: expires=timedelta(...)", at=table.at
+                f'the windows of table "{self.name}" never close',
+                hint="pass the retention: expires=timedelta(...)",
+                at=table.at,
             )
 
     def __repr__(self) -> str:
@@ -75,17 +77,17 @@ class WindowedTable:
         )
 
     def relative_to_stream(self) -> WindowedTable:
-        """The windows of the time of the record at hand, which is what they are anyway."""
+        """Select the windows of the time of the current record, the default."""
         self._wall, self._instant = False, None
         return self
 
     def relative_to_now(self) -> WindowedTable:
-        """The windows of the clock on the wall."""
+        """Select the windows of the processing time."""
         self._wall, self._instant = True, None
         return self
 
     def relative_to_field(self, field: FieldDescriptor) -> WindowedTable:
-        """The windows of a field of the record at hand: a datetime, or seconds since 1970."""
+        """Select the windows of a field of the current record: a datetime, or seconds since 1970."""
         self._wall, self._instant = False, lambda value: _instant_ms(field.getattr(value))
         return self
 
@@ -95,7 +97,7 @@ class WindowedTable:
         if isinstance(found, OpenWindows):
             return found
         self.table.open()
-        raise NotHere(self.name, "windows of the record at hand are for agents")
+        raise NotHere(self.name, "windows of the current record are for agents")
 
     def __getitem__(self, key: Any) -> Any:
         running = context.current()
@@ -123,13 +125,13 @@ class WindowedTable:
         assert isinstance(found, OpenWindows)
         if isinstance(value, WindowSet):
             if value.table is self and value.key == key and (value.applied or not found.tumbling):
-                # The change has been made, in each window by itself; what was changed in one alone is found out.
+                # The change has already been applied to each window; a change in only one of them is detected.
                 return
             value = value._whole()
         self._put(found, key, value)
 
     def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
-        """Put back what was changed in place, where it is from, if that is all that there is to do."""
+        """Store what was changed in place, if there is nothing else to do."""
         running = context.current()
         found = None if running is None else running.tables.get(self.name)
         if type(found) is not OpenWindows or not found.tumbling:
@@ -154,7 +156,7 @@ class WindowedTable:
         return self.get(key, ABSENT) is not ABSENT
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value of the window at hand; outside of agents, that of the latest window."""
+        """Return the value of the current window; outside of agents, that of the latest window."""
         if self.table.open() is None:
             value = self.table.view.get(key, ABSENT)
             return default if value is ABSENT else Thaw(self.table.value_type)(value)
@@ -162,22 +164,22 @@ class WindowedTable:
         return default if value is ABSENT else value
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """All windows: of agents, pairs of (key, (start, end)) and value; else as views show them."""
+        """Return all windows: inside agents, pairs of (key, (start, end)) and value; elsewhere as in views."""
         return self.table.items()
 
     def keys(self) -> Iterator[Any]:
-        """The keys that have windows, each once."""
+        """Return the keys that have windows, each once."""
         return iter(dict.fromkeys(window[0] for window, _ in self.items()))
 
     def __iter__(self) -> Iterator[Any]:
         return self.keys()
 
     def values(self) -> Iterator[Any]:
-        """The values of all windows."""
+        """Return the values of all windows."""
         return (value for _, value in self.items())
 
     def pop(self, key: Any, default: Any = NOT_GIVEN) -> Any:
-        """Take the windows at hand out, and return the value of the newest."""
+        """Remove the current windows, and return the value of the latest."""
         value = self.get(key, ABSENT)
         if value is ABSENT and default is NOT_GIVEN:
             raise KeyError(key)
@@ -195,7 +197,7 @@ class WindowedTable:
             self[key] = value
 
     def relative_to(self, given: Any) -> WindowedTable:
-        """The windows of a field, of a timestamp in seconds, or of what a function makes of the record at hand."""
+        """Select the windows of a field, of a timestamp in seconds, or of a function of the current record."""
         if isinstance(given, FieldDescriptor):
             return self.relative_to_field(given)
         self._wall, self._instant = False, lambda _: _instant_ms(given() if callable(given) else given)
@@ -216,5 +218,5 @@ def _instant_ms(value: Any) -> int:
     if isinstance(value, datetime):
         return epoch_ms(value)
     if isinstance(value, timedelta):
-        raise TypeError("a timedelta is no instant")
+        raise TypeError("a timedelta is not an instant")
     return round(float(value) * SECOND_MS)

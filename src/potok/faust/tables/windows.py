@@ -1,4 +1,4 @@
-"""Windows as Faust has them, to be given to a table: `app.Table("clicks", default=int, window=TumblingWindow(60))`."""
+"""Windows as in Faust, as arguments of a table: `app.Table("clicks", default=int, window=TumblingWindow(60))`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long a window is, and how long it lives after its end; a timedelta, or seconds."""
+    """The length of a window, and its retention after its end; a timedelta, or seconds."""
 
     size: Any
     expires: Any = None
 
     def of(self, table: Table) -> WindowedTable:
-        """A table with these windows."""
+        """Return a table with these windows."""
         return table.tumbling(self.size, self.expires)
 
 
 @dataclass(frozen=True, slots=True)
 class TumblingWindow(Window):
-    """One after the other."""
+    """Windows that neither overlap nor leave gaps."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class HoppingWindow(Window):
-    """One every `step`, so that a record belongs to several."""
+    """Windows that start every `step`, so that a record belongs to several."""
 
     step: Any = None
 

@@ -1,1 +1,1 @@
-"""Python objects to typed columns."""
+"""Conversion of Python objects to typed columns."""

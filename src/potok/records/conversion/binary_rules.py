@@ -1,4 +1,4 @@
-"""What binary formats hold in place of instants and decimals: counts, and bytes."""
+"""How binary formats represent instants and decimals: as counts and bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def _unscaled(arrow: pa.DataType) -> Callable[[Any], Decimal]:
 
 
 def counter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
-    """The way back, for an object of this type that is not None; None for types that are written as they are."""
+    """Return the inverse conversion, for an object of this type that is not None; None for types that are written
+    unchanged.
+    """
     if pa.types.is_timestamp(arrow):
         # Rounded down, also before 1970.
         return lambda at: (at.replace(tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
@@ -72,7 +74,7 @@ def counter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
 
 
 def unscaled_bytes(number: Decimal) -> bytes:
-    """The integer of a decimal's digits, as few bytes as hold it, big end first."""
+    """Return the unscaled integer of a decimal in the fewest big-endian bytes."""
     sign, digits, _ = number.as_tuple()
     whole = int("".join(map(str, digits))) * (-1 if sign else 1)
     return whole.to_bytes((whole + (whole < 0)).bit_length() // 8 + 1, "big", signed=True)

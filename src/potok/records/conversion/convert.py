@@ -1,4 +1,4 @@
-"""One Python object into one that Arrow takes for a type, or a `MisfitError` that says why not."""
+"""Convert a Python object to one that Arrow accepts for a type, or raise a `MisfitError` with the reason."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _DECIMAL_CONTEXT = Context(prec=76, Emax=999_999, Emin=-999_999)
 
 
 class MisfitError(Exception):
-    """An object that does not fit its type. Never leaves this room: it becomes the reason of a bad record."""
+    """An object that does not fit its type. It never leaves this package: it becomes the reason of a bad record."""
 
 
 class ExactNumber(float):
-    """A number of a JSON text together with its spelling, which a decimal needs to be exact."""
+    """A number of a JSON text together with its text, which an exact decimal needs."""
 
     __slots__ = ("text",)
 
@@ -48,38 +48,38 @@ class ExactNumber(float):
 
 
 class Rules(Protocol):
-    """What objects may be, and what becomes of them."""
+    """Which objects are accepted, and how they are converted."""
 
     def plain(self, arrow: pa.DataType) -> frozenset[type]:
-        """The Python types that Arrow itself takes for `arrow`, with the meaning that the converter gives them."""
+        """Return the Python types that Arrow converts to `arrow` in the same way as the converter."""
         ...
 
     def converter(self, arrow: pa.DataType) -> Callable[[Any], Any]:
-        """Turns an object that is not None into one that Arrow takes, or raises `MisfitError`."""
+        """Return a function that converts an object that is not None for Arrow, or raises `MisfitError`."""
         ...
 
     def mapping(self, schema: Schema) -> Callable[[Any], Mapping[Any, Any]]:
-        """Turns an object into a dict, or raises `MisfitError`."""
+        """Convert an object to a dict, or raise `MisfitError`."""
         ...
 
     def sequence(self, schema: Schema) -> Callable[[Any], list[Any]]:
-        """Turns an object into a list, or raises `MisfitError`."""
+        """Convert an object to a list, or raise `MisfitError`."""
         ...
 
     def map_key(self, arrow: pa.DataType) -> Callable[[Any], Any]:
-        """Like `converter`; in JSON every key is text, that of a number too."""
+        """Like `converter`; in JSON every key is text, also that of a number."""
         ...
 
     def named(self, objects: list[Any], names: tuple[str, ...]) -> list[Any]:
-        """Dicts, or None, with their items under the names that a struct has."""
+        """Return dicts, or None, with their items under the field names of a struct."""
         ...
 
 
 class Reading(enum.Enum):
-    """Where objects come from decides what they may be.
+    """The origin of objects decides which types are accepted.
 
     From JSON, an instant is ISO text or a number of milliseconds, bytes are base64 text and a decimal is a number
-    or text. From Python, each is an object of its own type, and text is never taken for something else.
+    or text. From Python, each is an object of its own type, and text is only text.
     """
 
     JSON = "json"
@@ -109,7 +109,7 @@ class Reading(enum.Enum):
 
         def convert(obj: Any) -> list[Any]:
             if isinstance(obj, kinds):
-                # A set has no order of its own, and a record must encode to the same bytes every time.
+                # A set has no order, and a record must always encode to the same bytes.
                 return sorted(obj, key=repr) if isinstance(obj, set | frozenset) else list(obj)
             raise misfit(schema, obj)
 
@@ -174,8 +174,8 @@ def _text(schema: Schema) -> Callable[[Any], Any]:
         try:
             str.encode(obj)
         except UnicodeEncodeError as error:
-            raise MisfitError("expected string, got text with half of a surrogate pair") from error
-        return str.__str__(obj)  # of an enumeration's member, its text and not its name
+            raise MisfitError("expected string, got text with a lone surrogate") from error
+        return str.__str__(obj)  # the text of an enum member, not its name
 
     return convert
 
@@ -318,7 +318,7 @@ def _timestamp(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
     def convert(obj: Any) -> dt.datetime:
         try:
             at = instant(obj)
-            # Without a zone, an instant is taken for UTC: what it means must not depend on the machine.
+            # Without a zone, an instant is in UTC: its meaning must not depend on the machine.
             at = at.replace(tzinfo=dt.UTC) if at.tzinfo is None else at.astimezone(dt.UTC)
         except (ValueError, OverflowError) as error:
             raise MisfitError(f"expected ISO text or milliseconds, got {describe(obj)}") from error
@@ -328,12 +328,12 @@ def _timestamp(schema: Schema, from_json: bool) -> Callable[[Any], Any]:
 
 
 def misfit(schema: Schema, obj: Any) -> MisfitError:
-    """The error of an object of another type."""
+    """Return the error for an object of another type."""
     return MisfitError(f"expected {print_type(schema)}, got {describe(obj)}")
 
 
 def describe(obj: Any) -> str:
-    """An object as a reason of a bad record names it: `string "abc"`, `number 1.5`, `an object`."""
+    """Return an object as the reason of a bad record names it: `string "abc"`, `number 1.5`, `an object`."""
     if obj is None:
         return "null"
     if isinstance(obj, str):
@@ -350,8 +350,9 @@ def describe(obj: Any) -> str:
 
 
 def spelled(obj: Any, text_of: Callable[[Any], str] = str) -> str:
-    """The beginning of an object's text. An object of the user's own may answer anything, also nothing that can be
-    written; and Python does not write out an integer of thousands of digits."""
+    """Return the start of an object's text. A user's object may return anything from `__repr__`, also text that
+    cannot be encoded; and Python refuses to print an integer of thousands of digits.
+    """
     try:
         text = text_of(obj)
     except Exception as error:  # noqa: BLE001 - whatever it is, the record is bad for another reason
@@ -360,13 +361,15 @@ def spelled(obj: Any, text_of: Callable[[Any], str] = str) -> str:
 
 
 def shorten(text: str) -> str:
-    """The beginning of a text, as reasons show it."""
+    """Return the start of a text, for messages."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def loads_exact(text: bytes) -> Any:
-    """Like `orjson.loads`, but a number that a double cannot hold is an `ExactNumber`, and an integer has any size."""
+    """Like `orjson.loads`, but a number that a double cannot represent is an `ExactNumber`, and an integer has
+    any size.
+    """
     obj = orjson.loads(text)
-    # Fifteen digits survive the way through a double and back, unless the number is too close to zero, so only texts
-    # with longer numbers or long negative exponents are read twice.
+    # Fifteen digits survive a round trip through a double, unless the number is too close to zero, so only texts
+    # with longer numbers or long negative exponents are parsed twice.
     return obj if _LONG_NUMBER.search(text) is None else json.loads(text.decode(), parse_float=ExactNumber)

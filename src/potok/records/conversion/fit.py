@@ -1,4 +1,4 @@
-"""Python objects into typed columns: a row that does not fit its type is an error, and only that row."""
+"""Convert Python objects to typed columns: a row that does not fit its type is an error, and only that row."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Fitted:
 
 
 def fit(objects: list[Any], schema: Schema, reading: Rules) -> Fitted:
-    """The objects as a column of `schema`'s type. None is null and never an error at the top."""
+    """Return the objects as a column of `schema`'s type. None is null and never an error at the top level."""
     errors: dict[int, str] = {}
     column = _Fitter(reading, errors).column(objects, schema, "", lambda index: index)
     return Fitted(without_rows(column, errors), errors)
 
 
 def without_rows(column: pa.Array, rows: Mapping[int, object]) -> pa.Array:
-    """The column with null in these rows."""
+    """Return the column with null in these rows."""
     if not rows:
         return column
     indices = np.arange(len(column))
@@ -44,7 +44,7 @@ def without_rows(column: pa.Array, rows: Mapping[int, object]) -> pa.Array:
 
 
 def with_default(column: pa.Array, missing: np.ndarray[Any, Any], field: Field) -> pa.Array:
-    """The column with the field's default in the rows that `missing` marks."""
+    """Return the column with the field's default in the `missing` rows."""
     if not missing.any():
         return column
     default = fit([field.default], field.schema, Reading.PYTHON)
@@ -56,10 +56,10 @@ def with_default(column: pa.Array, missing: np.ndarray[Any, Any], field: Field) 
 
 @dataclass(frozen=True, slots=True)
 class _Fitter:
-    """Builds a column and those nested in it.
+    """Builds a column and its nested columns.
 
-    Nested columns are flat, so each is given `row`, which finds the record that an object at an index belongs to;
-    it is called for bad objects only.
+    Nested columns are flat, so each gets `row`, which returns the record of the object at an index; it is
+    called for bad objects only.
     """
 
     reading: Rules
@@ -79,7 +79,7 @@ class _Fitter:
             try:
                 return pa.array(objects, schema.arrow)
             except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
-                pass  # some object is out of range: find which, one by one
+                pass  # some object is out of range: find it by converting one by one
         convert = self.reading.converter(schema.arrow)
         return pa.array(self._each(objects, convert, path, row), schema.arrow)
 
@@ -156,7 +156,7 @@ class _Fitter:
         fitted = self._each(keys, self.reading.map_key(schema.arrow), path, row)
         for index, key in enumerate(fitted):
             if key is None:
-                # The row is an error and will be null, but Arrow refuses a map with a null key even there.
+                # The row is an error and becomes null, but Arrow refuses a map with a null key even there.
                 self._error(
                     row(index), path, f"expected a key of type {print_type(schema)}, got {describe(keys[index])}"
                 )
@@ -175,9 +175,9 @@ class _Fitter:
 
 
 def _offsets(objects: list[Any], row: Callable[[int], int]) -> tuple[pa.Array, Callable[[int], int]]:
-    """Where each object's items begin among all items, and which record an item belongs to."""
+    """Return the offsets of each object's items among all items, and which record an item belongs to."""
     ends = np.fromiter(accumulate((len(obj) if obj else 0 for obj in objects), initial=0), np.int64, len(objects) + 1)
-    # A null offset makes the list at that place null.
+    # A null offset makes the list at that index null.
     absent = np.fromiter(chain((obj is None for obj in objects), (False,)), bool, len(objects) + 1)
     offsets = pa.array(ends.astype(np.int32), mask=absent if absent.any() else None)
     return offsets, lambda index: row(int(np.searchsorted(ends, index, side="right")) - 1)

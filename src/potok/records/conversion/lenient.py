@@ -170,7 +170,7 @@ def text_of(obj: Any) -> str:
         try:
             obj.encode()
         except UnicodeEncodeError as error:
-            raise MisfitError("expected string, got text with half of a surrogate pair") from error
+            raise MisfitError("expected string, got text with a lone surrogate") from error
         return obj
     if isinstance(obj, list):
         return f"[{', '.join('null' if item is None else text_of(item) for item in obj)}]"
@@ -186,7 +186,7 @@ def _json(obj: Any) -> str:
         try:
             return orjson.dumps(obj).decode()
         except TypeError as error:
-            raise MisfitError("expected string, got text with half of a surrogate pair") from error
+            raise MisfitError("expected string, got text with a lone surrogate") from error
     return "null" if obj is None else _spelled(obj)
 
 

@@ -1,1 +1,1 @@
-"""The formats in which values and keys lie in a log, one module each; `format.format_named` finds one by name."""
+"""Formats of values and keys, one module each; `registry.format_named` returns one by name."""

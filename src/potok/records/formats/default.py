@@ -1,4 +1,4 @@
-"""The format of a type that nobody chose one for."""
+"""The default format of a type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def default_format(type_: pa.DataType | None) -> str:
-    """Text for text, raw for bytes, and JSON for all else, so that a person can read what a topic holds."""
+    """Return text for text, raw for bytes, and JSON for everything else, so that topics are human-readable."""
     if type_ is not None and pa.types.is_string(type_):
         return "text"
     if type_ is not None and pa.types.is_binary(type_):

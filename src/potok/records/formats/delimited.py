@@ -1,4 +1,6 @@
-"""Fields between commas, by position; a field with a comma, a quote or a line break in it stands in double quotes."""
+"""Comma-separated fields, by position; a field that contains a comma, a quote or a line break is in double
+quotes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _NEEDS_QUOTES = r'[",\r\n]|^$'
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFormat:
-    """One line of comma-separated fields a value; an empty field is null, `""` is an empty text."""
+    """One line of comma-separated fields per value; an empty field is null, `""` is an empty text."""
 
     name: str = "delimited"
 
@@ -62,7 +64,7 @@ class DelimitedFormat:
 def _needed(schema: Schema | None) -> Schema:
     if schema is None:
         raise SchemaError(
-            "delimited values need a declared type: their fields have no names of their own",
+            "delimited values need a declared type: their fields have no names",
             hint='declare one, for example value="order_id string, amount double"',
         )
     return schema
@@ -95,7 +97,7 @@ def _split_quoted(text: str) -> list[str | None]:
         if position == len(text):
             return cells
         if text[position] != ",":
-            raise MisfitError(f"a quote stands where none can be, at character {position + 1}")
+            raise MisfitError(f"unexpected quote at character {position + 1}")
         position += 1
 
 

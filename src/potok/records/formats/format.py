@@ -1,4 +1,4 @@
-"""What a format is."""
+"""The interface of formats."""
 
 from __future__ import annotations
 
@@ -32,22 +32,24 @@ class Encoded:
 
 
 def binary_column(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The bytes of a column of bytes or text, in one piece."""
+    """Return the bytes of a column of bytes or text, in one chunk."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return whole if pa.types.is_binary(whole.type) else whole.cast(pa.binary())
 
 
 class Format(Protocol):
-    """Turns bytes into values and back. It never raises for what a record holds: such rows are in `errors`."""
+    """Decodes bytes to values and encodes values. It never raises for the content of a record: such rows are
+    in `errors`.
+    """
 
     @property
     def name(self) -> str: ...
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
-        """The values of a binary column.
+        """Decode a binary column.
 
-        With `columns`, only these fields of a struct are read, and only these are checked: what the topology
-        does not use cannot be wrong.
+        With `columns`, only these fields of a struct are read and checked: errors in fields that the topology
+        does not use are ignored.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Keep what a format cannot deal with to the row that holds it."""
+"""Confine unexpected errors of a format to the row that causes them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NOT_OF_THE_ROW = (PotokError, OSError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class GuardedFormat:
-    """A format that raises for no row: where `inner` raises, each row is tried alone, and the one that raises again is
-    in the errors. Formats name what they expect themselves; this is for what a library or an object of the user's own
-    raises besides."""
+    """A format that raises for no row: if `inner` raises, each row is tried alone, and one that raises again is in the
+    errors. Formats report the errors they expect; this handles what a library or a user's object raises.
+    """
 
     inner: Format
 

@@ -1,4 +1,4 @@
-"""One column as Kafka's own serializers write it, chosen by its type."""
+"""One column as Kafka's own serializers write it, selected by its type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class KafkaFormat:
-    """INT, BIGINT and DOUBLE as so many bytes, text as UTF-8, bytes as they are; a struct has one field of these."""
+    """INT, BIGINT and DOUBLE in a fixed number of bytes, text as UTF-8, bytes unchanged; a struct has one
+    field of these.
+    """
 
     name: str = "kafka"
 
@@ -37,7 +39,7 @@ class KafkaFormat:
     def _of(self, schema: Schema | None) -> Format:
         if schema is None:
             raise SchemaError(
-                'format "kafka" needs a declared type: the bytes do not say what they are', hint="declare one column"
+                'format "kafka" needs a declared type: the bytes do not contain it', hint="declare one column"
             )
         if schema.kind == "struct" and not schema.fields:
             return format_named("none")

@@ -1,4 +1,4 @@
-"""Nothing at all."""
+"""The format without content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.records.schemas.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class NoneFormat:
-    """Every value is null, whatever the bytes: for keys or values that a topic holds and nobody wants."""
+    """Every value is null, whatever the bytes: for keys or values that are not used."""
 
     name: str = "none"
 

@@ -1,4 +1,4 @@
-"""Numbers as Kafka's own serializers write them: a fixed number of bytes, big end first."""
+"""Numbers as Kafka's own serializers write them: a fixed number of bytes, big-endian."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from potok.records.schemas.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """One number a value. A wider number may be declared than is written, never one of another kind."""
+    """One number per value. The declared type may be wider than the written one, never of another kind."""
 
     name: str
     arrow: pa.DataType

@@ -1,4 +1,4 @@
-"""Formats with options, which stand behind the name: `"sql_delimited;delimiter=|"`, `"avro;wrap=false"`."""
+"""Format options, which follow the name: `"sql_delimited;delimiter=|"`, `"avro;wrap=false"`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from potok.records.formats.format import Format
 from potok.records.formats.unwrapped import UnwrappedFormat
 
 _BOOLEANS = {"true": True, "false": False}
-# A value may be the semicolon itself, but then it is nothing else.
+# A value may be the semicolon itself, but only alone.
 _OPTION = re.compile(r"(\w+)=(;|[^;]+)(?:;|$)")
 
 
 def with_options(found: Any, name: str, options: str) -> Format:
-    """The format with these options; `wrap` is one of every format, the others are fields of its class."""
+    """Return the format with these options; every format has `wrap`, the others are fields of its class."""
     given = _parse(name, options)
     wrap = given.pop("wrap", "true")
     if wrap.lower() not in _BOOLEANS:
@@ -37,7 +37,7 @@ def _parse(name: str, options: str) -> dict[str, str]:
         found = _OPTION.match(options, position)
         if found is None:
             hint = "write option=value behind a semicolon, for example ;wrap=false"
-            raise SchemaError(f'"{options}" are no options of format "{name}"', hint=hint)
+            raise SchemaError(f'"{options}" are not options of format "{name}"', hint=hint)
         given[found[1].lower()] = found[2]
         position = found.end()
     return given

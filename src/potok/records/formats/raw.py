@@ -1,4 +1,4 @@
-"""Bytes as they are."""
+"""The format of plain bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES = Schema.scalar(pa.binary())
 
 @dataclass(frozen=True, slots=True)
 class RawFormat:
-    """Values are bytes; nothing is read and nothing can be wrong."""
+    """Values are bytes, without decoding or errors."""
 
     name: str = "raw"
 

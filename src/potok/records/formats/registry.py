@@ -44,21 +44,21 @@ _ALIASES = {
 
 
 def canonical_name(name: str) -> str:
-    """The name of a format as `describe` shows it: `CSV` is `delimited`. Options stay."""
+    """Return the name of a format as `describe` shows it: `CSV` is `delimited`. Options stay."""
     plain, semicolon, options = name.partition(";")
     return _ALIASES.get(plain.lower(), plain.lower()) + semicolon + options
 
 
 def format_named(name: str) -> Format:
-    """The format of this name, for example `format_named("json")`. Upper case and Kafka's names do too.
+    """Return the format of this name, for example `format_named("json")`, in any case; Kafka's names are accepted too.
 
-    Options stand behind the name: `"sql_json;wrap=false"` is a struct's only field with nothing around it.
+    Options follow the name: `"sql_json;wrap=false"` is a struct's only field, unwrapped.
     """
     return GuardedFormat(unguarded(name))
 
 
 def unguarded(name: str) -> Format:
-    """The format itself, which may raise what nobody thought of."""
+    """Return the format itself, which may raise unexpected errors."""
     plain, _, options = name.partition(";")
     wanted = canonical_name(plain)
     if wanted not in _FORMATS:

@@ -1,4 +1,4 @@
-"""Scalars as plain text: what stands between two commas, or is a whole text value."""
+"""Scalars as plain text: a field of a delimited line, or a whole text value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def cell_reader(schema: Schema) -> Callable[[str], Any]:
-    """Turns a text into the object that JSON would hold in its place; text that means nothing stays text."""
+    """Return a function that converts text to the object that JSON would contain; invalid text stays text."""
     arrow = schema.arrow
     if schema.kind != "scalar":
         raise SchemaError(f'a text cannot hold "{schema}"', hint='use format "json" for lists, maps and structs')
@@ -33,7 +33,7 @@ def cell_reader(schema: Schema) -> Callable[[str], Any]:
 
 
 def cell_texts(column: pa.Array) -> pa.Array:
-    """The text of each item, null for null and for numbers that are not finite."""
+    """Return the text of each item, null for null and for numbers that are not finite."""
     if pa.types.is_nested(column.type):
         raise SchemaError(f"a text cannot hold {column.type}", hint='use format "json" for lists, maps and structs')
     if pa.types.is_string(column.type):

@@ -20,7 +20,7 @@ _SCALARS = (str, bool, int, float)
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A value is a text, or one scalar written as text."""
+    """A value is a text, or one scalar as text."""
 
     name: str = "text"
 
@@ -54,7 +54,7 @@ class TextFormat:
 
 
 def decode_utf8(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-    """The values as text, null and a reason where one is not UTF-8."""
+    """Return the values as text; null and a reason where one is not UTF-8."""
     try:
         return values.cast(pa.string()), {}
     except pa.ArrowInvalid:
@@ -77,7 +77,7 @@ def _text(obj: Any) -> bytes:
         if isinstance(obj, str):
             return obj.encode()
     except UnicodeEncodeError as error:
-        raise MisfitError("expected string, got text with half of a surrogate pair") from error
+        raise MisfitError("expected string, got text with a lone surrogate") from error
     if isinstance(obj, _SCALARS):
         try:
             return str(obj).encode()

@@ -1,4 +1,4 @@
-"""Values of one field that lie in the log bare: the field itself, with nothing around it."""
+"""Unwrapped values: a struct with one field, written as the field itself."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from potok.records.schemas.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class UnwrappedFormat:
-    """The only field of a struct, in the format `inner`; what is no struct goes through `inner` as it is.
+    """The only field of a struct, in the format `inner`; a type other than a struct is passed to `inner` unchanged.
 
-    No bytes are no value, while bytes that say null are a value whose field is null. There is no way to write the
-    latter that every format has, so it is written as no bytes too.
+    No bytes mean no value, while the encoding of null is a value whose field is null. Not every format can write the
+    latter, so it is written as no bytes too.
     """
 
     inner: Format
@@ -50,7 +50,7 @@ class UnwrappedFormat:
 
 
 def only_field(schema: Schema, format_name: str) -> Schema:
-    """The type of a struct's only field."""
+    """Return the type of a struct's only field."""
     if len(schema.fields) != 1:
         raise SchemaError(
             f'format "{format_name}" holds one field without a name, not "{schema}"',

@@ -1,4 +1,6 @@
-"""Keys of windowed tables, as Kafka Streams writes them: the bytes of the key, and its window as numbers behind it."""
+"""Keys of windowed tables, as Kafka Streams writes them: the bytes of the key, followed by its window as
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ _LIMIT = 2**63
 class WindowedFormat:
     """`key | start`; times are eight bytes, big-endian.
 
-    Whoever reads the key must know the size of the windows, `size_ms`: the end is not written, and comes back as null
-    without it. `inner` is the format of the key inside, with `&` for `;` between its own options (`inner_option`).
+    A reader of the key must know the size of the windows, `size_ms`: the end is not written, and is null without it.
+    `inner` is the format of the key inside, with `&` for `;` between its own options (`inner_option`).
     """
 
     name: str = "windowed"
@@ -81,7 +83,7 @@ class WindowedFormat:
         return Encoded(pa.array(whole, pa.binary()), {**heads.errors, **errors})
 
     def _heads(self, column: Column, rows: list[dict[str, Any] | None]) -> Encoded:
-        """The bytes of the keys themselves."""
+        """Return the bytes of the keys themselves."""
         if not self._inner_format:
             return Encoded(pa.array([None if row is None else _head(row["key"]) for row in rows], pa.binary()))
         keys = [None if row is None else row["key"] for row in rows]
@@ -117,8 +119,9 @@ class WindowedFormat:
 
 
 def inner_option(format_: str) -> str:
-    """A format as the option `inner`. Of its own options, a value may be any character: also those that stand between
-    options."""
+    """Return a format as the option `inner`. The value of one of its options may be any character, also a separator of
+    options.
+    """
     quoted = format_.replace("%", "%25").replace("&", "%26").replace("=;", "=%3B")
     return quoted.replace(";", "&")
 
@@ -136,7 +139,7 @@ def _is_windowed(type_: pa.DataType) -> bool:
 
 
 def _inner(schema: Schema | None) -> Schema:
-    """The type of the key inside; text if nobody says otherwise."""
+    """Return the type of the key inside; by default text."""
     if schema is None:
         return Schema.scalar(pa.string())
     if not _is_windowed(schema.arrow):
@@ -149,7 +152,7 @@ def _inner(schema: Schema | None) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class SessionFormat(WindowedFormat):
-    """`key | end | start`: a session has a length of its own."""
+    """`key | end | start`: sessions differ in length."""
 
     name: str = "session"
 

@@ -1,1 +1,1 @@
-"""Schemas and where they come from: annotations, Arrow types, DDL text."""
+"""Schemas from annotations, Arrow types and DDL text."""

@@ -34,17 +34,17 @@ _LISTS = {list, set, frozenset, tuple, collections.abc.Sequence, collections.abc
 _MAPS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 _UNTYPED = _LISTS | _MAPS | {Any, object, typing.List, typing.Dict}  # noqa: UP006 - the old spellings, unparametrised
 
-# A class that was pickled by value and read back in its own process has a copy of `MISSING` in its fields.
+# A class that was pickled by value and loaded in its own process has a copy of `MISSING` in its fields.
 NotGiven = type(dataclasses.MISSING)
 
 
 def schema_of_annotation(declared: object) -> Schema:
-    """The schema of a Python type; `T | None` at the top means `T`, since any value may be null."""
+    """Return the schema of a Python type; `T | None` at the top level means `T`, since any value may be null."""
     return _schema(_split_optional(declared)[0], "the value", ())
 
 
 def leaves_open(declared: Any) -> bool:
-    """Whether a type, or one inside its lists and dicts, may be several things: `dict`, `list[Any]`, `int | str`."""
+    """Whether a type, or one inside its lists and dicts, is not a single type: `dict`, `list[Any]`, `int | str`."""
     annotation = _unwrap(_split_optional(declared)[0])
     if isinstance(annotation, collections.abc.Hashable) and annotation in _UNTYPED:
         return True
@@ -80,7 +80,7 @@ def _one_item(origin: object, arguments: tuple[object, ...]) -> bool:
 
 
 def _unwrap(annotation: Any) -> Any:
-    """The type below NewType, Literal and Annotated; an Arrow type in Annotated says which one exactly."""
+    """Return the type inside NewType, Literal and Annotated; an Arrow type in Annotated selects the exact type."""
     if isinstance(annotation, typing.NewType):
         return _unwrap(annotation.__supertype__)
     origin = typing.get_origin(annotation)
@@ -96,7 +96,7 @@ def _unwrap(annotation: Any) -> Any:
 
 
 def _split_optional(annotation: Any) -> tuple[Any, bool]:
-    """The type without `| None`, and whether that was there."""
+    """Return the type without `| None`, and whether that was present."""
     if typing.get_origin(annotation) in (typing.Required, typing.NotRequired):
         return _split_optional(typing.get_args(annotation)[0])
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
@@ -125,7 +125,7 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
         declared, optional = _split_optional(hints[name])
         schema = _schema(declared, f'field "{name}" of {model.__name__}', (*above, model))
         nullable = optional or name in missing_allowed
-        # A default of None only says that the field may be missing, which being nullable says already.
+        # A default of None only says that the field may be missing, which nullable already implies.
         if default is None:
             default, nullable = NO_DEFAULT, True
         if default is not NO_DEFAULT:
@@ -135,7 +135,9 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
 
 
 def _not_required(model: Any, hints: dict[str, Any]) -> set[str]:
-    """The names that a TypedDict may lack. `__optional_keys__` misses a `NotRequired` in annotations that are text."""
+    """Return the names that a TypedDict may lack. `__optional_keys__` misses a `NotRequired` in string
+    annotations.
+    """
     marks = {name: typing.get_origin(hint) for name, hint in hints.items()}
     required = {name for name, mark in marks.items() if mark is typing.Required}
     return {name for name, mark in marks.items() if mark is typing.NotRequired} | set(
@@ -162,7 +164,7 @@ def _spell(annotation: object) -> str:
 
 def _hint(annotation: object) -> str:
     if isinstance(annotation, collections.abc.Hashable) and annotation in _UNTYPED:
-        return "say what it holds, for example list[str] or dict[str, int]; a value without a type is JSON of any shape"
+        return "declare its items, for example list[str] or dict[str, int]; a value without a type is JSON of any shape"
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return "a field has one type, or one type and None"
     return "use str, int, float, bool, bytes, Decimal, date, time, datetime, list[...], dict[str, ...] or a dataclass"

@@ -10,8 +10,8 @@ from potok.errors import SchemaError
 from potok.records.schemas.column_types import LOCAL_TIMESTAMP, TIME, TIMESTAMP
 from potok.records.schemas.schema import Field, Schema
 
-# One type for each thing that a value can be, so that everything downstream has few cases: other widths of text
-# and lists, and other units of time, become the one that Potok computes with.
+# One type for each kind of value, so that downstream code has few cases: other widths of text and lists, and
+# other units of time, become the one that Potok computes with.
 _AS_THEY_ARE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_())
 _BECOME = {
     pa.null(): pa.string(),
@@ -33,7 +33,7 @@ _BECOME = {
 
 
 def schema_of_arrow(declared: pa.DataType | pa.Schema | pa.Field) -> Schema:
-    """The schema of an Arrow type; fields that are not nullable there are required here."""
+    """Return the schema of an Arrow type; fields that are not nullable there are required here."""
     if isinstance(declared, pa.Schema):
         return _struct(declared)
     if isinstance(declared, pa.Field):

@@ -1,4 +1,4 @@
-"""Schemas from text, as Spark and SQL write them: `"order_id string not null, tags array<string>"`."""
+"""Parse schemas in the syntax of Spark and SQL: `"order_id string not null, tags array<string>"`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 
 
 def parse_ddl(text: str) -> Schema:
-    """A schema from columns (`"a string, b int"`) or from one type (`"bigint"`, `"array<string>"`)."""
+    """Return a schema from columns (`"a string, b int"`) or from one type (`"bigint"`, `"array<string>"`)."""
     return _Parser(text).parse()
 
 
@@ -58,7 +58,7 @@ class _Parser:
     def parse(self) -> Schema:
         if not self._tokens:
             raise SchemaError("the schema is empty", hint='write columns, for example "order_id string, amount double"')
-        # A name that is followed by another word is a column; a type alone is the type of the whole value.
+        # A name followed by another word is a column; a type alone is the type of the whole value.
         second = self._tokens[1] if len(self._tokens) > 1 else ("sign", "(", 0)
         columns = second[0] != "sign" or second[1] == ":"
         schema = Schema.struct(self._fields()) if columns else self._type()
@@ -202,6 +202,6 @@ class _Parser:
         found = self._text[position : position + 12].strip() or "the end"
         wanted = f", expected {expected}" if expected else ""
         raise SchemaError(
-            f'cannot read the schema "{self._text}": at character {position + 1} stands {found}{wanted}',
+            f'cannot read the schema "{self._text}": at character {position + 1} is {found}{wanted}',
             hint='write columns, for example "order_id string not null, amount double, tags array<string>"',
         )

@@ -17,14 +17,14 @@ _NAMES = {arrow: name for name, arrow in TYPES.items()}
 
 
 def print_ddl(schema: Schema) -> str:
-    """The text of a schema: columns for a struct that has some, else one type."""
+    """Return the text of a schema: columns for a struct that has some, else one type."""
     if schema.kind == "struct" and schema.fields:
         return ", ".join(_print_field(field, " ") for field in schema.fields)
     return print_type(schema)
 
 
 def print_type(schema: Schema) -> str:
-    """The name of a type, as error messages and DDL spell it."""
+    """Return the name of a type, as in error messages and DDL."""
     if schema.kind == "struct":
         return f"struct<{', '.join(_print_field(field, ': ') for field in schema.fields)}>"
     suffix = "" if schema.item_nullable else " not null"

@@ -1,4 +1,4 @@
-"""The default of a field, checked when the schema is made."""
+"""The default of a field, checked when the schema is created."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from potok.records.schemas.schema import Schema
 
 
 def checked_default(name: str, schema: Schema, default: Any, reading: Reading) -> Any:
-    """The default as the object that a lambda will see, or a `SchemaError` if it is not of the field's type."""
+    """Return the default as the object that a lambda sees, or raise a `SchemaError` if it is not of the
+    field's type.
+    """
     fitted = fit([default], schema, reading)
     if fitted.errors:
         raise SchemaError(
             f'the default of field "{name}" is not of its type: {fitted.errors[0].removeprefix("the value: ")}',
-            hint="give a default of the declared type, or change the type",
+            hint="use a default of the declared type, or change the type",
         )
     return rows_of(fitted.column)[0]

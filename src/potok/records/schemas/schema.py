@@ -17,7 +17,7 @@ from potok.records.value import Value
 
 
 class _NoDefault:
-    """Marks a field without a default; a class of its own because `None` is a possible default."""
+    """The sentinel of a field without a default, because `None` is a possible default."""
 
     def __repr__(self) -> str:
         return "NO_DEFAULT"
@@ -33,9 +33,9 @@ NO_DEFAULT = _NoDefault()
 class Field:
     """A field of a struct.
 
-    `default` stands for a field that is missing, and for one that is null if the field is not nullable. It is one
-    constant: a dataclass's `default_factory` is called once, when the schema is made, because a record must decode
-    to the same value every time it is read.
+    `default` replaces a missing field, and a null one if the field is not nullable. It is one constant: a dataclass's
+    `default_factory` is called once, when the schema is created, because a record must always decode to the
+    same value.
     """
 
     name: str
@@ -59,10 +59,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a value looks like. Schemas are equal when they accept the same values and give the same columns.
+    """The structure of a value. Schemas are equal when they accept the same values and produce the same columns.
 
-    `arrow` is the type of the column. Its fields are all nullable, whatever is required of the values, so that
-    columns of equal shape are of equal type; what is required stands in `fields` and `item_nullable`.
+    `arrow` is the type of the column. Its fields are all nullable, so that columns of equal shape are of equal type;
+    `fields` and `item_nullable` say what is required.
     """
 
     kind: Literal["scalar", "struct", "list", "map"]
@@ -82,7 +82,7 @@ class Schema:
         names = [field.name for field in given]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise SchemaError(f'field "{min(twice)}" is declared twice', hint="give each field a name of its own")
+            raise SchemaError(f'field "{min(twice)}" is declared twice', hint="give each field a different name")
         return Schema("struct", pa.struct([pa.field(field.name, field.type) for field in given]), given)
 
     @staticmethod
@@ -106,7 +106,9 @@ class Schema:
         raise SchemaError(f'there is no field "{name}"', hint=f"the fields are {', '.join(self.names)}")
 
     def select(self, columns: Iterable[str] | None) -> Schema:
-        """Only these fields, in the order of the schema; all of them for None, or if this is no struct."""
+        """Return only these fields, in the order of the schema; all of them for None, or if this is not a
+        struct.
+        """
         if columns is None or self.kind != "struct":
             return self
         wanted = {self.field(name).name for name in columns}
@@ -117,7 +119,7 @@ class Schema:
         return print_ddl(self)
 
     def python_type(self) -> Any:
-        """The type of the objects that lambdas see."""
+        """Return the type of the objects that lambdas see."""
         if self.kind == "struct":
             return Value
         if self.kind == "list":
@@ -128,14 +130,14 @@ class Schema:
         for matches, kind in _PYTHON_TYPES:
             if matches(self.arrow):
                 return kind
-        raise SchemaError(f"no Python type stands for {self.arrow}")
+        raise SchemaError(f"no Python type represents {self.arrow}")
 
     def __str__(self) -> str:
         return self.ddl()
 
 
 def holds_decimal(schema: Schema) -> bool:
-    """Whether some value in it needs all digits of a number."""
+    """Whether a value in it needs all digits of a number."""
     nested = [field.schema for field in schema.fields]
     nested += [inner for inner in (schema.key, schema.item) if inner is not None]
     return pa.types.is_decimal(schema.arrow) or any(holds_decimal(inner) for inner in nested)

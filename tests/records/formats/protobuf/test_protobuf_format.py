@@ -182,7 +182,7 @@ def test_any_bytes_are_a_value_or_an_error(data: bytes) -> None:
 
 def test_what_does_not_fit_is_an_error_of_its_row() -> None:
     assert "out of the range of smallint" in decode("A smallint", b"\x08\x80\x80\x04").errors[0]
-    assert "is no date" in decode("A date", field(1, b"\x08\x01")).errors[0]
+    assert "is not a date" in decode("A date", field(1, b"\x08\x01")).errors[0]
     assert "3 digits behind its point" in decode("A decimal(4,2)", field(1, field(1, b"\x01") + b"\x18\x03")).errors[0]
     encoded = format_named("protobuf").encode([{"L": [1, None]}, {"L": [1]}], declared_schema("L array<int>"))
     assert encoded.errors == {0: 'field "L": Protobuf has no null in a list'}

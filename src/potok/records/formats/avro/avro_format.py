@@ -1,4 +1,4 @@
-"""Binary Avro, whose schema is that of the declared columns."""
+"""Binary Avro with the schema of the declared columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BROKEN = (EOFError, IndexError, ValueError, OverflowError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class AvroFormat:
-    """One record a value, without its schema; a header of Confluent's serializers is stepped over, not written."""
+    """One record per value, without its schema; a header of Confluent's serializers is skipped, not written."""
 
     name: str = "avro"
 
@@ -54,12 +54,12 @@ class AvroFormat:
 
 
 class _Codec:
-    """Objects as bytes and back, for one schema."""
+    """Encodes objects and decodes bytes, for one schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         whole = avro_schema(schema)
-        # Without logical types, numbers and bytes stay what they are; fastavro would make datetimes of them.
+        # Without logical types, numbers and bytes are unchanged; fastavro would convert them to datetimes.
         self._avro = fastavro.parse_schema(_plain(whole))
         self._written = _writer(schema)
         self._read = _reader(schema)
@@ -69,7 +69,7 @@ class _Codec:
         return self._bytes(self._written(row))
 
     def read(self, data: bytes) -> Any:
-        """The object of these bytes; of bytes that could also be a header and a value, what we would write so."""
+        """Decode bytes; if they could also be a header and a value, prefer the reading that we would write."""
         try:
             found = self._parse(data)
             if self._bytes(found) == data:
@@ -81,9 +81,9 @@ class _Codec:
             try:
                 return self._read(self._parse(data[_HEADER:]))
             except MisfitError:
-                pass  # no header: what was wrong in the first place is the reason
-        # fastavro takes some bytes that no writer makes, such as negative places in a union. But lists and maps may be
-        # cut into blocks in several ways.
+                pass  # no header: the first error is the reason
+        # fastavro accepts some bytes that no writer produces, such as negative indexes in a union. But lists and
+        # maps may be split into blocks in several ways.
         if found is None or self._one_way:
             raise reason
         return self._read(found)
@@ -118,7 +118,7 @@ def _codec(schema: Schema) -> _Codec:
 
 def _needed(schema: Schema | None) -> Schema:
     if schema is None:
-        raise SchemaError("Avro needs declared columns: its bytes name none", hint="declare the columns")
+        raise SchemaError("Avro needs declared columns: its bytes contain no field names", hint="declare the columns")
     return schema
 
 
@@ -134,7 +134,7 @@ def _holds_items(schema: Schema) -> bool:
 
 
 def _writer(schema: Schema) -> Callable[[Any], Any]:
-    """Turns an object of the schema into one that fastavro takes, with names as Avro has them."""
+    """Return a function that converts an object of the schema for fastavro, with names in Avro's form."""
     if schema.kind == "struct":
         avro_names = [field["name"] for field in avro_schema(schema)["fields"]]
         parts = [
@@ -157,7 +157,7 @@ def _writer(schema: Schema) -> Callable[[Any], Any]:
 
 
 def _reader(schema: Schema) -> Callable[[Any], Any]:
-    """The way back, as far as names and entries go; the rest is done by the rules for counted objects."""
+    """Return the inverse for names and map entries; the rules for counted objects do the rest."""
     if schema.kind == "struct":
         avro_names = [field["name"] for field in avro_schema(schema)["fields"]]
         parts = [

@@ -27,10 +27,11 @@ _PRIMITIVES = (
 
 
 def avro_schema(schema: Schema, name: str = _ROOT) -> Any:
-    """The Avro schema, as the object of its JSON.
+    """Return the Avro schema, as a JSON object.
 
-    Everything inside is a union with null, null first; the whole value is not, since a null value has no bytes. Maps
-    with text for keys are maps, others lists of entries. A name that Avro does not allow has underscores in it.
+    Every nested type is a union with null, null first; the whole value is not, since a null value has no bytes.
+    Maps with text keys are maps, others are lists of entries. Characters that Avro does not allow in names
+    become underscores.
     """
     if schema.kind == "struct":
         fields: dict[str, Any] = {}

@@ -1,11 +1,11 @@
-"""Many JSON objects at once through Arrow's JSON reader.
+"""Read many JSON objects at once through Arrow's JSON reader.
 
-The reader knows nothing of where one value ends and the next begins, so the first brace of each value is replaced by
-a line break, a brace and a mark: `{"a":1}` is read as `\\n{"<mark>":1,"a":1}`. The mark's name is random, so that no
-value holds it. If the reader gives as many rows as there are values and each row has the mark, then each row began at
-a mark of ours and ended before the next, which is to say: every value is exactly one object.
+The reader does not know where a value ends, so the first brace of each value is replaced by a line break, a brace and
+a marker field: `{"a":1}` is read as `\\n{"<marker>":1,"a":1}`. The marker's name is random, so that no value contains
+it. If the reader returns as many rows as there are values and each row has the marker, then each row started at our
+marker and ended before the next, so every value is exactly one object.
 
-What the reader accepts and orjson does not, or reads differently, is looked for in the bytes (`NaN` and `Infinity`
+Values that the reader accepts and orjson does not, or reads differently, are found in the bytes (`NaN` and `Infinity`
 are numbers, nesting has no limit, invalid UTF-8 passes) or in the result (`-0` is a negative zero); such rows are
 doubtful.
 """
@@ -27,26 +27,27 @@ from potok.records.schemas.schema import Field, Schema
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-# As short as chance allows: the reader reads it with every value.
+# As short as is safe: the reader parses it with every value.
 _MARK = secrets.token_urlsafe(6)
 _FIRST = f'\n{{"{_MARK}":1,'.encode()
-_DEEPEST = 500  # orjson stops at 1,024 levels; a value with fewer brackets than this cannot get there
+_DEEPEST = 500  # orjson stops at 1,024 levels; a value with fewer brackets than this cannot reach them
 _MINUS_ZERO = np.uint64(1 << 63)
 
 
 @dataclass(slots=True)
 class Block:
-    """A column, and the rows of which it cannot be said that the other way reads them the same."""
+    """A column, and the rows that the row-by-row decoder might read differently."""
 
     column: pa.Array
     doubtful: Mask
 
 
 def readable_in_blocks(schema: Schema) -> bool:
-    """Whether every type in the schema means the same to Arrow's reader as to us.
+    """Whether Arrow's reader reads every type in the schema as we do.
 
-    Not so: maps (the reader has none), decimals, dates, bytes and single floats anywhere, instants inside lists and
-    structs, defaults inside structs. Values that have such a field, among those asked for, are read row by row.
+    It does not: maps (the reader has none), decimals, dates, bytes and single floats anywhere, instants inside
+    lists and structs, defaults inside structs. Values with such a field, among the requested ones, are read row
+    by row.
     """
     return schema.kind == "struct" and all(
         pa.types.is_timestamp(field.type) or _same_meaning(field.schema) for field in schema.fields
@@ -65,7 +66,7 @@ def _same_meaning(schema: Schema) -> bool:
 
 
 def read_block(values: pa.Array, schema: Schema) -> Block | None:
-    """The values as a column, or None if the block as a whole cannot be read."""
+    """Return the values as a column, or None if the block as a whole cannot be read."""
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -85,7 +86,7 @@ def read_block(values: pa.Array, schema: Schema) -> Block | None:
 
 
 def spread(kept: Block, left_out: Mask) -> Block:
-    """The block of all rows, from that of the rows which were not left out before."""
+    """Return the block of all rows, from that of the rows that were not excluded."""
     if not left_out.any():
         return kept
     places = np.cumsum(~left_out) - 1
@@ -95,13 +96,15 @@ def spread(kept: Block, left_out: Mask) -> Block:
 
 
 def doubtful_bytes(values: pa.Array) -> Mask:
-    """Rows that must not go through the reader: what is no object, and what the reader would take for one."""
+    """Return the rows that must not go through the reader: those that are not objects, and those that it would
+    misread.
+    """
     lengths = pc.binary_length(values)
-    # Behind the mark, an object without members would begin with a comma.
+    # After the marker, an empty object would start with a comma.
     doubtful: Mask = ~mask_of(pc.and_(pc.starts_with(values, "{"), pc.greater(lengths, len("{}"))))
     text = bytes_of(values)
     for word in (b"NaN", b"Inf"):
-        # Looking for one letter is many times faster than for three, and mostly enough.
+        # Searching for one letter is many times faster than for three, and usually sufficient.
         if word[:1] in text and word in text:
             doubtful |= mask_of(pc.match_substring(values, word))
     if len(values) and (pc.max(lengths).as_py() or 0) > 2 * _DEEPEST:
@@ -111,7 +114,7 @@ def doubtful_bytes(values: pa.Array) -> Mask:
 
 
 def _read(values: pa.Array, schema: Schema) -> pa.Table | None:
-    """The fields as they stand in the text, instants as numbers or as text; None if they cannot be read so."""
+    """Return the fields as in the text, instants as numbers or as text; None if they cannot be read so."""
     text = documents_of(values)
     instants = any(pa.types.is_timestamp(field.type) for field in schema.fields)
     for instant in (pa.int64(), pa.string()) if instants else (pa.int64(),):
@@ -123,7 +126,9 @@ def _read(values: pa.Array, schema: Schema) -> pa.Table | None:
 
 
 def parse_documents(text: pa.Buffer, rows: int, fields: list[tuple[str, pa.DataType]]) -> pa.Table | None:
-    """These fields of the values, a row for each; None if some value is not one object or has another type."""
+    """Return these fields of the values, a row for each; None if some value is not one object or has another
+    type.
+    """
     table = _parse(text, pa.schema([*fields, (_MARK, pa.int8())]))
     if table is None or table.num_rows != rows or table.column(_MARK).null_count:
         return None
@@ -131,7 +136,8 @@ def parse_documents(text: pa.Buffer, rows: int, fields: list[tuple[str, pa.DataT
 
 
 def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
-    # The reader cuts its input into blocks at line breaks, which may be inside a value; one block is not cut.
+    # The reader splits its input into blocks at line breaks, which may be inside a value; a single block is not
+    # split.
     try:
         return pa.json.read_json(
             pa.BufferReader(text),
@@ -143,7 +149,7 @@ def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table | None:
 
 
 def documents_of(values: pa.Array) -> pa.Buffer:
-    """All values in one text, each behind a mark."""
+    """Return all values in one text, each after a marker."""
     marked = pc.binary_replace_slice(values, start=0, stop=1, replacement=_FIRST)
     offsets = _offsets(marked)
     return marked.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]) if len(marked) else pa.py_buffer(b"")
@@ -165,7 +171,7 @@ def _field(column: pa.ChunkedArray, field: Field, doubtful: Mask) -> pa.Array:
 
 
 def _inspect(array: pa.Array, schema: Schema, doubtful: Mask) -> None:
-    """Marks the rows that hold a negative zero, or a null where none may be."""
+    """Flag the rows that contain a negative zero, or a null where none is allowed."""
     if schema.kind == "struct":
         for index, field in enumerate(schema.fields):
             child = array.field(index)
@@ -187,7 +193,7 @@ def _inspect(array: pa.Array, schema: Schema, doubtful: Mask) -> None:
 
 
 def mask_of(array: pa.Array) -> Mask:
-    """A boolean array as numpy's, null as false."""
+    """Return a boolean array as numpy's, null as false."""
     filled: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
     return filled.copy()
 
@@ -197,7 +203,7 @@ def _offsets(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
 
 
 def bytes_of(values: pa.Array) -> bytes:
-    """The bytes of all values, one behind the other."""
+    """Return the concatenated bytes of all values."""
     if not len(values) or values.buffers()[2] is None:
         return b""
     offsets = _offsets(values)

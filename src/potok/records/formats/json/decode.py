@@ -1,8 +1,8 @@
-"""JSON bytes into typed columns.
+"""Decode JSON to typed columns.
 
-Two ways, one result. `decode_rows` is the meaning: each value by itself through orjson, each field checked. The block
-way reads thousands of values at once through Arrow's JSON reader and is used only for what it provably reads the same;
-every row of which that is not certain is read again by `decode_rows`, which also words all errors.
+Two implementations, one result. `decode_rows` defines it: each value through orjson, each field checked. The block
+reader reads thousands of values at once through Arrow's JSON reader and is used only for types that it provably reads
+the same way; every doubtful row is read again by `decode_rows`, which also produces all error messages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from potok.records.formats.json.block import Block, read_block, readable_in_bloc
 from potok.records.garbage_collection import collector_paused
 from potok.records.schemas.schema import Schema, holds_decimal
 
-# One bad value spoils its block, so blocks are small; larger ones are only a tenth faster.
+# One bad value invalidates its block, so blocks are small; larger ones are only a tenth faster.
 _BLOCK_ROWS = 4_096
 _BLOCK_BYTES = 16 << 20
 
 
 def decode_typed(values: pa.Array, schema: Schema) -> Fitted:
-    """The values as a column of `schema`'s type."""
+    """Return the values as a column of `schema`'s type."""
     if not readable_in_blocks(schema):
         return decode_rows(values, schema)
     return decode_in_blocks(values, schema, read_block, decode_rows)
@@ -38,7 +38,7 @@ def decode_in_blocks(
     read: Callable[[pa.Array, Schema], Block | None],
     each: Callable[[pa.Array, Schema], Fitted],
 ) -> Fitted:
-    """The values by `read`, and by `each` where that has doubts."""
+    """Decode by `read`, and doubtful rows by `each`."""
 
     def decoded(values: pa.Array) -> Fitted:
         block = read(values, schema)
@@ -53,7 +53,7 @@ def decode_in_blocks(
 
 
 def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
-    """The same, one value at a time."""
+    """Decode one value at a time."""
     loads = loads_exact if holds_decimal(schema) else orjson.loads
     texts = values.to_pylist()
     errors: dict[int, str] = {}
@@ -70,7 +70,7 @@ def decode_rows(values: pa.Array, schema: Schema) -> Fitted:
 
 
 def _blocks(values: pa.Array) -> Iterator[pa.Array]:
-    """Slices of at most so many rows and, unless one value alone is longer, so many bytes."""
+    """Yield slices of at most this many rows and, unless a single value is longer, this many bytes."""
     if len(values) <= _BLOCK_ROWS and values.nbytes <= _BLOCK_BYTES:
         yield values
         return
@@ -85,7 +85,7 @@ def _blocks(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def with_rows(column: pa.Array, rows: Sequence[int], redone: Fitted) -> Fitted:
-    """The column with these rows as they were read again."""
+    """Return the column with these rows replaced."""
     indices = np.arange(len(column))
     indices[rows] = len(column) + np.arange(len(rows))
     joined = pa.concat_arrays([column, redone.column]).take(pa.array(indices))

@@ -1,4 +1,4 @@
-"""Typed columns into JSON bytes, whole columns at a time."""
+"""Encode typed columns as JSON, whole columns at a time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Scalars: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
 def encode_typed(column: pa.Array, scalars: Scalars | None = None) -> pa.Array:
-    """The JSON text of each row, null for null.
+    """Return the JSON text of each row, null for null.
 
     Instants, dates and times are ISO text, decimals and bytes (base64) text; a number that is not finite is null. A
-    double always looks like one: `100.0`. With `scalars`, all but text and what is nested is written by that.
+    double always looks like one: `100.0`. `scalars` overrides how scalars other than text are written.
     """
     blocks = [column.slice(start, _BLOCK_ROWS) for start in range(0, len(column), _BLOCK_ROWS)]
     texts = [pc.if_else(block.is_valid(), texts_of(block, scalars), None).cast(pa.binary()) for block in blocks]
@@ -35,7 +35,7 @@ def encode_typed(column: pa.Array, scalars: Scalars | None = None) -> pa.Array:
 
 
 def texts_of(column: pa.Array, scalars: Scalars | None = None) -> pa.Array:
-    """The JSON text of each item; `null` for null, so that the result has no nulls."""
+    """Return the JSON text of each item; `null` for null, so that the result has no nulls."""
     arrow = column.type
     if column.null_count == len(column):
         texts = pa.nulls(len(column), pa.string())
@@ -70,7 +70,7 @@ def _scalars(column: pa.Array) -> pa.Array:
 
 
 def decimals(column: pa.Array) -> pa.Array:
-    """All digits of each decimal, never an exponent."""
+    """Return all digits of each decimal, never an exponent."""
     return pa.array([None if item is None else f"{item:f}" for item in column.to_pylist()], pa.string())
 
 
@@ -80,7 +80,7 @@ def base64_of(column: pa.Array) -> pa.Array:
 
 
 def quoted(texts: pa.Array) -> pa.Array:
-    """Texts in which nothing needs to be escaped, between quotes."""
+    """Return texts without characters to escape, in quotes."""
     return pc.binary_join_element_wise(_QUOTE, texts, _QUOTE, _EMPTY)
 
 
@@ -95,7 +95,7 @@ def _strings(column: pa.Array) -> pa.Array:
 
 
 def doubles(column: pa.Array) -> pa.Array:
-    """Finite numbers, each of which looks like a double; null for the others."""
+    """Return finite numbers as text with a point or an exponent; null for the others."""
     numbers = column.cast(pa.float64())
     finite = pc.is_finite(numbers)
     texts = numbers.cast(pa.string())
@@ -108,7 +108,7 @@ def doubles(column: pa.Array) -> pa.Array:
 
 
 def _instants(column: pa.Array) -> pa.Array:
-    """ISO text, with a fraction where there is one."""
+    """Return ISO text, with a fraction if it is not zero."""
     whole = pc.equal(pc.microsecond(column), 0)
     whole = pc.and_(whole, pc.equal(pc.millisecond(column), 0))
     zone = column.type.tz
@@ -146,7 +146,7 @@ def _maps(column: pa.MapArray, scalars: Scalars | None) -> pa.Array:
 
 
 def _joined(column: pa.Array, texts: pa.Array, first: str, last: str) -> pa.Array:
-    """The texts of a list's items, which are flat, as one text for each list."""
+    """Join the texts of list items, which are flat, to one text for each list."""
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
     joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts), _COMMA)

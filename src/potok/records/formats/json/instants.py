@@ -1,4 +1,4 @@
-"""Columns of instants as JSON writes them: ISO text, or milliseconds since 1970."""
+"""Instants in JSON: ISO text, or milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.records.schemas.column_types import LOCAL_TIMESTAMP
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, all that Python has
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, the range of Python
 _ISO = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
     r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
@@ -20,9 +20,9 @@ _ISO = (
 
 
 def instants_of(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Mask]:
-    """Numbers or text as instants, null where a row is marked as one that must be read by itself.
+    """Return numbers or text as instants, null where a row must be read individually.
 
-    Of text, only the full form with a zone is read here, which Arrow and Python read alike.
+    Only text in the full form with a zone is read here, which Arrow and Python read in the same way.
     """
     given = array.is_valid()
     if pa.types.is_integer(array.type):
@@ -32,7 +32,7 @@ def instants_of(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Mask]:
         good = pc.match_substring_regex(array, _ISO)
         try:
             instants = _only(array, good).cast(pa.timestamp("us", "UTC"))
-        except pa.ArrowInvalid:  # a 31st of February
+        except pa.ArrowInvalid:  # for example February 31
             return pa.nulls(len(array), arrow), _numpy(given)
         micros = instants.cast(pa.int64())
         inside = pc.and_(pc.greater_equal(micros, _FIRST_MS * 1000), pc.less(micros, (_LAST_MS + 1) * 1000))

@@ -20,7 +20,7 @@ from potok.records.schemas.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """One JSON text a value. Without a schema: any JSON, as plain Python objects."""
+    """One JSON text per value. Without a schema: any JSON, as plain Python objects."""
 
     name: str = "json"
 

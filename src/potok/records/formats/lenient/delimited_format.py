@@ -96,7 +96,7 @@ class LenientDelimitedFormat:
 def _checked(schema: Schema | None) -> Schema:
     if schema is None:
         raise SchemaError(
-            "delimited values need a declared type: their fields have no names of their own",
+            "delimited values need a declared type: their fields have no names",
             hint="declare the columns, for example (ID BIGINT, NAME VARCHAR)",
         )
     for field in schema.fields or (Field("VALUE", schema),):

@@ -1,4 +1,4 @@
-"""Protobuf, whose message is that of the declared columns."""
+"""Protobuf with the message of the declared columns."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MS, _NANOS = 1000, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProtobufFormat:
-    """One message a value; an array or map that the bytes do not hold is empty.
+    """One message per value; an array or map that is not in the bytes is empty.
 
-    `nulls` says how a scalar column without a value is told from one with the default of its type: see `NULLS`.
+    `nulls` says how a null scalar is distinguished from the default of its type: see `NULLS`.
 
-    A header of Confluent's serializers is stepped over, not written. No message begins with its zero byte. A type that
-    is no struct is the only field of a message.
+    A header of Confluent's serializers is skipped, not written. No message starts with its zero byte. A type
+    other than a struct is the only field of a message.
     """
 
     nulls: str = "optional"
@@ -94,7 +94,9 @@ def _bytes(message: Any, write: Callable[[Any, Any], None], obj: Any) -> bytes:
 
 def _needed(schema: Schema | None) -> Schema:
     if schema is None:
-        raise SchemaError("Protobuf needs declared columns: its bytes name none", hint="declare the columns")
+        raise SchemaError(
+            "Protobuf needs declared columns: its bytes contain no field names", hint="declare the columns"
+        )
     return schema
 
 
@@ -103,7 +105,7 @@ def _as_struct(schema: Schema) -> Schema:
 
 
 def _body(data: bytes) -> bytes:
-    """The message behind a header: a zero byte, four bytes of an id, and the path to the message's type."""
+    """Return the message after a header: a zero byte, four bytes of an id, and the path to the message's type."""
     if data[:1] != b"\0":
         return data
     counts: list[int] = []
@@ -148,7 +150,7 @@ def _struct_reader(
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether a column is no message in Protobuf."""
+    """Whether a column is a scalar in Protobuf, not a message."""
     return schema.kind == "scalar" and known_message(schema.arrow) is None
 
 
@@ -177,7 +179,7 @@ def _days(message: Any) -> int:
     try:
         return (dt.date(message.f1, message.f2, message.f3) - _DAY).days
     except (ValueError, OverflowError) as error:
-        raise MisfitError(f"{message.f1}-{message.f2}-{message.f3} is no date") from error
+        raise MisfitError(f"{message.f1}-{message.f2}-{message.f3} is not a date") from error
 
 
 def _unscaled(scale: int) -> Callable[[Any], bytes]:

@@ -1,7 +1,8 @@
 """The Protobuf message of declared columns: proto3, numbered by position from one.
 
 Instants, dates, times and decimals are the messages that Confluent's converters use: `google.protobuf.Timestamp`,
-`google.type.Date`, `google.type.TimeOfDay` and `confluent.type.Decimal`. Names do not reach the bytes, and are made up.
+`google.type.Date`, `google.type.TimeOfDay` and `confluent.type.Decimal`. Names are not part of the bytes, and
+are generated.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ _KNOWN: dict[str, list[int]] = {
     "Decimal": [_Field.TYPE_BYTES, _Field.TYPE_UINT32, _Field.TYPE_INT32],
 }
 _WRAPPERS = {f"Wrapper{kind}": kind for _, kind in _PRIMITIVES}
-"""The messages of `google.protobuf.Int32Value` and the others, which hold one value in their first field."""
+"""The messages of `google.protobuf.Int32Value` and the others, whose first field holds the value."""
 
 NULLS = ("optional", "wrapper", "default")
-"""How a scalar column says that it has no value: by a field that is `optional`, by a wrapper message, or not at all, so
-that it is read as the default of its type: 0, false, or empty."""
+"""How a null scalar is written: by a field that is `optional`, by a wrapper message, or not at all, so that it is
+read as the default of its type: 0, false, or empty."""
 
 
 @lru_cache(maxsize=64)
 def message_class(arrow: pa.DataType, nulls: str = "optional") -> Any:
-    """The class of messages for a struct of this type; field number n is its attribute `fn`."""
+    """Return the message class for a struct of this type; field number n is its attribute `fn`."""
     file = descriptor_pb2.FileDescriptorProto(name="value.proto", package="potok", syntax="proto3")
     for name, types in {**_KNOWN, **{name: [kind] for name, kind in _WRAPPERS.items()}}.items():
         message = file.message_type.add(name=name)
@@ -77,7 +78,7 @@ def _message(message: Any, schema: Schema, path: str, nulls: str) -> None:
 
 
 def _mark(made: Any, message: Any, number: int, nulls: str) -> None:
-    """Let a scalar field say that it has no value."""
+    """Make a scalar field nullable."""
     if nulls == "wrapper":
         name = next(name for name, kind in _WRAPPERS.items() if kind == made.type)
         made.type, made.type_name = _Field.TYPE_MESSAGE, f".potok.{name}"
@@ -88,7 +89,9 @@ def _mark(made: Any, message: Any, number: int, nulls: str) -> None:
 
 
 def _entry(schema: Schema, name: str, message: Any, path: str, number: int, nulls: str) -> None:
-    """The message that the entries of a map are; the message of its values lies beside it, where it is allowed."""
+    """Return the message of the entries of a map; the message of its values is declared next to it, where it
+    is allowed.
+    """
     assert schema.key is not None
     assert schema.item is not None
     entry = message.nested_type.add(name=f"F{number}Entry")
@@ -112,7 +115,7 @@ def _type(made: Any, schema: Schema, message: Any, path: str, number: int, nulls
 
 
 def known_message(arrow: pa.DataType) -> str | None:
-    """The name of the message that stands for a scalar, where one does."""
+    """Return the name of the message that represents a scalar, if there is one."""
     if pa.types.is_timestamp(arrow):
         return "Timestamp"
     if pa.types.is_date(arrow):

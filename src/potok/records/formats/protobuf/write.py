@@ -1,4 +1,4 @@
-"""Rows as Protobuf messages."""
+"""Write rows as Protobuf messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _Filler: TypeAlias = Callable[[Any, Any], None]
 
 @lru_cache(maxsize=64)
 def struct_writer(arrow: pa.DataType, nulls: str = "optional") -> _Filler:
-    """Fills a message of a row; a field that is null is left out, and a null where none can be is a `MisfitError`."""
+    """Return a function that fills a message from a row; it omits null fields, and raises `MisfitError` for a null
+    where none is allowed.
+    """
     schema = declared_schema(arrow)
     assert schema is not None
     parts = [
@@ -80,7 +82,7 @@ def _write_map(made: Any, items: dict[Any, Any], fill: _Filler | None, name: str
 
 
 def _filler(schema: Schema, nulls: str) -> _Filler | None:
-    """None for what is no message."""
+    """Return a function that fills a message, or None for scalars."""
     if schema.kind == "struct":
         return struct_writer(schema.arrow, nulls)
     known = known_message(schema.arrow)
@@ -94,7 +96,7 @@ def _fill_wrapper(message: Any, obj: Any) -> None:
 
 
 def _fill_timestamp(message: Any, at: dt.datetime) -> None:
-    # Rounded down, also before 1970.
+    # Round down, also before 1970.
     ms = (at.replace(tzinfo=dt.UTC) - _EPOCH) // _MILLISECOND
     message.f1, message.f2 = ms // _MS, ms % _MS * _NANOS
 

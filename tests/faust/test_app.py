@@ -111,7 +111,7 @@ def test_two_tables_of_one_name_and_agents_that_are_none_are_refused() -> None:
     app.Table("t")
     with pytest.raises(PotokError, match='there is a table "t" already'):
         app.Table("t")
-    with pytest.raises(PotokError, match="is no agent"):
+    with pytest.raises(PotokError, match="is not an agent"):
         app.agent("x")(lambda stream: None)
 
 

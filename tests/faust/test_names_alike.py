@@ -124,7 +124,7 @@ def test_types_are_not_said_twice() -> None:
 
     async def views(stream: Any) -> None: ...
 
-    with pytest.raises(PotokError, match="has types already") as caught:
+    with pytest.raises(PotokError, match="already has types") as caught:
         app.agent(app.topic("views"), value_type=PageView)(views)
     assert "app.topic(..., value_type=...)" in caught.value.hint
 

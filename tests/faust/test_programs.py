@@ -190,7 +190,7 @@ def test_a_table_in_the_dsl_that_no_agent_keeps_is_refused() -> None:
     app = faust.App("app")
     app.Table("counts", default=int).to_stream().to("out")
     app.stream(app.topic("clicks")).to("copies")
-    with pytest.raises(PotokError, match="no agent keeps"):
+    with pytest.raises(PotokError, match="no agent writes"):
         app.build()
 
 

@@ -29,7 +29,7 @@ def test_a_worker_says_what_it_does_at_any_level(tmp_path: Any, capsys: pytest.C
     assert capsys.readouterr().err.splitlines() == [
         f'app "shop" starts on file:{tmp_path}',
         'app "shop" runs (1 timer, 1 task); Ctrl-C stops it',
-        'app "shop" has come to the end',
+        'app "shop" has read all records',
     ]
 
 

@@ -59,7 +59,7 @@ def test_agents_on_channels_alone_are_refused_with_what_to_write_instead() -> No
         async for _ in stream:
             pass
 
-    with pytest.raises(TakesNoTopic, match='take channels alone \\("stage1-agent"\\)') as caught:
+    with pytest.raises(TakesNoTopic, match='read only channels \\("stage1-agent"\\)') as caught:
         started(app, until_end=True)
     assert 'app.topic("stage1-agent", value_type=...)' in caught.value.hint
     with pytest.raises(PotokError, match="timers, tasks and pages cannot put"):

@@ -59,7 +59,7 @@ def test_certificates_are_taken_from_one_place(certificate: Path) -> None:
     assert by_file == {"security.protocol": "SSL", "ssl.ca.location": str(certificate)}
     by_data = told(broker_credentials=faust.SSLCredentials(cadata=certificate.read_text()))
     assert by_data["ssl.ca.pem"] == certificate.read_text()
-    with pytest.raises(CannotLogIn, match="one place"):
+    with pytest.raises(CannotLogIn, match="one location"):
         told(broker_credentials=faust.SSLCredentials(cafile="a", capath="b"))
 
 

@@ -77,7 +77,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """A name of `faust` that means nothing here says what to do instead."""
+        """Explain what to use instead of a name of `faust` that Potok does not have."""
         if name == "cli":
             # Loads click, which few programs need.
             return import_module("potok.faust.cli")

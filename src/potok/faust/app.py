@@ -192,18 +192,18 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     actor = agent
 
     def stream(self, topic: Topic | str, **options: Any) -> Stream[Any, Any]:
-        """A topic as a stream of the DSL: joins, windows and all the rest, in the same query."""
+        """Return a topic as a stream of the DSL, for joins, windows and everything else, in the same query."""
         chosen = topic if isinstance(topic, Topic) else self.topic(topic)
         key, value = chosen.serdes(columns=True)
         formats = {"key_format": key.format, "value_format": value.format}
         return self._builder.stream(chosen.name, key=key.schema, value=value.schema, **formats, **options)
 
     def table_stream(self, table: kinds.Table, **options: Any) -> Stream[Any, Any]:
-        """The changes of a table as a stream of the DSL."""
+        """Return the changes of a table as a stream of the DSL."""
         return table.to_stream(**options)
 
     def handle_of(self, table: kinds.Table) -> DslTable[Any, Any]:
-        """A table of agents as one of the DSL."""
+        """Return a table of agents as one of the DSL."""
         if table.name not in self._handles:
             window = None if table.windowed is None else table.windowed.window
             self._handles[table.name] = self._builder.kept(KeptByAgents(table.name, table.at, window))

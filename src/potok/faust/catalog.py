@@ -67,7 +67,7 @@ def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:
         tuple(columns),
         table.changelog,
         "sql_json",
-        # What is no record stands bare in the topic of changes.
+        # A value that is not a record is unwrapped in the changelog topic.
         "sql_json" if rows.is_record else "sql_json;wrap=false",
         window=window,
         query=app.id,

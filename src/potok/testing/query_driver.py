@@ -167,7 +167,7 @@ class QueryDriver:
         while (end := planner.next(batch_records)) != ledger.entry.offsets:
             report = run_batch(self._runner, end)
             if report is not None:
-                self._reporter.report(report.reason_counts)  # pytest shows it with a test that fails
+                self._reporter.report(report.reason_counts)  # pytest prints it for a failed test
             batches += 1
         return batches
 

@@ -257,8 +257,9 @@ class Table:
         return stream.select_key(_same_key, key=str if key is NOT_GIVEN else key)
 
     def to_table(self, *, key: Any = NOT_GIVEN, name: str = "") -> DslTable[Any, Any]:
-        """The table as one of the DSL, to be joined with streams and tables there; its rows are on the shards of their
-        keys. `name` is that of this copy."""
+        """Return the table as one of the DSL, to be joined with streams and tables there; its rows are on the
+        shards of their keys. `name` is that of this copy.
+        """
         return self.to_stream(key=key).to_table(name=name or f"{self.name}-rows")
 
     def using_window(self, window: Window, **_: Any) -> WindowedTable:

@@ -204,7 +204,7 @@ class WindowedTable:
         return self
 
     def to_stream(self, **options: Any) -> Stream[Any, Any]:
-        """The changes as a stream of the DSL, under key, start and end."""
+        """Return the changes as a stream of the DSL, under key, start and end."""
         return self.table.to_stream(**options)
 
     def __getattr__(self, name: str) -> Any:

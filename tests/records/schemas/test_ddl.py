@@ -75,7 +75,7 @@ def test_defaults_become_objects_of_the_fields_type() -> None:
         ("", "the schema is empty"),
         ("a string,", "at character 10 is the end, expected a name"),
         ("a strng", 'there is no type "strng" .at character 3'),
-        ("a array<string", "stands the end, expected >"),
+        ("a array<string", "is the end, expected >"),
         ("a string b int", "at character 10 is b int"),
         ("a string, a int", 'field "a" is declared twice'),
         ("a decimal(50,2)", r"decimal\(50,2\) cannot be"),

@@ -244,7 +244,7 @@ class Table:
         return True
 
     def to_stream(self, *, key: Any = NOT_GIVEN, changes: bool = False, name: str = "") -> Stream[Any, Any]:
-        """The changes of the table as a stream of the DSL: the new value, or null for a row that is gone.
+        """Return the changes of the table as a stream of the DSL: the new value, or null for a deleted row.
 
         Args:
             key: The type of the keys; by default `key_type` of the table, or text.

@@ -21,7 +21,7 @@ class NotOfItsType(StateError):
 
     def __init__(self, table: str, value: Any, type_: pa.DataType) -> None:
         super().__init__(
-            f'table "{table}" holds {value!r}, where statements expect {type_name(type_)}'[:300],
+            f'table "{table}" holds {value!r}, but statements expect {type_name(type_)}'[:300],
             hint="declare what it holds, in Faust's style: app.Table(..., key_type=str, value_type=float)",
         )
 

@@ -153,7 +153,7 @@ def test_an_error_of_lmdb_is_an_error_of_the_log(
     assert str(tmp_path) in str(raised.value)
 
 
-@pytest.mark.parametrize(("verb", "step"), [("read", "look"), ("write", "writing")])
+@pytest.mark.parametrize(("verb", "step"), [("read", "detect_changes"), ("write", "writing")])
 def test_a_file_that_the_machine_refuses_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, step: str
 ) -> None:

@@ -23,7 +23,7 @@ COMMANDS = {
     "consume": ("potok.cli.log.consume", "Print the records of a topic."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
-    "dead-letters": ("potok.cli.state.dead_letters", "Show, replay and purge the records that a query set aside."),
+    "dead-letters": ("potok.cli.state.dead_letters", "List, show, replay and purge the dead letters of a query."),
     "offsets": ("potok.cli.state.offsets", "Show and reset the offsets of a query."),
     "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),
     "state": ("potok.cli.state.state", "Show, back up, verify and reshard the state of queries."),

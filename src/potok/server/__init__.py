@@ -1,1 +1,1 @@
-"""A database over HTTP: the REST API of ksqlDB, and one of our own."""
+"""Serve a database over HTTP: the REST API of ksqlDB, and Potok's own."""

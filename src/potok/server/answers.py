@@ -1,4 +1,4 @@
-"""Answers that end: written in the thread that computed them, and measured as they grow."""
+"""Finite responses, encoded in the thread that computed them and measured as they grow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.sql.budget import in_time
 
 
 class AnswerSize:
-    """Counts the bytes of one answer; raises `AnswerTooLarge` as soon as they are too many."""
+    """Count the bytes of a response; raises `AnswerTooLarge` beyond the limit."""
 
     def __init__(self, most: int) -> None:
         self._most, self.size = most, 0
@@ -35,5 +35,5 @@ class AnswerSize:
         return orjson.Fragment(self.add(data))
 
     def array(self, parts: Iterable[bytes]) -> bytes:
-        """An array of values that are JSON already."""
+        """Return an array of values that are already JSON."""
         return b"[" + b",".join(self.each(parts)) + b"]"

@@ -1,4 +1,4 @@
-"""The web application: ksqlDB's API and our own, behind one guard."""
+"""The web application: ksqlDB's API and Potok's own, behind one guard."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def _potok_error(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """Whoever asks gets a problem; the server's log gets the rest."""
+    """Respond with a problem; log the details."""
     if isinstance(error, OSError | MemoryError) and is_of_machine(error):
         return await _potok_error(request, MachineError("the request was answered", error))
     return await _potok_error(request, InternalError(type(error).__name__))
@@ -103,7 +103,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         nothing = NotThere(f"there is nothing at {request.url.path}", hint="GET /openapi.json")
         return await _potok_error(request, nothing)
-    other = ServingError(str(error.detail), hint="GET /openapi.json says what can be asked")
+    other = ServingError(str(error.detail), hint="GET /openapi.json describes the API")
     other.status = error.status_code
     return await _potok_error(request, other)
 

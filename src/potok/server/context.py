@@ -1,4 +1,4 @@
-"""What all requests of a server share."""
+"""State shared by all requests of a server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Site:
         self.bodies = HeldBytes(most_bodies, min(max(limits.connection_bytes, limits.body_bytes), most_bodies))
         """Bodies of requests that are not answered yet, and lines of those that stream rows in."""
         self.unsent = HeldBytes(max(limits.unsent_bytes, limits.answer_bytes), limits.answer_bytes)
-        """Answers that are written and not sent."""
+        """Computed and unsent responses."""
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
         self.statuses = Statuses(database)
@@ -40,7 +40,7 @@ class Site:
         self.address = "localhost:8088"
 
     def end_streams(self) -> None:
-        """End the answers that would never end; from any thread."""
+        """End endless responses; call from any thread."""
         for feed in list(self.feeds):
             feed.close()
         self.pushes.close_all()
@@ -86,7 +86,7 @@ def json_object(text: bytes | str) -> dict[str, Any]:
 
 
 def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The object under a name; an empty one if there is none."""
+    """Return the object under a name; empty if missing."""
     found = body.get(name) or {}
     if not isinstance(found, dict):
         raise BadRequest(f'"{name}" is no object', hint=f'write {{"{name}": {{"name": "value"}}}}')
@@ -94,7 +94,7 @@ def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def text_of(body: dict[str, Any], *names: str) -> str:
-    """The statement in a body, under any of these names."""
+    """Return the statement in a body, under any of these names."""
     for name in names:
         if isinstance(body.get(name), str) and body[name].strip():
             return str(body[name])

@@ -1,15 +1,15 @@
-"""What a server refuses, and the status that says so.
+"""Errors of the server, with their HTTP status.
 
 ServingError
-├── NoToken              a request without a token, or with one that nobody has
+├── NoToken              a request without a token, or with an unknown one
 ├── NotAllowed           a token without the scope that a request needs
-├── ForeignPage          a request that a browser sends on behalf of another site
+├── ForeignPage          a browser request on behalf of another site
 ├── BadRequest           a body or a parameter that cannot be read
 ├── NotThere             a path that names nothing
 ├── BodyTooLarge, HeadTooLarge, TooManyRows, AnswerTooLarge, TooLong, TooSlow, TooManyPushes, OutOfMemory,
 │   Busy                 a limit was reached
 ├── KeyUsedBefore        an idempotency key that came with other records
-├── NoChanges            a table whose changes nobody writes down
+├── NoChanges            a table without a changelog topic
 ├── WrongMethod          a page that does not take the method of a request
 ├── PageFailed           a page that raised
 └── OpenToAll, BadTokens    a server that must not start
@@ -28,7 +28,7 @@ class ServingError(PotokError):
 
 
 class InternalError(ServingError):
-    """An error that nobody meant to raise; what it says stays in the server's log."""
+    """An unexpected exception; its message is only logged."""
 
     status = 500
 
@@ -53,7 +53,7 @@ class NotAllowed(ServingError):
         super().__init__(f'the token "{who}" may not {_DEEDS[scope]}', hint=hint)
 
 
-_DEEDS = {"read": "read", "write": "write records", "admin": "change the catalogue or steer queries"}
+_DEEDS = {"read": "read", "write": "write records", "admin": "change the catalog or control queries"}
 
 
 class ForeignPage(ServingError):
@@ -129,7 +129,7 @@ class HeadTooLarge(ServingError):
 
 
 class TooSlow(ServingError):
-    """A client that stopped taking what it had asked for."""
+    """The client stopped reading the response."""
 
     status = 408
 
@@ -180,7 +180,7 @@ class PageFailed(ServingError):
 
 
 class OpenToAll(SetupError):
-    """A server that others can reach, and nobody has to say who they are."""
+    """The server would listen on a public address without tokens."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
@@ -190,4 +190,4 @@ class OpenToAll(SetupError):
 
 
 class BadTokens(SetupError):
-    """A file of tokens that cannot be used."""
+    """The token file is invalid."""

@@ -25,7 +25,7 @@ from potok.server.problems import problem_response
 _logger = logging.getLogger(__name__)
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "SEARCH"})
-"""Methods that change nothing: `read` is enough for them."""
+"""Methods that need only the scope `read`."""
 
 _PLAIN = "/!$&'()*+,;=:@-._~"
 _HEADER_NAME, _BREAKS = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"), re.compile(rb"[\x00\r\n]")
@@ -33,7 +33,7 @@ _PART = re.compile(r"\{(\w+)(?::((?:[^{}]|\{[^{}]*\})+))?\}")
 
 
 class Answer(Protocol):
-    """What a page answers: bytes, with what they are."""
+    """Response of a page: bytes and their type."""
 
     @property
     def body(self) -> bytes: ...
@@ -46,7 +46,7 @@ class Answer(Protocol):
 
 
 class Page(Protocol):
-    """A path such as `/stats/{user_id}/`, its methods in capitals, and who answers."""
+    """A path such as `/stats/{user_id}/`, its methods in upper case, and its handler."""
 
     @property
     def path(self) -> str: ...
@@ -112,7 +112,7 @@ class PageRoute(BaseRoute):
         except Exception as error:
             if limit.expired():
                 raise TooLong(seconds) from None
-            # Whatever a program raises is its own: the client hears that, and the log what it was.
+            # The program may raise anything: the client gets a 500, and the log the details.
             _logger.exception("page %s failed at %s %s", page.path, method, request.url.path)
             raise PageFailed(page.path) from error
 
@@ -145,7 +145,7 @@ def _raw_path(scope: Scope) -> str:
 
 
 def file_routes(files: Sequence[Files]) -> list[BaseRoute]:
-    """Files of a program; they come behind all other paths."""
+    """Files of a program; matched after all other paths."""
     found: list[BaseRoute] = []
     for item in files:
         if item.place.is_dir():

@@ -1,4 +1,4 @@
-"""Errors as answers: problem+json for our own API, and the form that clients of ksqlDB read."""
+"""Error responses: problem+json for Potok's API, and the format of ksqlDB."""
 
 from __future__ import annotations
 

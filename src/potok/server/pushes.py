@@ -1,4 +1,4 @@
-"""Open push queries: found by their id, counted, and followed without a thread for each."""
+"""Open push queries, by id and counted, without a thread for each."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ Write = Callable[[Sequence[Row]], Written]
 
 
 class OpenPush(Generic[Written]):
-    """A push query of one client."""
+    """Push query of one client."""
 
     def __init__(self, push: Push, write: Write[Written], pool: ThreadPoolExecutor, holding: Holding) -> None:
         self.push, self.columns = push, push.columns
-        # An id that somebody else could guess would let them close it.
+        # A guessable id would let other clients close the query.
         self.query_id = f"{push.query_id or 'transient'}_{secrets.token_hex(8)}"
         self.was_closed = False
         self._write: Write[Written] = write
@@ -122,12 +122,12 @@ class OpenPush(Generic[Written]):
 
 
 def size_of(written: Written) -> int:
-    """How many bytes are kept until they are sent."""
+    """Return the number of bytes held until they are sent."""
     return len(written) if isinstance(written, bytes) else sum(len(text) + PER_OBJECT for text in written)
 
 
 class Pushes:
-    """All that are open at a server."""
+    """All open push queries of a server."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""Answers on their way to clients: sent in pieces, and counted for as long as they are held."""
+"""Send responses in pieces, and count them while they are held."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SWITCH_S = 0.001
 
 
 class CannotListen(SetupError):
-    """An address that this machine does not have, or that somebody else uses."""
+    """The address is not available on this machine, or in use."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
         hint = "pick another one with --port, or 0 for any that is free"
@@ -85,12 +85,12 @@ class Server:
 
     def start(self) -> None:
         """Begin to answer, in a thread. The port takes connections from the time this object exists."""
-        # Whoever answers shares this interpreter with the batches, and must not wait 5 ms for each turn.
+        # Request threads share the interpreter with the batches; the default switch interval of 5 ms is too long.
         sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))
         self._thread.start()
 
     def stop(self) -> None:
-        """End all answers, those that keep coming too, and free the port."""
+        """End all responses, including endless ones, and release the port."""
         self.app.state.site.end_streams()
         self._server.should_exit = True
         if self._thread.is_alive():
@@ -98,7 +98,7 @@ class Server:
         self._socket.close()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it has come."""
+        """Wait for the end; return whether the server has stopped."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 

@@ -1,4 +1,4 @@
-"""Answers that keep coming: sent piece by piece, ended when the client goes, or when it takes nothing any more."""
+"""Endless responses, ended when the client disconnects or stops reading."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Streamed:
 
 
 async def sent(sending: Awaitable[None], patience_s: float) -> bool:
-    """Whether the client took it in time."""
+    """Return whether the client accepted it in time."""
     try:
         # Not `wait_for`, which in Python 3.11 loses a cancellation that comes as the work is done.
         async with asyncio.timeout(patience_s):
@@ -72,7 +72,7 @@ async def sent(sending: Awaitable[None], patience_s: float) -> bool:
 
 
 async def first_of(*works: Awaitable[None]) -> None:
-    """Run all until one ends; what it raised is raised."""
+    """Run all until one ends, and raise its exception."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -51,7 +51,7 @@ def test_what_is_neither_query_nor_program_is_named(potok, tmp_path: Path) -> No
     result = potok("describe", "shopp")
     assert result.code == 1
     assert 'there is no query, file or module "shopp"' in result.err
-    assert "there are the queries shop" in result.err
+    assert "known queries: shop" in result.err
 
 
 def test_a_file_is_described_without_opening_a_log(potok, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_change_that_fits_ends_with_0(potok, tmp_path: Path) -> None:
         ("order_counts", True),
         ("orders_seen", True),
     }
-    assert 'the state of query "shop" fits' in potok("diff", program).err
+    assert 'the state of query "shop" is compatible' in potok("diff", program).err
 
 
 def test_a_change_that_does_not_fit_ends_with_1_and_says_what_to_do(potok, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_changes_are_printed_before_the_start(capsys) -> None:
     Lines().changes("shop", [Change("sizes", "is new", True)])
     Lines().changes("shop", [])
     captured = capsys.readouterr()
-    assert captured.err.splitlines() == ['query "shop" has changed since it ran last:']
+    assert captured.err.splitlines() == ['query "shop" has changed since its last run:']
     assert [line.split() for line in captured.out.splitlines()][1:] == [["fits", "sizes", "is", "new"]]
 
 

@@ -54,7 +54,7 @@ def test_of_several_one_is_named(tmp_path: Path) -> None:
     assert load_topology(f"{program}:second").name == "two"
     with pytest.raises(NoTopology) as found:
         load_topology(program)
-    assert found.value.hint == f"say which: {program}:first or {program}:second"
+    assert found.value.hint == f"name one: {program}:first or {program}:second"
 
 
 def test_a_function_that_makes_one_is_called(tmp_path: Path) -> None:

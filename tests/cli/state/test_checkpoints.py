@@ -87,8 +87,8 @@ def test_the_text_says_what_never_counted_and_what_comes_again(potok, data: Path
     result = potok("--broker", str(data), "checkpoints", "show")
     assert "1970-01-01 00:00:12" in result.out
     assert "not begun" in result.out
-    assert "what it wrote after batch 2 counts for nothing" in result.err
-    assert "batch 3 was begun and not committed" in result.err
+    assert "its writes after batch 2 have no effect" in result.err
+    assert "batch 3 is pending" in result.err
 
 
 def test_a_committed_batch_is_not_pending(potok, data: Path) -> None:

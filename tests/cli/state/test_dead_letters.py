@@ -39,7 +39,7 @@ def test_a_list_for_people_counts_the_reasons(letters) -> None:
     assert result.out.splitlines()[0].split()[:3] == ["query", "letter", "set"]
     assert "0xff006e6f74206a736f6e" in result.out
     assert "\x1b" not in result.out
-    assert result.err.strip() == 'query "shop": 2 open; it has set aside 2 in all: decode 1, late 1'
+    assert result.err.strip() == 'query "shop": 2 unresolved, 2 in total: decode 1, late 1'
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_key_never_steers_the_terminal(tables) -> None:
     [
         (("get", "order_counts", "nobody"), 'table "order_counts" has no row for "nobody"', "tables scan"),
         (("get", "hourly_totals", "anna", "--at", "0"), "in the window at 0", "tables scan"),
-        (("get", "order_counts", "anna", "--at", "0"), 'table "order_counts" has no windows', "leave out --at"),
+        (("get", "order_counts", "anna", "--at", "0"), 'table "order_counts" has no windows', "omit --at"),
         (("get", "order_count", "anna"), 'query "shop" has no table "order_count"', 'did you mean "order_counts"?'),
         (("get", "shopp", "order_counts", "anna"), 'there is no query "shopp"', "there are: shop"),
         (("scan", "sizes", "--query", "nosuch"), 'there is no query "nosuch"', "there are: shop"),
@@ -139,9 +139,9 @@ def test_of_several_queries_the_one_that_keeps_the_table_is_meant(potok, tmp_pat
     for query, table in (("one", "shared"), ("two", "shared"), ("three", "own")):
         leave_a_run(tmp_path / "data", write_program(tmp_path / query, text.format(query, table)))
     assert potok("tables", "scan", "own").code == 0
-    assert "say which one with --query: one, two" in potok("tables", "scan", "shared").err
-    assert "say which one with --query: one, two" in potok("tables", "get", "Shared", "k").err
-    assert "say which one: one, three, two" in potok("offsets", "show").err
+    assert "name one with --query: one, two" in potok("tables", "scan", "shared").err
+    assert "name one with --query: one, two" in potok("tables", "get", "Shared", "k").err
+    assert "name one: one, three, two" in potok("offsets", "show").err
     nobody = potok("tables", "scan", "shard").err
     assert 'no query has a table "shard"' in nobody and "did you mean shared?" in nobody
     assert potok("tables", "scan", "shared", "--query", "two").code == 0
@@ -187,7 +187,7 @@ def test_a_word_is_read_by_the_type_of_the_key(key_type: str, word: str, keys: l
 
 
 def test_a_word_of_another_type_is_refused() -> None:
-    with pytest.raises(NotAKey, match='"anna" is no key of table "t"'):
+    with pytest.raises(NotAKey, match='"anna" is not a key of table "t"'):
         parse_key(TableLayout("t", "bigint", 0, 0, "objects", "value"), "anna")
 
 

@@ -1,4 +1,4 @@
-"""`potok describe`: the topology of a program, or the one that a query runs."""
+"""`potok describe`: show the topology of a program or of a query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Show the steps of a topology, each under the one that feeds it."""
+    """Show the steps of a topology, each below its upstream step."""
     description = _description(context, what, broker)
     if as_json:
         print_json(description)
@@ -37,7 +37,7 @@ def describe(
 
 
 def _description(context: typer.Context, what: str, broker: str | None) -> Description:
-    """A file is loaded; any other word is a query that left its description here, or else a module."""
+    """Load a file; any other name is a query that has run, or a module."""
     from potok.log.open import NoLogThere
     from potok.snapshots.progress import read_description
     from potok.snapshots.tables import known_queries
@@ -55,5 +55,5 @@ def _description(context: typer.Context, what: str, broker: str | None) -> Descr
     try:
         return description_of(load_topology(what))
     except NoSuchProgram as error:
-        hint = f"there are the queries {', '.join(known)}" if known else "name a Python file; no query has run here yet"
+        hint = f"known queries: {', '.join(known)}" if known else "name a Python file; no query has run here yet"
         raise PotokError(f'there is no query, file or module "{what}"', hint=hint) from error

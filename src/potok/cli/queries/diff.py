@@ -1,4 +1,4 @@
-"""`potok diff`: what a program changes against the last run of its query, before anything is touched."""
+"""`potok diff`: show what a program changes since the last run of its query."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ app = command_app()
 
 @app.command()
 def diff(context: typer.Context, program: Program, broker: Broker = None, as_json: Json = False) -> None:
-    """Show what differs from the version of the query that ran last, and whether its state still fits.
+    """Show what differs from the last run of the query, and whether its state is compatible.
 
-    Ends with 1 if it does not fit: then `potok run` would refuse to start.
+    Exits with 1 if it is not: `potok run` would refuse to start.
     """
     from potok.log.open import NoLogThere
     from potok.runtime.queries.prepare import changes_of
@@ -58,8 +58,8 @@ def _verdict(query: str, *, has_run: bool, changed: bool, fits: bool) -> str:
     if not changed:
         return f'nothing changed since query "{query}" ran last'
     if fits:
-        return f'the state of query "{query}" fits: it goes on where it stopped'
+        return f'the state of query "{query}" is compatible: it resumes where it stopped'
     return (
-        f'the state of query "{query}" does not fit: give the changed step another name=, or the query another name, '
-        "and its state is built anew"
+        f'the state of query "{query}" is not compatible: give the changed step another name=, or the query another name, '
+        "and its state is rebuilt"
     )

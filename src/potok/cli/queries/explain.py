@@ -1,4 +1,4 @@
-"""`potok explain`: how each step will run, and why."""
+"""`potok explain`: show how each step runs, and why."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ ORDER = "its result depends on the order of records from several partitions"
 def explain(program: Program, as_json: Json = False) -> None:
     """Show how each step runs: natively or as Python, and why; its types; and where records move.
 
-    Steps of level 0 run where records are read, the others on the shards of their keys; each level costs a batch one
-    shuffle.
+    Steps of level 0 run where records are read, the others on the shards of their keys; each level adds a shuffle.
     """
     topology = load_topology(program)
     steps = explained(topology)
@@ -42,7 +41,7 @@ def explain(program: Program, as_json: Json = False) -> None:
 
 
 def explained(topology: Topology) -> list[dict[str, Any]]:
-    """The description of each step, with its level, what it computes, and which fields of a topic are decoded."""
+    """Return the description of each step with its level, its expressions and the decoded fields of a topic."""
     from potok.topology.describe import description_of
     from potok.topology.execution_plan import make_plan
 
@@ -64,7 +63,7 @@ def _planned(plan: Plan, node: Node) -> dict[str, Any]:
 
 
 def _decoded(fields: list[str] | None, value: pa.DataType | None) -> list[str] | None:
-    """The fields that are looked at, if those are not all."""
+    """Return the decoded fields; None if all are."""
     import pyarrow as pa
 
     every = fields is None or (value is not None and pa.types.is_struct(value) and len(fields) == value.num_fields)
@@ -72,7 +71,7 @@ def _decoded(fields: list[str] | None, value: pa.DataType | None) -> list[str] |
 
 
 def _terms(plan: AggregatePlan) -> list[str]:
-    """What an aggregate keeps for each key."""
+    """Return the accumulators of an aggregate."""
     if not plan.native:
         return [] if plan.selector is None else [str(plan.selector)]
     terms = [f"{slot.op}({'' if slot.expr is None else slot.expr})" for slot in plan.slots]
@@ -87,7 +86,7 @@ def short_types(topology: Topology) -> list[tuple[str, str]]:
 
 
 def short_type(type_: pa.DataType | None) -> str:
-    """A type in few words: of a struct, the names of its fields."""
+    """Render a type briefly; a struct as the names of its fields."""
     import pyarrow as pa
 
     if type_ is None:

@@ -1,4 +1,4 @@
-"""The pages of a program in Faust's style, hosted by the server: what `worker` and `potok run` share."""
+"""Serve the web pages of a Faust-style program; shared by `worker` and `potok run`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _logger = logging.getLogger("potok.faust")
 
 
 class Beside:
-    """What an app does beside its query, for `potok run`: pages, statements, tasks and timers. Of another program,
-    nothing."""
+    """What an app runs next to its query: pages, statements, tasks and timers. Empty for other programs."""
 
     def __init__(self, program: object) -> None:
         from potok.faust.app import App
@@ -34,7 +33,7 @@ class Beside:
 
     @property
     def broker(self) -> str | None:
-        """Where the program says that its log is."""
+        """Return the broker that the program sets."""
         return None if self.app is None else self.app.broker
 
     @property
@@ -43,12 +42,12 @@ class Beside:
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """What the program says that Kafka's client is to be told."""
+        """Return the Kafka options that the program sets."""
         return {} if self.app is None else self.app.kafka
 
     @property
     def begin(self) -> Literal["earliest", "latest"]:
-        """Where the query begins if it never ran."""
+        """Return where a new query starts."""
         return "earliest" if self.app is None else self.app.begin
 
     def serve(
@@ -60,7 +59,7 @@ class Beside:
         address: Address | None = None,
         tokens: Path | None = None,
     ) -> None:
-        """Serve pages, if there are some, or if a port or address is named."""
+        """Serve pages if there are any, or if a port or address is given."""
         app = self.app
         if app is None:
             return
@@ -73,7 +72,7 @@ class Beside:
                 note(f"pages of {app.id}: {server.url}")
 
     def start(self, query: Query, *, until_end: bool) -> Query:
-        """Begin with what needs the query to run."""
+        """Start what needs the running query."""
         if self.app is not None:
             from potok.faust.services.running import warn_of_unseen
             from potok.faust.services.services import Services
@@ -99,9 +98,9 @@ def hosted(
     tokens: Path | None = None,
     origins: Collection[str] = (),
 ) -> Iterator[Server | None]:
-    """Serve the pages and tables of an app; the server takes connections before Spark has started.
+    """Serve the pages and tables of an app; the server accepts connections before Spark has started.
 
-    None if the app has no pages and nobody asked for a port, and the usual one is taken.
+    Yields None if the app has no pages, no port was requested, and the default port is in use.
     """
     from potok.faust.pages.pages import DEFAULT_PORT
     from potok.server.access.tokens import Tokens
@@ -123,7 +122,7 @@ def hosted(
         )
     except CannotListen as error:
         if asked is not None or app.web_routes() or app.web.files:
-            error.hint = "pick another one with --web-port, or 0 for any that is free"
+            error.hint = "choose another one with --web-port, or 0 for any free port"
             raise
         _logger.warning("tables are not served: %s", error.message)
         yield None

@@ -1,4 +1,4 @@
-"""How a running query is shown: a live panel on a terminal, lines in a file, JSON for a script."""
+"""Show a running query: a live panel on a terminal, lines in a file, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Snapshot = Mapping[str, Any]
 _COLOURS = {"running": "green", "stopping": "yellow", "waiting": "yellow", "stopped": "dim", "failed": "red"}
 _ENDED = ("stopped", "failed")
 _LEFT_OUT = ("error", "recent_dead_letters", "steps", "panels")
-"""What a snapshot holds for the page only."""
+"""Fields that only the web page shows."""
 
 
 class Display(Protocol):
-    """What `potok run` says while the query starts, runs and ends."""
+    """Display of `potok run` while the query starts, runs and ends."""
 
     def changes(self, query: str, changes: Sequence[Change]) -> None: ...
 
@@ -59,14 +59,14 @@ class Display(Protocol):
 
 
 class Lines:
-    """A line every few seconds, if anything happened."""
+    """Print a line every few seconds if something has changed."""
 
     def __init__(self) -> None:
         self._shown: tuple[int, int] = (0, -1)
 
     def changes(self, query: str, changes: Sequence[Change]) -> None:
         if changes:
-            note(f'query "{query}" has changed since it ran last:')
+            note(f'query "{query}" has changed since its last run:')
             print_changes(changes)
 
     @contextmanager
@@ -93,7 +93,7 @@ class Lines:
 
 
 class Objects(Lines):
-    """One JSON object a line; `event` is changed, progress or ended."""
+    """Print one JSON object per line; `event` is changed, progress or ended."""
 
     def changes(self, query: str, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -231,14 +231,14 @@ def summary_text(summary: Mapping[str, Any]) -> str:
 
 
 def show_rate(rate: float) -> str:
-    """Few records a second are not none: 0.4 is "0.4/s"."""
+    """Render a rate; small rates keep a digit: 0.4 is "0.4/s"."""
     if 0 < rate < 0.1:
         return "<0.1/s"
     return f"{rate:,.1f}/s" if 0 < rate < 9.95 else f"{rate:,.0f}/s"
 
 
 def show_time(ms: int) -> str:
-    """3723000 is "1:02:03"."""
+    """Render a duration: 3723000 is "1:02:03"."""
     minutes, seconds = divmod(ms // 1000, 60)
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 

@@ -1,4 +1,4 @@
-"""The topology of a user's program, from `FILE[:name]`: the file is loaded, but not run as a script."""
+"""Load the topology of a program from `FILE[:name]`, without running the file as a script."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Program = Annotated[
 ]
 
 LOADED_AS = "__potok_program__"
-"""What `__name__` is in a program. It cannot be imported, so a worker can only get its functions by value."""
+"""`__name__` of a loaded program. It cannot be imported, so its functions are sent to workers by value."""
 
 _OWN_PACKAGE = Path(__file__).parents[2]
 
 
 class NoSuchProgram(PotokError):
-    """Neither a file nor a module."""
+    """The program is neither a file nor a module."""
 
     def __init__(self, place: str, hint: str = "") -> None:
         super().__init__(f'cannot find the program "{place}"', hint=hint or "name a Python file, for example shop.py")
@@ -53,20 +53,20 @@ class BrokenProgram(PotokError):
 
 
 class NoTopology(PotokError):
-    """A program in which no topology, or not the one that was asked for, can be found."""
+    """The program does not have the requested topology."""
 
 
 def load_topology(program: str) -> Topology:
-    """The topology that `FILE[:name]` names.
+    """Return the topology that `FILE[:name]` names.
 
-    `FILE` is a path or the dotted name of a module. Without a name the program must hold one builder or topology; a
-    name may also be that of a function without arguments that makes one.
+    `FILE` is a path or the dotted name of a module. Without a name, the program must have one builder or topology; a
+    name may also be that of a function without arguments that returns one.
     """
     return load_program(program)[1]
 
 
 def load_program(program: str) -> tuple[Any, Topology]:
-    """What `FILE[:name]` names, and its topology."""
+    """Return the object that `FILE[:name]` names, and its topology."""
     place, name = split(program)
     module = _load_file(place) if is_path(place) else _load_module(place)
     with _blamed_on_the_program(place, Path(module.__file__ or ".").parent):
@@ -75,7 +75,7 @@ def load_program(program: str) -> tuple[Any, Topology]:
 
 
 def load_functions(places: Iterable[str]) -> None:
-    """Load files or modules for the sake of the functions of SQL that they define."""
+    """Load files or modules that define SQL functions."""
     for place in places:
         if is_path(place):
             _load_file(place)
@@ -84,7 +84,7 @@ def load_functions(places: Iterable[str]) -> None:
 
 
 def split(program: str) -> tuple[str, str]:
-    """`shop.py:builder` is ("shop.py", "builder")."""
+    """Split `shop.py:builder` into ("shop.py", "builder")."""
     place, colon, name = program.rpartition(":")
     return (place, name) if colon and name.replace(".", "").isidentifier() else (program, "")
 
@@ -101,7 +101,7 @@ def _load_file(place: str) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[LOADED_AS] = module
     with _blamed_on_the_program(place, path.parent), _importing_from(path.parent):
-        # Compiled here and not imported: a cached file may be as old as the last second, and none need be left behind.
+        # Compiled, not imported: cached bytecode may be stale within a second, and no cache file is left behind.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
@@ -123,7 +123,7 @@ def _load_module(place: str) -> ModuleType:
 
 @contextmanager
 def _importing_from(directory: Path) -> Iterator[None]:
-    """Modules beside the program can be imported, and travel to Spark's workers by value, as the program itself."""
+    """Make modules next to the program importable, and send them to Spark's workers by value."""
     if str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
     yield
@@ -134,7 +134,7 @@ def _importing_from(directory: Path) -> Iterator[None]:
 
 
 def _is_users(file: Path, directory: Path) -> bool:
-    """Whether a file belongs to the program: installed packages do not, even if they lie in a `.venv` beside it."""
+    """Return whether a file belongs to the program; installed packages in a `.venv` next to it do not."""
     installed = (_OWN_PACKAGE, Path(sys.prefix), Path(sys.base_prefix))
     return file.is_relative_to(directory) and not any(file.is_relative_to(place) for place in installed)
 
@@ -153,7 +153,7 @@ def _blamed_on_the_program(place: str, directory: Path) -> Iterator[None]:
 
 
 def _place_of(error: BaseException, directory: Path) -> Location | None:
-    """The innermost line of the user's that led to the error."""
+    """Return the innermost line of the user's code that led to the error."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Location(error.filename, error.lineno)
     frames = traceback.extract_tb(error.__traceback__)
@@ -162,7 +162,7 @@ def _place_of(error: BaseException, directory: Path) -> Location | None:
 
 
 def _topologies(module: ModuleType) -> dict[str, Any]:
-    """What can be run, by name. A topology beside its own builder is the same thing twice."""
+    """Return builders and topologies by name; a topology next to its builder counts once."""
     from potok.dsl.builder import StreamsBuilder
     from potok.faust.app import App
     from potok.topology.graph import Topology
@@ -182,12 +182,12 @@ def _only(module: ModuleType, place: str) -> Any:
     if not found:
         raise NoTopology(
             f'there is no StreamsBuilder in "{place}"',
-            hint=f"make one at the top of the file, or name a function that returns one: {place}:build",
+            hint=f"create one at the top of the file, or name a function that returns one: {place}:build",
         )
     if len(found) > 1:
         raise NoTopology(
             f'there are several topologies in "{place}"',
-            hint=f"say which: {' or '.join(f'{place}:{name}' for name in found)}",
+            hint=f"name one: {' or '.join(f'{place}:{name}' for name in found)}",
         )
     return next(iter(found.values()))
 
@@ -210,6 +210,6 @@ def _built(found: Any, program: str) -> Topology:
     if not isinstance(topology, Topology):
         raise NoTopology(
             f'"{program}" is a {type(found).__name__}, not a topology',
-            hint="name a StreamsBuilder, or a function that makes one",
+            hint="name a StreamsBuilder, or a function that returns one",
         )
     return topology

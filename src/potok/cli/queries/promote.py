@@ -1,4 +1,4 @@
-"""`potok promote`: put the shadow of a query in its place."""
+"""`potok promote`: replace a query with its shadow."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ app = command_app()
 
 @app.command()
 def promote(context: typer.Context, program: Program, broker: Broker = None, as_json: Json = False) -> None:
-    """Put the tables that `potok run --shadow` has built in the place of those that are served.
+    """Replace the served tables with those that `potok run --shadow` has built.
 
-    Stop both first. The shadow is run up to where the query stands, and then both change places in one moment; the next
-    `potok run` goes on from there. The old tables stay on the disk until they are removed by hand.
+    Stop both first. The shadow catches up with the query, then both are swapped in one transaction; the next
+    `potok run` resumes from there. The old tables are kept on disk until you remove them.
     """
     topology = load_topology(program)
     from potok.runtime.operations.shadow import catch_up, shadow_of, swap
@@ -35,6 +35,4 @@ def promote(context: typer.Context, program: Program, broker: Broker = None, as_
     if as_json:
         print_json({"event": "promoted", "query": topology.name, "old_cells": old})
     else:
-        note(
-            f'query "{topology.name}" has the new tables; what the old ones were made of is kept under the name "{old}"'
-        )
+        note(f'query "{topology.name}" has the new tables; the old ones are kept as "{old}"')

@@ -1,4 +1,4 @@
-"""`potok replay`: run a program over old records, beside the query that runs it on new ones."""
+"""`potok replay`: run a program over old records, next to the running query."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ app = command_app()
 def replay(
     context: typer.Context,
     program: Program,
-    since: Annotated[str, typer.Option("--from", help="Where to begin: yesterday, 2h ago, 2026-05-01T12:30.")],
-    into: Annotated[str, typer.Option(help="Stands before the names of the query and of all topics it writes.")],
-    until: Annotated[str, typer.Option("--to", help="Where to end (not included).")] = "now",
+    since: Annotated[str, typer.Option("--from", help="Start of the period: yesterday, 2h ago, 2026-05-01T12:30.")],
+    into: Annotated[str, typer.Option(help="Prefix of the query name and of all output topics.")],
+    until: Annotated[str, typer.Option("--to", help="End of the period (exclusive).")] = "now",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Run a program over old records into other topics and tables; the running query is not disturbed.
+    """Run a program over old records into other topics and tables; the running query is not affected.
 
-    Records are chosen by their timestamps: in each partition from the first one at or after --from to the first one at
-    or after --to. What the program gives to somebody outside the log is left out.
+    Records are selected by timestamp: in each partition from the first one at or after --from to the first one at or
+    after --to. External sinks are skipped.
     """
     topology = load_topology(program)
     from potok.runtime.operations.replay import beside, start_replay
@@ -41,4 +41,4 @@ def replay(
         display = display_of(as_json=as_json)
         run_shown(log, name, display, lambda: start_replay(topology, log, begin, end, into, settings, start_spark))
     if not as_json:
-        note(f"potok tables list --query {name} shows what came out; potok offsets reset {name} --forget removes it")
+        note(f"potok tables list --query {name} shows the results; potok offsets reset {name} --forget removes it")

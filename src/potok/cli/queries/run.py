@@ -1,4 +1,4 @@
-"""`potok run`: run a program's topology until it is stopped, and show how it is doing."""
+"""`potok run`: run the topology of a program and show its progress."""
 
 from __future__ import annotations
 
@@ -26,25 +26,23 @@ def run(
     context: typer.Context,
     program: Program,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Stop when all records that are there now have been processed.")
+        bool, typer.Option("--until-end", help="Stop when all existing records have been processed.")
     ] = False,
-    shards: Annotated[
-        int | None, typer.Option(min=1, help="How many ways the state of a new query is cut (POTOK_SHARDS).")
-    ] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="Number of shards of a new query (POTOK_SHARDS).")] = None,
     state: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where a new query keeps its state: a directory or a server (POTOK_STATE)."),
+        typer.Option(metavar="URL", help="State URL of a new query: a directory or a server (POTOK_STATE)."),
     ] = None,
     shadow: Annotated[
         bool,
         typer.Option(
             "--shadow",
-            help="Build the tables of a changed program beside those that are served; see `potok promote`.",
+            help="Build the tables of a changed program next to the served ones; see `potok promote`.",
         ),
     ] = False,
     web_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Where the pages of an app are served: 6066, or 0 for any that is free."),
+        typer.Option(min=0, max=65535, help="Port for the web pages of an app; default 6066, 0 for any free port."),
     ] = None,
     without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
     serve: Annotated[
@@ -57,9 +55,9 @@ def run(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch. The pages of an app are served.
+    """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch. Serves the web pages of an app.
 
-    A query goes on where it stopped. What the program changes since then is shown first; `potok diff` shows it without
+    A query resumes where it stopped. Changes of the program since then are shown first; `potok diff` shows them without
     running anything. With --json, each line is an object whose `event` is changed, progress or ended.
     """
     found, topology = load_program(program)

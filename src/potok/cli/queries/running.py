@@ -1,4 +1,4 @@
-"""What all commands share that run a query in front of the user: signals, the display, and a summary at the end."""
+"""What commands that run a query share: signals, the display, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.25
 
 
 def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query]) -> None:
-    """Start a query and show how it is doing until it ends, or until Ctrl-C or SIGTERM end it."""
+    """Start a query and show its progress until it ends, or until Ctrl-C or SIGTERM."""
     from potok.server.console.query_feed import QueryFeed
 
     with Interruption() as interruption:
@@ -43,8 +43,8 @@ def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query])
 
 
 class Interruption:
-    """Ctrl-C and SIGTERM: they end the program at once while it starts; then the first one asks the query to stop, and
-    the second one does not wait for it."""
+    """Handle Ctrl-C and SIGTERM: exit at once while the program starts; later, the first one stops the query at the end
+    of a batch, and the second one exits at once."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -58,7 +58,7 @@ class Interruption:
     def wait_for_the_batch(self) -> None:
         self._waits = True
         for number in self._before:
-            signal.signal(number, self._handle)  # Spark has taken Ctrl-C for itself while it started
+            signal.signal(number, self._handle)  # Spark replaced the handler while it started
 
     def _handle(self, _: int, __: FrameType | None) -> None:
         if not self._waits or self.asked.is_set():
@@ -71,7 +71,7 @@ class Interruption:
 
 
 def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interruption) -> None:
-    """Until the query ends; raises what made it fail."""
+    """Wait until the query ends; raises its error if it fails."""
     stopping, snapshot = False, feed.snapshot()
     try:
         while not query.wait(LOOK_SECONDS):
@@ -101,7 +101,7 @@ def _look(feed: QueryFeed, before: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a query has done since it was created."""
+    """Return the totals of a query since it was created."""
 
     batches: int
     progress: Progress | None
@@ -116,7 +116,7 @@ def read_standing(log: Log, query: str) -> Standing:
 
 
 def summary(before: Standing, after: Standing) -> dict[str, Any]:
-    """What happened between two looks at a query, of which the second found it started."""
+    """Return the difference between two snapshots of a query."""
     old, new = before.progress, after.progress
     assert new is not None
     letters: Mapping[str, int] = old.dead_letters_by_reason if old else {}

@@ -39,11 +39,13 @@ def list_checkpoints(context: typer.Context, broker: Broker = None, as_json: Jso
 @app.command()
 def show(
     context: typer.Context,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(metavar="[QUERY]", help="The query; optional if there is only one.")
+    ] = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the ledger of a query says: batch, offsets, clocks, shards, and what was begun and not committed."""
+    """Show the ledger of a query: batch, offsets, watermarks, shards, and a pending batch."""
     from potok.snapshots.checkpoints import read_checkpoint
 
     with opened_log(context, broker) as log:
@@ -70,7 +72,7 @@ _OFFSETS = ("topic", "partition", "offset", "end_offset", "lag", "stream_time")
 
 
 def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as plain data."""
+    """Return a checkpoint as plain data."""
     entry, progress, pending = checkpoint.entry, checkpoint.progress, checkpoint.pending
     ends = log.end_offsets_of(sorted(entry.offsets.topics))
     return {
@@ -90,8 +92,8 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _state(log: Log, checkpoint: Checkpoint) -> str:
-    """What a query wrote down of itself, unless it died since: nobody was left to write that down. Where the ledger is
-    on a server, the process may be on any machine, and its word is all there is."""
+    """Return the recorded state of a query, or "died" if its lock shows that the process is gone. If the ledger is on a
+    server, the process may be on any machine, so the recorded state is returned."""
     from potok.runtime.queries.directory import query_directory
     from potok.runtime.queries.lock import is_held
 
@@ -137,7 +139,7 @@ def _offsets(log: Log, checkpoint: Checkpoint) -> list[dict[str, Any]]:
 
 
 def _clocks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
-    """What each step closed by in the last batch, and when it has something to do next."""
+    """Return the watermark of each step in the last batch, and its next window end or timer."""
     entry = checkpoint.entry
     steps = sorted({*entry.clocks, *entry.next_ends, *entry.next_timers})
     return [
@@ -158,7 +160,7 @@ def _clock_row(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _instant(at_ms: int) -> str:
-    """A clock that has not begun stands before all time."""
+    """Render a watermark."""
     from potok.operators.windows.expiry import NEVER
 
     return "not begun" if at_ms <= NEVER else show_instant(at_ms)
@@ -173,6 +175,6 @@ def _print_notes(checkpoint: Checkpoint) -> None:
     sizes = ", ".join(map(show_bytes, checkpoint.shards))
     note(f"state: {counted(entry.shards, 'shard')} ({sizes}) in {checkpoint.state}")
     for void in checkpoint.voids:
-        note(f"start {void.epoch} died: what it wrote after batch {void.committed} counts for nothing")
+        note(f"start {void.epoch} died: its writes after batch {void.committed} have no effect")
     if checkpoint.pending is not None:
-        note(f"batch {checkpoint.pending.number} was begun and not committed; the next start runs it again")
+        note(f"batch {checkpoint.pending.number} is pending; the next start runs it again")

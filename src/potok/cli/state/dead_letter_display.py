@@ -1,4 +1,4 @@
-"""Dead letters for people and for scripts: a row of a list, one with all that is known of it, what was done to them."""
+"""Render dead letters as text and JSON: a list, one in detail, and the results of replay and purge."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WIDE = 160
 
 _ALTERED = {
     "seen": "as the step saw them: the record was no longer in the log",
-    "cut": "cut: the letter would have been too large for the log",
+    "cut": "truncated: the dead letter would have been too large for the log",
 }
 
 
 def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
-    """The original record as `potok consume --json` shows it, and what became of it."""
+    """Return the original record as `potok consume --json` prints it, with its state."""
     from potok.records.log_record import LogRecord
 
     headers = tuple((name, value or b"") for name, value in letter.headers)
@@ -49,7 +49,7 @@ def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
 
 
 def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
-    """A narrow terminal gets what tells the letters apart; `show` has the rest."""
+    """Print a list; a narrow terminal gets fewer columns, and `show` has the rest."""
     rows = [dict(zip(_COLUMNS, _row(letter), strict=True)) for letter in found]
     wanted = list(_COLUMNS)
     if console().width < _WIDE:
@@ -103,15 +103,15 @@ def print_replay(query: str, replay: Replay, *, done: bool) -> None:
     if not replay.records:
         note(f'nothing to replay for query "{query}"')
     elif done:
-        note(f"appended {what}; who else reads these topics gets them once more, too")
+        note(f"appended {what}; other readers of these topics receive them again, too")
     else:
-        note(f"would append {what}; leave out --dry-run to do so")
+        note(f"would append {what}; omit --dry-run to do so")
 
 
 def print_purge(query: str, purge: Purge, *, done: bool) -> None:
     letters = f'{counted(purge.letters, "dead letter")} of query "{query}"'
     if not done:
-        note(f"would purge {letters}; leave out --dry-run to do so")
+        note(f"would purge {letters}; omit --dry-run to do so")
         return
     removed = f"{counted(purge.removed, 'letter')} removed from the log" if purge.removed else "nothing to remove yet"
     note(f"purged {letters}; {removed}")
@@ -143,7 +143,7 @@ def _origin(letter: DeadLetter) -> str:
 
 
 def _safe(text: str) -> str:
-    """An error may quote the record that caused it."""
+    """Escape an error, which may quote the record that caused it."""
     return show_bytes_of_record(text.encode())
 
 

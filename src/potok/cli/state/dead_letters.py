@@ -1,4 +1,4 @@
-"""`potok dead-letters`: the records that a query set aside, and why; replaying and purging them."""
+"""`potok dead-letters`: list, show, replay and purge dead letters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from potok.dead_letters.selection import AnyPosition, Selection
     from potok.log.broker import Broker as Log
 
-app = command_app(no_args_is_help=True, help="Show, replay and purge the records that a query set aside.")
+app = command_app(no_args_is_help=True, help="List, show, replay and purge the dead letters of a query.")
 
 Letters = Annotated[
     list[str] | None,
@@ -28,21 +28,21 @@ Letters = Annotated[
 Reason = Annotated[
     str | None, typer.Option(help="Only these: decode, timestamp, error, late, no key, encode, refused.")
 ]
-Step = Annotated[str | None, typer.Option(help="Only those that this step set aside.")]
-Topic = Annotated[str | None, typer.Option(help="Only those whose records came from this topic.")]
+Step = Annotated[str | None, typer.Option(help="Only those of this step.")]
+Topic = Annotated[str | None, typer.Option(help="Only those of records from this topic.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only those set aside since then: yesterday, 2h ago, 2026-05-01.")
+    str | None, typer.Option(metavar="TIME", help="Only those written since then: yesterday, 2h ago, 2026-05-01.")
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those set aside before then.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those written before then.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 
 
 class NoSuchLetter(QueryError):
-    """An offset at which no dead letter lies."""
+    """There is no dead letter at this position."""
 
 
 class NoSuchReason(QueryError):
-    """Nothing is ever set aside for such a reason: an empty list would look like good news."""
+    """The reason does not exist; an empty list would be misleading."""
 
 
 @app.command("list")
@@ -54,12 +54,12 @@ def list_letters(
     topic: Topic = None,
     since: Since = None,
     until: Until = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="The latest so many of each query.")] = 20,
+    everything: Annotated[bool, typer.Option("--all", help="Include those that were replayed.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number per query; the latest are shown.")] = 20,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """List the latest dead letters that are open, the newest last."""
+    """List the latest unresolved dead letters, the newest last."""
     from potok.dead_letters.dead_letters import DeadLetters
     from potok.dead_letters.selection import EVERYTHING
 
@@ -91,7 +91,7 @@ def show(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Show one dead letter with all that is known of it, and the original bytes."""
+    """Show one dead letter in detail, with the original bytes."""
     from potok.dead_letters.dead_letters import DeadLetters
 
     with opened_log(context, broker) as log:
@@ -118,11 +118,11 @@ def replay(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Append the records of open dead letters to the topics they came from, once more.
+    """Append the records of unresolved dead letters to their topics again.
 
-    All open ones, if nothing narrows them down. Each record goes to its own partition, in the order of the original
-    positions, with the header potok.replayed, which counts; its letters are done with. If it fails again, that is a
-    new dead letter.
+    Without filters, all of them. Each record goes to its original partition, in the order of the original positions,
+    with the header potok.replayed, the number of replays. Its dead letters are resolved. If it fails again, it becomes
+    a new dead letter.
     """
     from potok.dead_letters.dead_letters import DeadLetters
 
@@ -147,15 +147,15 @@ def purge(
     topic: Topic = None,
     since: Since = None,
     until: Until = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those that were replayed, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include those that were replayed.")] = False,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Hide dead letters for good, and remove them from the log as far as it can.
+    """Hide dead letters permanently, and delete them from the log where possible.
 
-    All open ones, if nothing narrows them down.
+    Without filters, all unresolved ones.
     """
     from potok.dead_letters.dead_letters import DeadLetters
 
@@ -188,7 +188,7 @@ def _wanted(
     from potok.operators.core.dead_letters import Reason
 
     if reason is not None and reason not in list(Reason):
-        raise NoSuchReason(f'"{reason}" is no reason for a dead letter', hint=f"there are: {', '.join(Reason)}")
+        raise NoSuchReason(f'there is no reason "{reason}"', hint=f"use one of: {', '.join(Reason)}")
     since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
     return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
 
@@ -200,18 +200,18 @@ def _queries(log: Log, given: str | None) -> list[str]:
 
 
 def _counts(log: Log, box: DeadLetters) -> str:
-    """How many there are of each reason: a flood of one must not hide the others."""
+    """Print the count of each reason, so that a flood of one does not hide the others."""
     from potok.snapshots.progress import read_progress
 
     progress = read_progress(log, box.query)
     if progress is None or not progress.dead_letters:
         return ""
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(progress.dead_letters_by_reason.items()))
-    return f'query "{box.query}": {box.count():,} open; it has set aside {progress.dead_letters:,} in all: {reasons}'
+    return f'query "{box.query}": {box.count():,} unresolved, {progress.dead_letters:,} in total: {reasons}'
 
 
 def _check(box: DeadLetters, letters: list[str] | None) -> None:
-    """Somebody who names letters means letters that are there."""
+    """Raise if one of the given positions has no dead letter."""
     for letter in letters or ():
         _found(box, letter)
 
@@ -225,7 +225,7 @@ def _found(box: DeadLetters, letter: str) -> DeadLetter:
         raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
     if len(found) > 1:
         places = " or ".join(map(display.show_place, found))
-        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"say which: {places}")
+        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"use one of: {places}")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""How current the tables of a query are: whether it runs, and what it has not read yet."""
+"""Report how current the tables of a query are: whether it runs, and its lag."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report_freshness(log: Log, query: str) -> None:
-    """Say on stderr that a table may not show everything yet, and why; nothing if it does."""
+    """Print to stderr why a table may not be up to date; nothing if it is."""
     text = freshness(log, query)
     if text:
         note(text)

@@ -1,4 +1,4 @@
-"""`potok offsets`: how far a query has read, and setting it elsewhere."""
+"""`potok offsets`: show and reset the offsets of a query."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 app = command_app(no_args_is_help=True, help="Show and reset the offsets of a query.")
 
-QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")]
+QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; optional if there is only one.")]
 
 
-PLACES = "earliest, latest, an offset, or an instant: now, yesterday, 2h ago, 2026-05-01T12:30"
+PLACES = "earliest, latest, an offset, or a time: now, yesterday, 2h ago, 2026-05-01T12:30"
 
 
 class NotAPlace(QueryError):
-    """Words that name no place in a topic."""
+    """The text is not an offset or a timestamp."""
 
 
 @app.command()
 def show(context: typer.Context, query: QueryName = None, broker: Broker = None, as_json: Json = False) -> None:
-    """Show the next offset of each partition, what the log holds, and how many records are waiting."""
+    """Show the next offset, the offsets in the log and the lag of each partition."""
     with opened_log(context, broker) as log:
         name = chosen_query(log, query, option="")
         rows = _standing(log, name)
@@ -61,7 +61,7 @@ def _standing(log: Log, query: str) -> list[dict[str, Any]]:
                     "topic": topic,
                     "partition": part,
                     "offset": offset,
-                    # None where the topic was created again, with fewer partitions.
+                    # None if the topic was created again with fewer partitions.
                     "first_offset": firsts.get(part),
                     "end_offset": ends.get(part),
                     "lag": max(0, ends.get(part, offset) - offset),
@@ -83,21 +83,23 @@ def reset(
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     drop_state: Annotated[
-        bool, typer.Option("--drop-state", help="Forget the tables, to build them anew from there.")
+        bool, typer.Option("--drop-state", help="Delete the tables, and rebuild them from the new offset.")
     ] = False,
-    keep_state: Annotated[bool, typer.Option("--keep-state", help="Keep the tables as they are.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Remove the query altogether; its topics stay.")] = False,
+    keep_state: Annotated[bool, typer.Option("--keep-state", help="Keep the tables unchanged.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove the query; its topics are kept.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the new offsets without storing them.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Set a stopped query to other offsets."""
+    """Reset the offsets of a stopped query."""
     from potok.runtime.operations import reset_offsets as repair
 
     if (to is None) == (not forget):
-        raise NotAPlace("say where to", hint="--to earliest, --to latest, --to 120, --to yesterday; or --forget")
+        raise NotAPlace(
+            "the new offset is missing", hint="--to earliest, --to latest, --to 120, --to yesterday; or --forget"
+        )
     if drop_state and keep_state:
-        raise NotAPlace("tables cannot be dropped and kept", hint="pass --drop-state or --keep-state")
+        raise NotAPlace("--drop-state and --keep-state exclude each other", hint="pass --drop-state or --keep-state")
     with opened_log(context, broker) as log:
         name = chosen_query(log, query, option="")
         if forget:
@@ -115,7 +117,7 @@ def reset(
         tables = repair.tables_of(log, name)
     _report(name, moves, dry_run=dry_run, as_json=as_json)
     if dry_run and tables and not drop_state and not keep_state:
-        note(f"it keeps {', '.join(tables)}: --drop-state or --keep-state will have to say what becomes of them")
+        note(f"it has the tables {', '.join(tables)}: --drop-state or --keep-state will be required")
 
 
 def _forget(log: Log, name: str, *, dry_run: bool) -> None:
@@ -123,7 +125,7 @@ def _forget(log: Log, name: str, *, dry_run: bool) -> None:
 
     if not dry_run:
         repair.forget(log, name)
-    note(f'query "{name}" {"would be" if dry_run else "was"} removed; its topics stay')
+    note(f'query "{name}" {"would be" if dry_run else "was"} removed; its topics are kept')
 
 
 def _wanted(log: Log, query: str, to: str, topic: str | None, partition: int | None) -> dict[str, dict[int, int]]:
@@ -146,7 +148,7 @@ def _wanted(log: Log, query: str, to: str, topic: str | None, partition: int | N
 
 
 def place_of(log: Log, topic: str, partition: int, to: str) -> int:
-    """The offset that `--to` means: earliest, latest, an offset, or that of an instant."""
+    """Return the offset for `--to`: earliest, latest, an offset, or that of a timestamp."""
     if to == "earliest":
         return log.earliest_offsets(topic)[partition]
     if to == "latest":
@@ -156,7 +158,7 @@ def place_of(log: Log, topic: str, partition: int, to: str) -> int:
     try:
         return log.offset_at(topic, partition, parse_instant(to))
     except UnknownInstant as error:
-        raise NotAPlace(f'"{to}" is no place in a topic', hint=PLACES) from error
+        raise NotAPlace(f'"{to}" is not an offset or a time', hint=PLACES) from error
 
 
 def _report(query: str, moves: list[Move], *, dry_run: bool, as_json: bool) -> None:
@@ -168,6 +170,6 @@ def _report(query: str, moves: list[Move], *, dry_run: bool, as_json: bool) -> N
     rows = ((move.topic, move.partition, move.before, move.after, move.after - move.before) for move in moves)
     print_table(("topic", "partition", "before", "after", "moves by"), rows)
     if dry_run:
-        note(f'nothing was changed: leave out --dry-run to set query "{query}" there')
+        note(f'nothing was changed; omit --dry-run to reset query "{query}"')
     else:
-        note(f'query "{query}" is set; what it makes of records that it reads again goes to its topics and sinks again')
+        note(f'query "{query}" was reset; output of records that it reads again is repeated')

@@ -1,4 +1,4 @@
-"""Rows of a table, found by words of the command line."""
+"""Find rows of a table by key text from the command line."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MISSING = object()
 
 
 class NotAKey(QueryError):
-    """A word that cannot be a key of the table."""
+    """The text is not a key of the table."""
 
     def __init__(self, table: str, key: str, reason: str) -> None:
         super().__init__(
-            f'"{key}" is no key of table "{table}": {reason}', hint="potok tables list shows the key types"
+            f'"{key}" is not a key of table "{table}": {reason}', hint="potok tables list shows the key types"
         )
 
 
 def first_rows(
     tables: Tables, table: str, limit: int, low: str | None = None, high: str | None = None
 ) -> list[tuple[Any, Any]]:
-    """The rows with the smallest keys of a range. Of the others no more than the key is looked at."""
+    """Return the rows with the smallest keys of a range; of the others only the key is read."""
     view, layout = tables[table], tables.layouts()[table]
     if not view.stored_in_order:
         bounds = (None if word is None else next(iter(parse_key(layout, word))) for word in (low, high))
@@ -43,13 +43,13 @@ def first_rows(
             rows = view.rows(cells)
             if len(rows) >= limit or len(cells) < most:
                 return rows[:limit]
-            most *= 4  # some cells only remember that their row was deleted
+            most *= 4  # some cells are deleted rows
 
     return tables.read(work)
 
 
 def rows_of_key(tables: Tables, table: str, word: str, at_ms: int | None) -> list[tuple[Any, Any]]:
-    """The row of a key; on a windowed table the one at a time, or those of all its windows."""
+    """Return the row of a key; for a windowed table, that of the window at a time or those of all windows."""
     view, layout = tables[table], tables.layouts()[table]
     for key in parse_key(layout, word):
         if not view.windowed:
@@ -66,7 +66,7 @@ def rows_of_key(tables: Tables, table: str, word: str, at_ms: int | None) -> lis
 
 
 def parse_key(layout: TableLayout, word: str) -> list[Any]:
-    """What a word of the command line may mean as a key: where keys have no type, 5 is a number or else a text."""
+    """Return the possible keys for a text: if keys have no type, 5 is a number or a string."""
     from potok.records.formats.registry import format_named
 
     arrow = layout.key_type

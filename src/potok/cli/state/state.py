@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 app = command_app(no_args_is_help=True, help="Show, back up, verify and reshard the state of queries.")
 
-QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; the only one if left out.")]
+QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; optional if there is only one.")]
 
 MOST_DAMAGE = 50
-"""Damaged cells that are listed one by one."""
+"""Maximum number of damaged cells to list."""
 
 
 @app.command()
 def show(context: typer.Context, query: QueryName = None, broker: Broker = None, as_json: Json = False) -> None:
-    """Show where the state of a query is, and what each of its shards holds."""
+    """Show the location of the state of a query and the contents of its shards."""
     with opened_log(context, broker) as log:
         found = _shown(log, chosen_query(log, query, option=""))
     if as_json:
@@ -82,7 +82,7 @@ def backup(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Copy the state of a query with its batch and its offsets, whether it runs or not."""
+    """Back up the state of a query with its batch and offsets, whether it runs or not."""
     from potok.runtime.operations import backup as engine
 
     with opened_log(context, broker) as log:
@@ -93,21 +93,21 @@ def backup(
 @app.command()
 def restore(
     context: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `potok state backup` has made.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory created by `potok state backup`.")],
     state: Annotated[
-        str, typer.Option(metavar="URL", help="Where to keep the state from here on; where it is, if left out.")
+        str, typer.Option(metavar="URL", help="State URL of the restored query; default: unchanged.")
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Give up the state that the query has.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the existing state of the query.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Put a backup in the place of what its query has. The query goes on from the batch of the backup: what it wrote
-    after that to its topics, it writes again."""
+    """Replace the state of a query with a backup. The query resumes after the batch of the backup and repeats its
+    output since then."""
     from potok.runtime.operations import backup as engine
 
     with opened_log(context, broker, create=True) as log:
         manifest = engine.restore(log, directory, state, force=force)
-    _report(manifest, directory, as_json, f'query "{manifest.query}" goes on after batch {manifest.entry.batch}')
+    _report(manifest, directory, as_json, f'query "{manifest.query}" resumes after batch {manifest.entry.batch}')
 
 
 def _report(manifest: Manifest, directory: Path, as_json: bool, text: str) -> None:
@@ -124,11 +124,11 @@ def _report(manifest: Manifest, directory: Path, as_json: bool, text: str) -> No
 def verify(
     context: typer.Context,
     query: QueryName = None,
-    of_backup: Annotated[Path | None, typer.Option("--backup", metavar="DIR", help="Look at a backup instead.")] = None,
+    of_backup: Annotated[Path | None, typer.Option("--backup", metavar="DIR", help="Verify a backup instead.")] = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Verify every page and every cell. Lists damaged ones, and exits with 1 if there are any."""
+    """Verify every page and every cell; list damaged ones, and exit with 1 if there are any."""
     if of_backup is not None:
         from potok.runtime.operations.backup import verify_backup
 
@@ -175,11 +175,12 @@ def _print_findings(name: str, found: Findings, as_json: bool) -> None:
 def reshard(
     context: typer.Context,
     program: Program,
-    shards: Annotated[int, typer.Option(min=1, help="How many ways the state is to be cut.")],
+    shards: Annotated[int, typer.Option(min=1, help="The new number of shards.")],
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Rewrite the state of a stopped query for another number of shards. The program tells where its cells belong."""
+    """Rewrite the state of a stopped query for another number of shards. The program determines the shard of each
+    cell."""
     from potok.runtime.operations import reshard as engine
 
     topology = load_topology(program)

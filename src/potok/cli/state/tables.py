@@ -1,4 +1,4 @@
-"""`potok tables`: list, get, scan. They read what the query committed, whether it runs or not; Spark is not needed."""
+"""`potok tables`: list, get and scan tables at the last committed batch, without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = command_app(no_args_is_help=True, help="List and read the tables of queries.")
 
 QueryOption = Annotated[
-    str | None, typer.Option("--query", metavar="NAME", help="The query; may be left out if there is only one.")
+    str | None, typer.Option("--query", metavar="NAME", help="The query; optional if there is only one.")
 ]
 
 
@@ -33,10 +33,10 @@ NOT_YET = "potok run shop.py starts one; a program that was started just now tak
 
 
 class WhichQuery(QueryError):
-    """Several queries, and nothing that says which."""
+    """Several queries match, and none is named."""
 
     def __init__(self, found: list[str], option: str) -> None:
-        how = f"say which one with {option}" if option else "say which one"
+        how = f"name one with {option}" if option else "name one"
         super().__init__("several queries have run here", hint=f"{how}: {', '.join(found)}")
 
 
@@ -61,7 +61,7 @@ class NoSuchRow(QueryError):
 def list_tables(
     context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False
 ) -> None:
-    """Show every table: whose it is, how many keys it has, and of what type they are."""
+    """Show all tables with their query, number of keys and key type."""
     from potok.snapshots.tables import known_queries
 
     with opened_log(context, broker) as log:
@@ -73,7 +73,7 @@ def list_tables(
         for row in found:
             print_json(row)
     elif not found:
-        note("no tables; a topology makes them, for example with .count(name=...): potok run shop.py")
+        note("no tables; a topology creates them, for example with .count(name=...): potok run shop.py")
     else:
         rows = [(r["query"], r["table"], r["keys"], _window(r["window_ms"]), r["key_type"]) for r in found]
         print_table(("query", "table", "keys", "windowed", "key type"), rows)
@@ -82,16 +82,18 @@ def list_tables(
 @app.command()
 def get(
     context: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="[QUERY] TABLE KEY", help="QUERY only if there are several.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="[QUERY] TABLE KEY", help="QUERY is required if there are several.")
+    ],
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The window that holds this time: ISO 8601 (UTC) or milliseconds."),
+        typer.Option(metavar="TIME", help="The window that contains this time: ISO 8601 (UTC) or milliseconds."),
     ] = None,
     query: QueryOption = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Print the value of a key; of a windowed table, the values of all its windows."""
+    """Print the value of a key; for a windowed table, the values of all its windows."""
     if len(words) not in (2, 3) or (query and len(words) == 3):
         raise typer.BadParameter("write [QUERY] TABLE KEY", param_hint="words")
     *first, table, key = words
@@ -100,7 +102,7 @@ def get(
         tables, table = _opened(log, table, first[0] if first else query)
         windowed = tables[table].windowed
         if at_ms is not None and not windowed:
-            raise QueryError(f'table "{table}" has no windows', hint="leave out --at")
+            raise QueryError(f'table "{table}" has no windows', hint="omit --at")
         rows = rows_of_key(tables, table, key, at_ms)
         report_freshness(log, tables.query)
     if not rows:
@@ -119,13 +121,13 @@ def scan(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="The table to read.")],
     query: QueryOption = None,
-    low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Begin with this key.")] = None,
+    low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Start with this key.")] = None,
     high: Annotated[str | None, typer.Option("--to", metavar="KEY", help="End before this key.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 100,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Print the rows of a table in the order of their keys, all as of one batch."""
+    """Print the rows of a table in key order, at one committed batch."""
     with opened_log(context, broker) as log:
         tables, table = _opened(log, table, query)
         windowed = tables[table].windowed
@@ -140,7 +142,7 @@ def scan(
         return
     _print_rows(rows[:limit], windowed=windowed)
     if len(rows) > limit:
-        note(f"there are more; --limit {limit * 10} shows more, --from and --to choose")
+        note(f"there are more rows; use --limit {limit * 10}, or --from and --to")
 
 
 def chosen_query(log: Log, given: str | None, table: str = "", *, option: str = "--query") -> str:
@@ -189,7 +191,7 @@ def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
 
 
 def as_object(key: Any, value: Any) -> dict[str, Any]:
-    """A row as plain data; a windowed key as `key`, `start` and `end` in milliseconds."""
+    """Return a row as plain data; a windowed key as `key`, `start` and `end` in milliseconds."""
     from potok.snapshots.table_view import WindowedKey
 
     if isinstance(key, WindowedKey):
@@ -198,7 +200,7 @@ def as_object(key: Any, value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; the text of what JSON has no form for, such as a set of huge numbers."""
+    """Return a value as JSON data; values without a JSON form as text."""
     from potok.records.formats.json.objects import dumps
 
     try:
@@ -208,7 +210,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_instant(ms: int) -> str:
-    """A record may carry any number as its time, also one that is no instant."""
+    """Render a timestamp; one that is out of range as a number."""
     try:
         shown = datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
     except (ValueError, OverflowError, OSError):
@@ -224,7 +226,7 @@ def _tables_of(log: Log, query: str) -> Iterator[dict[str, Any]]:
     progress = read_progress(log, query)
     counted = progress.state_keys if progress else {}
     for name, layout in sorted(tables.layouts().items()):
-        # A query that was started and had no batch yet has counted nothing.
+        # A query without a batch has no counts.
         keys = counted[name] if name in counted else len(tables[name])
         yield {
             "query": query,
@@ -245,7 +247,7 @@ def _print_rows(rows: list[tuple[Any, Any]], *, windowed: bool) -> None:
 
 
 def _text(value: Any) -> str:
-    """On one line, as JSON unless it is a text itself."""
+    """Render a value on one line, as JSON unless it is text."""
     if isinstance(value, bytes):
         return show_bytes_of_record(value)
     plain = _plain(value)

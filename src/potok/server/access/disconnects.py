@@ -1,4 +1,4 @@
-"""Whether the client of a request is still there: its connection knows, and the work for it stops when it is not."""
+"""Stop the work for a request when its client disconnects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from potok.sql.budget import Stop
 
 STOP = "potok.stop"
-"""Where the protocols leave a `Stop` in the scope of a request. They ask for it when the client is gone."""
+"""Scope key under which the protocols store the `Stop` of a request, which they call on disconnect."""
 
 _stop: ContextVar[Stop | None] = ContextVar("stop", default=None)
 
 
 def remember_stop(scope: MutableMapping[str, Any]) -> None:
-    """Let the work for a request stop when its client leaves; called in the task of that request."""
+    """Stop the work for a request when its client disconnects; call it in the task of that request."""
     _stop.set(scope.get(STOP))
 
 
 def current_stop() -> Stop | None:
-    """The stop of the request whose task this is; None if its server does not say when clients leave."""
+    """Return the stop of the current request; None if its server does not report disconnects."""
     return _stop.get()

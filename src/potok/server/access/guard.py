@@ -1,4 +1,4 @@
-"""What every request passes first: who sends it, from where, and how much."""
+"""Check every request first: its token, its origin and its size."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 CALLER = "potok.caller"
 BODY = "potok.body"
 OPEN_PATHS = frozenset({"/healthcheck", "/info"})
-"""Whoever looks after a server asks these, without a token."""
+"""Paths for monitoring, which need no token."""
 
 SLOWEST = 16 << 10
-"""Bytes a second of a body: one that comes more slowly has to be there within the time of an answer."""
+"""Minimum bytes per second of a body; a slower one must arrive within the response timeout."""
 
 STREAMED = "/inserts-stream"
-"""Its body has no end; each of its lines is measured there."""
+"""A path with an endless body; each line is measured separately."""
 
 
 class Guard:
-    """Lets requests pass that may. Their sender stands in the scope, for those who know what a request needs."""
+    """Middleware that rejects forbidden requests and stores the sender in the scope."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Guard:
             holding.give_back()
 
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
-        """Where no token is asked for, a browser on this machine must not be talked into speaking for another site."""
+        """Reject requests that a browser sends on behalf of another site; matters where no token is required."""
         host = headers.get("host", "")
         if not self._tokens and not _is_this_machine(host):
             raise ForeignPage(f'the address "{host}"')
@@ -111,7 +111,7 @@ class Guard:
 
 
 class _Body:
-    """The body of one request, measured as it comes. Its size counts until the request is answered."""
+    """Body of a request, measured as it arrives. Its size counts until the response is sent."""
 
     __slots__ = ("_ends_at", "_holding", "_is_whole", "_limits", "_receive")
 
@@ -139,7 +139,7 @@ class _Body:
 
 
 def _check_length(headers: Headers, limits: Limits) -> None:
-    """Refuse a body that says that it is too large, before any of it is read."""
+    """Reject a body whose declared length is too large, before reading it."""
     declared = headers.get("content-length", "")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
         raise BodyTooLarge(limits.body_bytes)
@@ -152,7 +152,7 @@ def caller_of(scope: Scope) -> Caller:
 
 
 def body_of(scope: Scope) -> Holding:
-    """What a request whose body is not measured here holds of it; given back in the end."""
+    """Account for a body that is measured elsewhere; released at the end."""
     holding = scope[BODY]
     assert isinstance(holding, Holding)
     return holding
@@ -170,12 +170,12 @@ def _check_site(scope: Scope, headers: Headers) -> None:
 
 @lru_cache(maxsize=256)
 def _is_this_machine(host: str) -> bool:
-    """Whether a header `Host` names this machine; clients send the same one with every request."""
+    """Return whether a `Host` header names this machine; cached, as clients repeat it."""
     return is_loopback(_split(f"//{host}").hostname or "")
 
 
 def _split(address: str) -> SplitResult:
-    """The parts of an address; none of what is no address."""
+    """Return the parts of an address; empty ones if it is invalid."""
     try:
         return urlsplit(address)
     except ValueError:

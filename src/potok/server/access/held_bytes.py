@@ -1,4 +1,4 @@
-"""Bytes that the server holds for clients: bodies that are not answered yet, answers that are not sent yet."""
+"""Count bytes held for clients: request bodies in progress and unsent responses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from potok.server.errors import Busy
 
 Connection = Hashable
-"""Tells one connection from the others: the address and port of its client."""
+"""Identity of a connection: the address and port of its client."""
 
 
 class HeldBytes:
@@ -25,7 +25,7 @@ class HeldBytes:
         self._of: Counter[Connection] = Counter()
 
     def take(self, size: int, connection: Connection) -> None:
-        """Count bytes before they are kept; raises `Busy` where they would be too many."""
+        """Count bytes before they are stored; raises `Busy` if there are too many."""
         if self.total + size > self.most or self._of[connection] + size > self.most_each:
             if not self._of[connection]:
                 del self._of[connection]
@@ -41,7 +41,7 @@ class HeldBytes:
 
 
 class Holding:
-    """What one request holds: all of it is given back in the end, whatever came of the request."""
+    """Bytes held by one request, released at its end."""
 
     __slots__ = ("_connection", "_held", "size")
 
@@ -54,7 +54,7 @@ class Holding:
             self.size += size
 
     def give_back(self, size: int | None = None) -> None:
-        """Give some of it back; without a size, all."""
+        """Release some bytes; all if no size is given."""
         if not self.size:
             return
         given = self.size if size is None else min(size, self.size)

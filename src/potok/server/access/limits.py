@@ -1,4 +1,4 @@
-"""What a server allows one request, and all of them together."""
+"""Limits of a server, per request and in total."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Whoever reaches a limit is told which."""
+    """Limits; the error names the one that was exceeded."""
 
     body_bytes: int = 16 << 20
-    """Of one request; of one line where rows are streamed in."""
+    """Of one request, or of one line of streamed rows."""
 
     bodies_bytes: int = 128 << 20
-    """Of all requests whose bodies are held at one time; whoever comes then is told that the server is busy."""
+    """Of all request bodies in memory; further requests get a 503."""
 
     connection_bytes: int = 32 << 20
     """Of the bodies and unfinished lines of one connection, with all of its requests."""
 
     rows: int = 100_000
-    """Of an answer that ends."""
+    """Of a finite response."""
 
     answer_bytes: int = 128 << 20
-    """Of an answer that ends."""
+    """Of a finite response."""
 
     unsent_bytes: int = 512 << 20
-    """Of all answers that are written and not sent; requests are then refused as busy."""
+    """Of all computed and unsent responses; further requests get a 503."""
 
     seconds: float = 60.0
-    """For an answer that ends."""
+    """For a finite response."""
 
     push_queries: int = 500
-    """Open at one time."""
+    """Maximum number of open ones."""
 
     stall_seconds: float = 30.0
-    """That a client may take to accept what is being sent to it, before its connection is closed."""
+    """Time for a client to accept sent data before its connection is closed."""
 
     connections: int = 4_000
-    """At one time; whoever comes then is told that the server is busy."""
+    """Concurrent connections; further ones get a 503."""
 
     workers: int = 8
-    """Threads for answers that end."""
+    """Threads for finite responses."""

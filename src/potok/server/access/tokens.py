@@ -1,4 +1,4 @@
-"""Who may do what: tokens with scopes, from a file or from the environment."""
+"""Authorization: tokens with scopes, from a file or from the environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request. `admin` holds for everything."""
+    """Sender of a request. The scope `admin` includes all others."""
 
     name: str
     scopes: frozenset[str]
@@ -35,15 +35,15 @@ class Caller:
 
 
 ANYBODY = Caller("anybody", frozenset(SCOPES))
-"""On this machine, where no tokens are set."""
+"""Sender on this machine if no tokens are configured."""
 
 
 class Tokens:
-    """Tokens are kept as digests: what is compared has one length, and a dump of memory shows no token.
+    """Tokens, stored as digests: comparisons have a fixed length, and a memory dump shows no token.
 
     >>> Tokens.load("tokens.toml")
 
-    `tokens.toml` holds one table for each token; instead of the token itself its digest may stand there:
+    `tokens.toml` has one table per token, with the token or its digest:
 
     [[token]]
     name = "dashboard"
@@ -62,7 +62,7 @@ class Tokens:
 
     @classmethod
     def load(cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Tokens:
-        """Those of a file and those of `POTOK_TOKENS`, together."""
+        """Load the tokens of a file and of `POTOK_TOKENS`."""
         environ = os.environ if environ is None else environ
         found = dict(_of_text(environ.get(VARIABLE, "")))
         if path is not None:
@@ -70,12 +70,12 @@ class Tokens:
         return cls(found)
 
     def caller(self, authorization: str | None) -> Caller:
-        """Whose token stands in the header. Where there are no tokens at all, anybody is somebody."""
+        """Return the sender with the token in the header; without configured tokens, the local sender."""
         if not self._callers:
             return ANYBODY
         given = hashlib.sha256(_presented(authorization)).digest()
         found: Caller | None = None
-        for digest, caller in self._callers.items():  # to the end, so that the time tells nothing
+        for digest, caller in self._callers.items():  # compare all, for constant time
             if hmac.compare_digest(digest, given):
                 found = caller
         if found is None:
@@ -90,7 +90,7 @@ def _presented(authorization: str | None) -> bytes:
     if kind.lower() == "basic":
         try:
             return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
-        except ValueError:  # no base64, or no ASCII
+        except ValueError:  # not base64, or not ASCII
             return b""
     return b""
 

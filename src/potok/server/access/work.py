@@ -1,4 +1,4 @@
-"""Statements of requests, carried out in threads: what they may do, how long they may take, how much they may give."""
+"""Execute the statements of requests in threads, with permissions, timeouts and size limits."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ MOST_NAMES = 1_000
 """Variables, and properties, of one request."""
 
 WAITS = (ast.AssertTopic,)
-"""Statements that do nothing but wait."""
+"""Statements that only wait."""
 
 
 class Work:
-    """Carries out statements for many clients at once."""
+    """Execute statements for many clients concurrently."""
 
     def __init__(self, database: Database, limits: Limits) -> None:
         self.database, self.limits = database, limits
         self._answers = ThreadPoolExecutor(limits.workers, "potok-answer")
-        # A query that is created may wait for Spark to start: nobody who only asks should wait behind it.
+        # Creating a query may wait for Spark to start; reads must not queue behind it.
         self._changes = ThreadPoolExecutor(2, "potok-change")
         self._waits = ThreadPoolExecutor(limits.workers, "potok-wait")
         self._looks = ThreadPoolExecutor(1, "potok-look")
         self._scripts: Recent[tuple[ast.Parsed, ...]] = Recent(MOST_STATEMENTS)
 
     async def answer(self, work: Callable[[], T]) -> T:
-        """Run what ends soon, in a thread."""
+        """Run short work in a thread."""
         return await self._in_time(self._answers, work)
 
     async def carry_out(self, script: Sequence[ast.Parsed], work: Callable[[], T]) -> T:
-        """Run the statements of a script where they keep nobody waiting."""
+        """Run the statements of a script in a pool where they delay no reads."""
         waiting = any(isinstance(parsed.statement, WAITS) for parsed in script)
         if not changes(script):
             return await self._in_time(self._waits if waiting else self._answers, work)
@@ -61,7 +61,7 @@ class Work:
         return await self.change(work)
 
     async def look(self, work: Callable[[], T]) -> T:
-        """Run what tells whether the server is well: nobody's queries stand before it."""
+        """Run health checks in their own thread, ahead of queries."""
         return await self._in_time(self._looks, work)
 
     async def _in_time(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
@@ -78,11 +78,11 @@ class Work:
             raise TooLong(self.limits.seconds) from None
 
     async def change(self, work: Callable[[], T]) -> T:
-        """Run what may take as long as it takes, in a thread."""
+        """Run work without a time limit in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._changes, lambda: _surviving(work))
 
     def session(self, variables: Mapping[str, Any] | None = None) -> SqlSession:
-        """What is SET and DEFINEd holds for one request."""
+        """Return a session; SET and DEFINE apply to one request."""
         session = SqlSession(self.database)
         session.variables |= {str(name): str(value) for name, value in (variables or {}).items()}
         return session
@@ -102,7 +102,7 @@ class Work:
         return self._scripts.keep(key, await self.answer(lambda: self._read_script(*key)), weight_of(*key))
 
     async def query(self, text: str, variables: Mapping[str, Any] | None = None) -> ast.Parsed:
-        """The one SELECT or PRINT of a text; a `;` may be missing."""
+        """Parse a single SELECT or PRINT; the `;` is optional."""
         script = await self.script(text if text.rstrip().endswith(";") else f"{text};", variables)
         if len(script) != 1:
             raise BadRequest(f"one statement was expected, not {len(script)}", hint="send several to /ksql or /sql")
@@ -150,7 +150,7 @@ def _surviving(work: Callable[[], T]) -> T:
 
 
 def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
-    """Raises what forbids a script, before anything of it is carried out."""
+    """Raise if a script is not allowed, before executing any of it."""
     for parsed in script:
         if isinstance(parsed.statement, ast.RunScript):
             hint = "send the statements of the script; or potok sql -f script.sql --server URL"
@@ -170,7 +170,7 @@ def scope_of(statement: ast.Statement) -> str:
 
 
 def properties_of(given: Any) -> dict[str, str]:
-    """The properties of a request, all of them as text."""
+    """Return the properties of a request as text."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

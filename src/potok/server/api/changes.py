@@ -1,4 +1,4 @@
-"""Our API: streams and changes of tables, as server-sent events and over WebSockets."""
+"""Streams and changes of tables as server-sent events and over WebSockets."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ router = APIRouter(tags=["changes"])
 
 AnyFeed = Feed | SnapshotFeed
 
-_ID = Header(None, alias="Last-Event-ID", description="Go on behind this event.")
+_ID = Header(None, alias="Last-Event-ID", description="Resume after this event.")
 _SAME_ID = "The same as the header, for clients that cannot send one."
-_FROM = Query("now", alias="from", description="`now` or `beginning`, where no event is named.")
+_FROM = Query("now", alias="from", description="`now` or `beginning`, if no event is given.")
 _EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {}}, "description": "One event for each record."},
+    200: {"content": {"text/event-stream": {}}, "description": "One event per record."},
     **BAD,
     **NOT_THERE,
 }
@@ -56,7 +56,7 @@ async def streams(request: Request) -> Response:
     return answer({"streams": found})
 
 
-@router.get("/streams/{name}", summary="Records of a stream as they come", responses=_EVENTS, response_model=None)
+@router.get("/streams/{name}", summary="Follow the records of a stream", responses=_EVENTS, response_model=None)
 async def stream(
     request: Request,
     name: str,
@@ -67,7 +67,7 @@ async def stream(
     return await _sse(request, name, last_event_id or last, begin, is_table=False)
 
 
-@router.get("/tables/{name}/changes", summary="Changes of a table as they come", responses=_EVENTS, response_model=None)
+@router.get("/tables/{name}/changes", summary="Follow the changes of a table", responses=_EVENTS, response_model=None)
 async def changes(
     request: Request,
     name: str,
@@ -75,7 +75,7 @@ async def changes(
     last: str | None = Query(None, alias="last_event_id", description=_SAME_ID),
     begin: str = _FROM,
 ) -> Response:
-    """`row` is null where a row was deleted."""
+    """Follow the changes of a table; `row` is null if the row was deleted."""
     return await _sse(request, name, last_event_id or last, begin, is_table=True)
 
 
@@ -90,7 +90,7 @@ async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, 
 
 
 class _Sse(Response):
-    """A stream of events where a response is expected."""
+    """Response of server-sent events."""
 
     def __init__(self, streamed: ASGIApp) -> None:
         super().__init__()

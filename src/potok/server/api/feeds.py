@@ -1,4 +1,4 @@
-"""Records of a stream, or changes of a table, from a place on: who was cut off goes on behind the last one."""
+"""Feeds of records or table changes from a position; a client that reconnects resumes after the last event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Places = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One record, or a `gap`: records that retention took before the client came back for them."""
+    """A record, or a `gap`: records that retention deleted before the client returned."""
 
     id: str
     data: bytes
@@ -33,7 +33,7 @@ class Event:
 
 
 class Feed:
-    """Events of one source for one client. `take` is called by one thread at a time, `close` by any."""
+    """Events of one source for one client. One thread at a time calls `take`; any thread may call `close`."""
 
     look_s: float | None = None
     """How often `take` is called if nothing wakes the one who follows; None for never."""
@@ -49,7 +49,7 @@ class Feed:
         self.subscription = tail_of(database).subscribe(source.topic, self._places)
 
     def take(self) -> list[Event] | None:
-        """What has come; nothing if nothing has, None when it is over. Raises why the client was dropped."""
+        """Return new events, possibly none; None at the end. Raises the reason if the client was dropped."""
         if self._gaps:
             gaps, self._gaps = self._gaps, []
             return [Event(show_places(self._places), dump(gap), "gap") for gap in gaps]
@@ -82,7 +82,7 @@ class Feed:
 
 
 def places_of(database: Database, source: Source, last_id: str | None, begin: str) -> Places:
-    """Where a client begins: behind the last event that it has, at the beginning, or now."""
+    """Return the start position of a client: after its last event, at the beginning, or now."""
     broker, topic = database.broker, source.topic
     if last_id:
         known = broker.earliest_offsets(topic)
@@ -93,7 +93,7 @@ def places_of(database: Database, source: Source, last_id: str | None, begin: st
 
 
 def show_places(places: Mapping[int, int]) -> str:
-    """`0:12,1:7`."""
+    """Parse an event id such as `0:12,1:7`."""
     return ",".join(f"{partition}:{offset}" for partition, offset in sorted(places.items()))
 
 

@@ -1,4 +1,4 @@
-"""Appends that happen once: the key of a request is kept beside the log, in the transaction that appends."""
+"""Idempotent appends: the key of a request is stored in the transaction that appends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
 
 
 def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[int, pa.RecordBatch]]:
-    """The records of each partition, in their order."""
+    """Group records by partition, in order."""
     partitions = broker.partitions(topic)
     by_partition: dict[int | None, list[Placed]] = {}
     for item in placed:
@@ -102,7 +102,7 @@ def _mark(topic_id: str, key: str) -> str:
 
 
 def _prune(broker: Broker) -> None:
-    """Forget keys that are older than a day, now and then."""
+    """Delete keys older than a day, from time to time."""
     now = time.monotonic()
     if now - _pruned_at.setdefault(id(broker), now) < _PRUNE_EVERY_S:
         return
@@ -111,7 +111,7 @@ def _prune(broker: Broker) -> None:
 
 
 def prune(broker: Broker, before_ms: int) -> int:
-    """Forget the keys that came before an instant; how many."""
+    """Delete keys older than a timestamp; return their number."""
     old = {mark: data for mark, data in broker.list_metadata(_PREFIX).items() if orjson.loads(data)["at"] < before_ms}
     if old:
         broker.set_metadata(dict.fromkeys(old), old)

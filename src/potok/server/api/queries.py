@@ -1,4 +1,4 @@
-"""Our API: statements, and the queries that they left running."""
+"""Statements and running queries."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _SQL = {
     "type": "object",
     "required": ["sql"],
     "properties": {
-        "sql": {"type": "string", "description": "One statement or several, each with its `;`."},
-        "properties": {"type": "object", "description": "For these statements alone, as SET has them."},
-        "variables": {"type": "object", "description": "What `${name}` stands for."},
+        "sql": {"type": "string", "description": "One or more statements, each ending with `;`."},
+        "properties": {"type": "object", "description": "Properties for these statements only, as in SET."},
+        "variables": {"type": "object", "description": "Values of variables `${name}`."},
     },
 }
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SQL}}}}
-_SO_FAR = {"type": "array", "items": {"type": "object"}, "description": "What the statements before it gave."}
+_SO_FAR = {"type": "array", "items": {"type": "object"}, "description": "Results of the preceding statements."}
 _FAILED: dict[int | str, dict[str, Any]] = {
-    400: problem_described("A statement that is wrong, or a body that cannot be read.", results=_SO_FAR),
-    404: problem_described("A statement that names a query or a topic that is not there.", results=_SO_FAR),
-    409: problem_described("Somebody else has changed the catalogue meanwhile: send it again.", results=_SO_FAR),
+    400: problem_described("An invalid statement or body.", results=_SO_FAR),
+    404: problem_described("A statement that names an unknown query or topic.", results=_SO_FAR),
+    409: problem_described("The catalog has changed concurrently: send the statement again.", results=_SO_FAR),
 }
 
 
-@router.post("/sql", tags=["statements"], summary="Carry out statements", openapi_extra=_BODY, responses=_FAILED)
+@router.post("/sql", tags=["statements"], summary="Execute statements", openapi_extra=_BODY, responses=_FAILED)
 async def sql(request: Request) -> Response:
     """The results in the order of the statements. What came before a statement that fails has happened: the answer
     is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
@@ -85,7 +85,7 @@ def _executed(text: str, result: Result, size: AnswerSize) -> dict[str, Any]:
 
 
 def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
-    """A result that ends, as JSON has it."""
+    """Return a finite result as JSON data."""
     if isinstance(result, Done):
         return {"kind": "done", **asdict(result)}
     assert isinstance(result, Rows)
@@ -99,7 +99,7 @@ def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
     }
 
 
-@router.get("/queries", tags=["queries"], summary="The queries, and how they are doing")
+@router.get("/queries", tags=["queries"], summary="List the queries with their status")
 async def queries(request: Request) -> Response:
     caller_of(request.scope).require(READ)
     site = site_of(request)
@@ -121,7 +121,7 @@ async def steer(request: Request, query_id: str, action: str) -> Response:
 
 
 @router.delete(
-    "/queries/{query_id}", tags=["queries"], summary="Terminate a query; what it wrote stays", responses=NOT_THERE
+    "/queries/{query_id}", tags=["queries"], summary="Terminate a query; its output is kept", responses=NOT_THERE
 )
 async def terminate(request: Request, query_id: str) -> Response:
     return await _steer(request, query_id, "TERMINATE")

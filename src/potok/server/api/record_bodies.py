@@ -1,4 +1,4 @@
-"""Records as JSON tells them."""
+"""Parse records from JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _FIELDS = frozenset({"key", "key_base64", "value", "value_base64", "timestamp", 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A record, and the partition that it is meant for; None for that of its key."""
+    """A record and its partition; None for the partition of its key."""
 
     record: LogRecord
     partition: int | None
 
 
 def records_of(given: Any) -> list[Placed]:
-    """One record, a list of them, or `{"records": [...]}`."""
+    """Parse one record, a list of them, or `{"records": [...]}`."""
     if isinstance(given, Mapping) and given.keys() == {"records"}:
         given = given["records"]
     if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Our API: records into topics, each request once if it says so."""
+"""Append records to topics, idempotently if requested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RECORD = {
 _SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SCHEMA}}}}
 _USED_BEFORE: dict[int | str, dict[str, Any]] = {
-    422: problem_described("An idempotency key that came with other records before.")
+    422: problem_described("An idempotency key that was used for other records.")
 }
 
 
@@ -52,7 +52,7 @@ async def append(
         None, max_length=200, description="The same key appends once within a day, also after a restart."
     ),
 ) -> Response:
-    """All records of a request become visible at once, and are durable when it is answered."""
+    """Append records; they become visible together and are durable when the response is sent."""
     caller_of(request.scope).require(WRITE)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
@@ -71,7 +71,7 @@ async def append(
 
 
 def _check_writable(database: Database, topic: str) -> None:
-    """Raise if the records of a topic are what Potok makes of others."""
+    """Raise if a query writes the topic."""
     if topic.startswith("_") or topic.endswith("-dead-letters"):
         raise BadRequest(f'topic "{topic}" is not written from outside', hint="name a topic of your own")
     for source in database.catalog.sources.values():

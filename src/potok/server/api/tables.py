@@ -1,4 +1,4 @@
-"""Our API: rows of tables by key, range and window."""
+"""Rows of tables by key, range and window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _parameter(name: str, place: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": place, "description": description, "schema": {"type": "string"}, **required}
 
 
-@router.get("/tables", summary="The tables, and whether their rows can be read here")
+@router.get("/tables", summary="List the tables")
 async def tables(request: Request) -> Response:
     """`readable` are the tables whose rows a query keeps: those of CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE.
     The others name what lies in a topic."""
@@ -56,9 +56,9 @@ async def rows(
     request: Request,
     name: str,
     low: str | None = Query(None, alias="from", description="The first key."),
-    high: str | None = Query(None, alias="to", description="The key before which the rows end."),
-    prefix: str | None = Query(None, description="What the keys begin with."),
-    limit: int | None = Query(None, ge=1, description="At most so many rows."),
+    high: str | None = Query(None, alias="to", description="The end key (exclusive)."),
+    prefix: str | None = Query(None, description="Prefix of the keys."),
+    limit: int | None = Query(None, ge=1, description="Maximum number of rows."),
     at: str | None = Query(None, description=f"Windows that hold this instant. {_INSTANT}"),
     window_from: str | None = Query(None, description=_START),
     window_to: str | None = Query(None, description=_END),
@@ -112,7 +112,7 @@ def _listed(site: Site, rows: Iterable[Mapping[str, Any]]) -> Response:
 
 
 class KeyConvertor(Convertor[str]):
-    """A key in a path: anything but the name of the feed of changes."""
+    """Key in a path: anything but the name of the change feed."""
 
     regex = "(?!changes$).*"
 

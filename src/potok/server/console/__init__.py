@@ -1,1 +1,1 @@
-"""The live page."""
+"""The web page of a query."""

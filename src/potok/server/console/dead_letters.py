@@ -1,4 +1,4 @@
-"""The latest open dead letters of a query, a few of every reason, and how many there are."""
+"""The latest unresolved dead letters of a query, a few per reason, and their number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecentLetters:
         self._by_reason: dict[str, deque[DeadLetter]] = {}
 
     def latest(self) -> list[dict[str, Any]]:
-        """What is open now, the newest first."""
+        """Return the unresolved ones, the newest first."""
         box = self._opened()
         if box is None:
             return []
@@ -38,7 +38,7 @@ class RecentLetters:
         return [_as_object(letter) for letter in letters]
 
     def open(self) -> int:
-        """How many are open."""
+        """Return the number of unresolved ones."""
         box = self._opened()
         return 0 if box is None else box.count()
 

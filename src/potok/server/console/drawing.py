@@ -1,4 +1,4 @@
-"""A topology as the page draws it."""
+"""Convert a topology to the drawing of the web page."""
 
 from __future__ import annotations
 

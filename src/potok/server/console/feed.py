@@ -1,4 +1,4 @@
-"""Where the page gets its numbers."""
+"""The data source of the web page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from potok.errors import QueryError
 
 
 class UnknownTable(QueryError):
-    """A query has no table of that name."""
+    """The query has no table of that name."""
 
     def __init__(self, query: str, table: str) -> None:
         super().__init__(f'query "{query}" has no table "{table}"', hint="GET /api/topology lists the tables")

@@ -1,4 +1,4 @@
-"""One look at the feed after another, shared by all the browsers that watch."""
+"""Take snapshots of the feed, shared by all connected browsers."""
 
 from __future__ import annotations
 

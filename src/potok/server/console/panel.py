@@ -1,4 +1,4 @@
-"""What a page shows of a query's tables, beyond what every query has."""
+"""Panels of the web page for the tables of a query."""
 
 from __future__ import annotations
 

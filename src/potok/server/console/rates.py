@@ -1,4 +1,4 @@
-"""Records per second, from totals that move once per batch."""
+"""Compute records per second from totals that change once per batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 and HTTP/2 on one port: clients of ksqlDB speak HTTP/2 without asking first."""
+"""HTTP/1.1 and HTTP/2 on one port: clients of ksqlDB use HTTP/2 with prior knowledge."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from potok.server.http.http2 import Http2Protocol
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SILENT_S = 10.0
-"""Whoever connects and says nothing is not waited for."""
+"""Timeout for the first bytes of a connection."""
 
 CROWD = 1.25
 """Connections beyond the limit are refused as busy; beyond so many times the limit they are closed."""
 
 
 class EitherProtocol(asyncio.Protocol):
-    """Looks at the first bytes of a connection and hands it to whoever understands them.
+    """Detect the protocol by the first bytes of a connection and pass it on.
 
     `uvicorn.Config(http=...)` takes this class; its arguments have the names that `uvicorn.Server` gives them.
     """
@@ -63,7 +63,7 @@ class EitherProtocol(asyncio.Protocol):
         self._leave()
 
     def shutdown(self) -> None:
-        """Called when the server ends."""
+        """Close the connection; called when the server stops."""
         self._transport.close()
 
     def _leave(self) -> None:

@@ -64,7 +64,7 @@ class Exchange:
             await self.send({"type": "http.response.body", "body": b"Internal Server Error"})
 
     def more(self, data: bytes) -> None:
-        """A part of the body has come."""
+        """Receive a part of the body."""
         if not self.is_complete:
             self._body += data
             self._event.set()
@@ -72,12 +72,12 @@ class Exchange:
                 self._protocol.pause_reading()
 
     def ended(self) -> None:
-        """The request is whole."""
+        """Complete the request."""
         self._ended = True
         self._event.set()
 
     def leave(self) -> None:
-        """The client is gone."""
+        """Handle a disconnect."""
         self.gone = True
         self._event.set()
 
@@ -140,7 +140,7 @@ class Exchange:
         if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
             self._started = False
             raise RuntimeError("a header of the answer has a line break or a NUL in it")
-        # It leaves with what comes right behind it, and does not wait for the first event of a stream.
+        # Sent with the data right after it, without waiting for the first event of a stream.
         self._head = head + b"\r\n"
         self._protocol.loop.call_soon(self._flush_head)
 

@@ -64,7 +64,7 @@ class Exchange:
         self._something.set()
 
     def ended(self) -> None:
-        """The request is whole."""
+        """Complete the request."""
         self._ended = True
         self._something.set()
 
@@ -111,7 +111,7 @@ class Exchange:
         self._started = True
         self._bodiless = self._scope["method"] == "HEAD" or message["status"] in (204, 304)
         self._given = [(b":status", b"%d" % message["status"]), *headers]
-        # It leaves with what comes right behind it, and does not wait for the first event of a stream.
+        # Sent with the data right after it, without waiting for the first event of a stream.
         self._protocol.loop.call_soon(self._flush_head)
 
     def _flush_head(self) -> None:

@@ -1,4 +1,4 @@
-"""Sources, queries, topics and functions, described as clients of ksqlDB expect it."""
+"""Descriptions of sources, queries, topics and functions in the format of ksqlDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements gave, as the entities of ksqlDB's REST API."""
+"""Results of statements as entities of ksqlDB's REST API."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from potok.statements.session import CHANGES, SqlSession
 Entity = dict[str, Any]
 
 _SILENT = ast.InsertValues | ast.SetProperty | ast.Define
-"""Statements of which ksqlDB says nothing when they succeed."""
+"""Statements for which ksqlDB returns no entity."""
 
 
 def entity_of(parsed: ast.Parsed, result: Result, database: Database, session: SqlSession) -> Entity | None:
-    """The entity of one statement; None for those that have none."""
+    """Return the entity of a statement; None if it has none."""
     statement = parsed.statement
     if isinstance(statement, _SILENT):
         return None

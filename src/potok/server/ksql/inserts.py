@@ -27,7 +27,7 @@ Ack = dict[str, Any]
 
 
 async def inserts_stream(request: Request) -> ASGIApp:
-    """The first line names the stream, each other one is a row; each row is answered when it is durable."""
+    """Insert rows: the first line names the stream, the others are rows, acknowledged when durable."""
     site = site_of(request)
     lines = _lines(request, site.limits.body_bytes, body_of(request.scope))
     try:

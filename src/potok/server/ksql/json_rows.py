@@ -22,7 +22,7 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 class RowWriter:
-    """Writes the rows of one result."""
+    """Encode the rows of one result."""
 
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         self.columns = tuple(columns)

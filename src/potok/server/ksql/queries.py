@@ -34,7 +34,7 @@ from potok.statements.results import Push, ResultColumn, Rows
 T = TypeVar("T", Response, list[str])
 
 TRY_AGAIN_LATER = 1013
-"""How a WebSocket says that the server is busy."""
+"""WebSocket close code of a busy server."""
 
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 

@@ -29,14 +29,14 @@ class RowFormat(ABC):
 
     @abstractmethod
     def failed(self, error: PotokError) -> bytes:
-        """The last piece of an answer that was cut short."""
+        """Return the last piece of an interrupted response."""
 
     @abstractmethod
     def ended(self, message: str) -> bytes:
-        """The last piece."""
+        """Return the last piece."""
 
     def whole(self, query_id: str | None, columns: Sequence[ResultColumn], arrays: Iterable[bytes]) -> bytes:
-        """An answer whose rows are all there."""
+        """Encode a complete response."""
         pieces = [self.header(query_id, columns), *map(self.row, arrays), self.ended("")]
         return b"".join(pieces)
 
@@ -45,7 +45,7 @@ class RowFormat(ABC):
 
 
 class Delimited(RowFormat):
-    """One JSON document on each line."""
+    """One JSON document per line."""
 
     media_type = DELIMITED
 
@@ -118,7 +118,7 @@ def _columns(query_id: str | None, columns: Sequence[ResultColumn]) -> dict[str,
 
 
 def chosen(accept: str) -> RowFormat:
-    """The form that a client of /query-stream asks for."""
+    """Return the format that a client of /query-stream requests."""
     for part in accept.split(","):
         kind = part.partition(";")[0].strip().lower()
         if kind == JSON:

@@ -59,7 +59,7 @@ async def ksql(request: Request) -> Response:
 
 
 class _ForQueries(Refused):
-    """A query that came to the wrong address."""
+    """A query was sent to the wrong path."""
 
 
 def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
@@ -98,7 +98,7 @@ async def info(_request: Request) -> Response:
 
 
 async def healthcheck(request: Request) -> Response:
-    """Whether the log answers, and whether the queries that should run here do."""
+    """Report whether the log responds and the queries run."""
     site = site_of(request)
     log_is_well = await _is_well(site)
     shared = site.database.shared

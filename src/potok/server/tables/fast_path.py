@@ -16,16 +16,16 @@ from potok.server.tables.table_reads import TableReads, no_row
 
 TABLES = "/tables/"
 CHANGES = "changes"
-"""The last part of the path of a feed, which no key may have."""
+"""Last part of the path of a change feed; not allowed as a key."""
 
 HELD_S = 1.0
-"""A cached snapshot stays open for so long at most: it keeps the store from reusing its pages."""
+"""Maximum age of a cached snapshot, which keeps the store from reusing its pages."""
 
 _JSON = (b"content-type", b"application/json")
 
 
 class QuickRows:
-    """Answers reads of single rows, behind the guard, and passes every other request on unchanged."""
+    """Middleware behind the guard that answers reads of single rows, and passes on all other requests."""
 
     def __init__(self, app: ASGIApp, reads: TableReads) -> None:
         self._app, self._reads = app, reads

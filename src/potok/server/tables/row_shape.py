@@ -44,7 +44,7 @@ _PLAIN: Final[dict[pa.DataType, Callable[[Any], bool]]] = {
 
 
 class RowShape:
-    """What is the same for every read of a table."""
+    """Data shared by all reads of a table."""
 
     def __init__(self, source: Source, *, is_local: bool) -> None:
         self.source, self.is_local = source, is_local

@@ -37,7 +37,7 @@ from potok.statements.pull.tables import Access, kept_keys, table_frames
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Which windows are meant: those that hold an instant, or that begin from one to another (not included)."""
+    """Selected windows: those that contain a timestamp, or that start in a range (end exclusive)."""
 
     at: int | None = None
     start: int | None = None
@@ -59,14 +59,14 @@ EVERY = Windows()
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Which keys are meant: from `low` on, up to `high` (not included), those that begin with `prefix`."""
+    """Selected keys: from `low` to `high` (exclusive), or those with a `prefix`."""
 
     low: Any = None
     high: Any = None
     prefix: str | None = None
 
     def of_texts(self, source: Source) -> Keys:
-        """The same, with bounds of the key's type."""
+        """Return a copy with bounds of the key's type."""
         if self == Keys():
             return self
         type_ = source.keys[0].type
@@ -89,7 +89,7 @@ class Keys:
 
 
 def source_named(catalog: Catalog, name: str, *, is_table: bool) -> Source:
-    """A stream or table by the name in a path: as it stands there, in upper case, or as a program calls it."""
+    """Find a stream or table by the name in a path: exact, in upper case, or as the program names it."""
     found = find_source(catalog, name)
     kind = "table" if is_table else "stream"
     if found is None:
@@ -115,7 +115,7 @@ def _of_program(catalog: Catalog, name: str) -> Source | None:
 
 
 class TableReads:
-    """Reads the tables of a database. Every answer is of one snapshot."""
+    """Read the tables of a database; each result is from one snapshot."""
 
     def __init__(self, database: Database, most: int) -> None:
         self._database, self._most = database, most
@@ -142,7 +142,7 @@ class TableReads:
         try:
             return cached.read(work)
         except NoSuchQuery:
-            return None  # it has not committed anything yet
+            return None  # nothing is committed yet
 
     def release(self) -> None:
         """Close the cached snapshots; the next read opens others."""
@@ -150,7 +150,7 @@ class TableReads:
             cached.release()
 
     def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
-        """The row of a key; on a windowed table, those of its windows, in order of time."""
+        """Return the row of a key; for a windowed table, the rows of its windows in time order."""
         source, reader, look = self._opened(name, windows)
         if reader is None:
             return []
@@ -227,7 +227,7 @@ class TableReads:
             try:
                 frame = read_snapshot(look, work).head(most)
             except NoSuchQuery:
-                return []  # it has not committed anything yet
+                return []  # nothing is committed yet
             if limit is None and frame.rows > self._most:
                 raise TooManyRows(self._most)
             return shape.named(frame)
@@ -275,7 +275,7 @@ def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
 
 
 def key_of(source: Source, text: str) -> Any:
-    """A key out of a path: one column as text, several as a JSON array or object."""
+    """Parse a key in a path: one column as text, several as a JSON array or object."""
     keys = source.keys
     if len(keys) == 1:
         return value_of(text, keys[0].type, source)
@@ -291,7 +291,7 @@ def key_of(source: Source, text: str) -> Any:
 
 
 def value_of(text: str, type_: pa.DataType, source: Source) -> Any:
-    """Text as a value of a type, as CAST reads it; what is nested is JSON."""
+    """Convert text to a type like CAST; nested types are JSON."""
     if type_ == VARCHAR:
         return text
     if can_cast(VARCHAR, type_) and not pa.types.is_nested(type_):

@@ -17,10 +17,10 @@ from potok.cli.main import app
 
 NAMED = re.compile(r"(?<![\w/.`-])potok ((?:[^;,:()`|\n]|:(?=\S))*)")
 PROSE = re.compile(
-    r"a|and|be|ends|first|for|has|is|it|lists|made|makes?|or|removes|runs|serves|shows|so|starts|takes|that|the|then|"
+    r"a|and|be|ends|first|for|has|is|it|lists|made|makes?|or|removes|runs|serves|shows|so|starts|stops|takes|that|the|then|"
     r"there|they|to|waits|which|works"
 )
-"""Words that go on with the sentence after a command."""
+"""Words that continue the sentence after a command."""
 
 GROUP: object = typer.main.get_command(app)
 

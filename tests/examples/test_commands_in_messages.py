@@ -17,8 +17,8 @@ from potok.cli.main import app
 
 NAMED = re.compile(r"(?<![\w/.`-])potok ((?:[^;,:()`|\n]|:(?=\S))*)")
 PROSE = re.compile(
-    r"a|and|be|ends|first|for|has|is|it|lists|made|makes?|or|removes|runs|serves|shows|so|starts|stops|takes|that|the|then|"
-    r"there|they|to|waits|which|works"
+    r"a|and|be|ends|first|for|has|is|it|lists|made|makes?|or|removes|runs|serves|shows|so|starts|stops|takes|that|the|"
+    r"then|there|they|to|waits|which|works"
 )
 """Words that continue the sentence after a command."""
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from potok.duration import days, hours, milliseconds, minutes, seconds
     from potok.errors import PotokError
     from potok.expressions import functions
+    from potok.log.clients.async_consumer import AsyncConsumer
+    from potok.log.clients.async_producer import AsyncProducer
     from potok.log.clients.consumer import Consumer
     from potok.log.clients.producer import Producer
     from potok.log.queues.queue import Queue
@@ -41,6 +43,8 @@ _HOMES = {
     "run": "potok.spark.run",
     "start": "potok.spark.run",
     "PotokError": "potok.errors",
+    "AsyncConsumer": "potok.log.clients.async_consumer",
+    "AsyncProducer": "potok.log.clients.async_producer",
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
@@ -62,6 +66,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncConsumer",
+    "AsyncProducer",
     "Consumer",
     "Guarantee",
     "PotokError",

@@ -86,14 +86,9 @@ class Producer:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
             partition: By default that of the key.
         """
-        record = LogRecord(self._encode(key), self._encode(value), _milliseconds(timestamp), _headers(headers))
-        size = len(record.key or b"") + len(record.value or b"")
-        if size > self.broker.max_record_bytes:
-            raise RecordTooLarge(size, self.broker.max_record_bytes)
+        record = encoded_record(self._encode, value, key, timestamp, headers)
         with self._lock:
-            self._check(topic, partition)
-            if record.key is None and topic in self._keyed:
-                raise KeylessRecord(topic)
+            size = self._admit(topic, partition, record)
             if self._failed or self._is_full() or self._would_reorder(topic, partition):
                 self.flush()
             if self._linger <= 0:
@@ -132,6 +127,16 @@ class Producer:
     ) -> None:
         self.close()
 
+    def _admit(self, topic: str, partition: int | None, record: LogRecord) -> int:
+        """Check that a record can be appended; return its size."""
+        size = len(record.key or b"") + len(record.value or b"")
+        if size > self.broker.max_record_bytes:
+            raise RecordTooLarge(size, self.broker.max_record_bytes)
+        self._check(topic, partition)
+        if record.key is None and topic in self._keyed:
+            raise KeylessRecord(topic)
+        return size
+
     def _check(self, topic: str, partition: int | None) -> None:
         if self._closed:
             raise BrokerClosed(self.broker.url)
@@ -165,6 +170,16 @@ class Producer:
             except LogError as error:
                 self._failed = True
                 _logger.error("%d records could not be appended yet: %s", self._count, error)
+
+
+def encoded_record(
+    encode: Callable[[object], bytes | None],
+    value: object,
+    key: object,
+    timestamp: int | datetime | None,
+    headers: HeadersInput | None,
+) -> LogRecord:
+    return LogRecord(encode(key), encode(value), _milliseconds(timestamp), _headers(headers))
 
 
 def _milliseconds(timestamp: int | datetime | None) -> int:

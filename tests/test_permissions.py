@@ -62,7 +62,7 @@ def test_the_log_is_private(tmp_path: Path) -> None:
     with potok.Producer(data) as producer:
         for number in range(200):
             producer.send("orders", {"n": number, "text": "x" * 100}, key=f"k{number % 7}")
-    with potok.Consumer(data, "orders", group="g", from_beginning=True, until_end=True) as consumer:
+    with potok.Consumer(data, "orders", group="g", start="earliest", until_end=True) as consumer:
         assert list(consumer)
     assert broker.archive_topic("orders", seal=True)
     broker.create_topic("prices", cleanup_policy="compact")

@@ -55,9 +55,9 @@ def test_two_members_share_the_partitions_and_each_record_goes_to_one(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 4, 5)
-    first = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    first = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     assert first.assignment() == [("t", n) for n in range(4)]
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     assert second.assignment() == []
     assert sorted(map(len, shared(first, second))) == [2, 2]
     found = Counter(texts(first) + texts(second))
@@ -67,22 +67,22 @@ def test_two_members_share_the_partitions_and_each_record_goes_to_one(
 def test_every_group_gets_all_records(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 3)
     for group in ("billing", "shipping"):
-        consumer = members.enter_context(Consumer(broker, "t", group=group, from_beginning=True))
+        consumer = members.enter_context(Consumer(broker, "t", group=group, start="earliest"))
         assert len(texts(consumer)) == 6
 
 
 def test_more_members_than_partitions_leaves_some_without(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 1, 1)
-    first = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    first = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     assert shared(first, second) == [[("t", 0)], []]
     assert (texts(first), texts(second)) == (["0:0"], [])
 
 
 def test_a_member_that_leaves_hands_its_partitions_over_at_once(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 3)
-    first = Consumer(broker, "t", group="g", from_beginning=True, lease=3600)
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True, lease=3600))
+    first = Consumer(broker, "t", group="g", start="earliest", lease=3600)
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest", lease=3600))
     shared(first, second)
     assert len(first.poll(max_records=2)) == 2
     first.commit()
@@ -122,10 +122,10 @@ def test_callbacks_tell_what_comes_and_goes(broker: EmbeddedBroker, members: Exi
 
 def test_what_on_revoke_commits_counts(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 5)
-    first = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=lambda _: first.commit())
+    first = Consumer(broker, "t", group="g", start="earliest", on_revoke=lambda _: first.commit())
     members.enter_context(first)
     assert len(first.poll()) == 10
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     shared(first, second)
     assert texts(second) == []
     assert broker.committed("g", "t") == {0: 5, 1: 5}
@@ -133,7 +133,7 @@ def test_what_on_revoke_commits_counts(broker: EmbeddedBroker, members: ExitStac
 
 def test_after_an_error_nothing_is_committed_on_the_way_out(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 3)
-    consumer = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=lambda _: consumer.commit())
+    consumer = Consumer(broker, "t", group="g", start="earliest", on_revoke=lambda _: consumer.commit())
 
     def stumble() -> None:
         with consumer:
@@ -152,10 +152,10 @@ def test_a_callback_that_fails_is_told_once_and_the_partitions_move(broker: Embe
     def fail(places: list[Place]) -> None:
         raise ZeroDivisionError
 
-    first = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=fail)
+    first = Consumer(broker, "t", group="g", start="earliest", on_revoke=fail)
     members.callback(first._leave)
     first.poll()
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     with pytest.raises(ZeroDivisionError):
         until(lambda: first.poll() is None)
     assert sorted(map(len, shared(first, second))) == [1, 1]
@@ -172,7 +172,7 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
         if len(told) == 1:
             raise ZeroDivisionError
 
-    consumer = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=fail_once, max_pause="100 ms")
+    consumer = Consumer(broker, "t", group="g", start="earliest", on_revoke=fail_once, max_pause="100 ms")
     members.enter_context(consumer)
     assert len(consumer.poll()) == 2
     until(lambda: not broker.describe_group("g").members)
@@ -186,7 +186,7 @@ def test_a_partition_is_read_although_nobody_could_tell_at_first_where_it_begins
     broker: EmbeddedBroker, members: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(broker, 1, 2)
-    consumer = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    consumer = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     with monkeypatch.context() as patched:
         patched.setattr(broker, "committed", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
@@ -196,7 +196,7 @@ def test_a_partition_is_read_although_nobody_could_tell_at_first_where_it_begins
 
 def test_a_consumer_whose_last_callback_fails_leaves_all_the_same(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 1)
-    consumer = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=lambda _: 1 // 0)
+    consumer = Consumer(broker, "t", group="g", start="earliest", on_revoke=lambda _: 1 // 0)
     consumer.poll()
     with pytest.raises(ZeroDivisionError):
         consumer.close()
@@ -220,9 +220,9 @@ def test_on_assign_may_seek(broker: EmbeddedBroker) -> None:
 
 def test_a_member_whose_lease_ran_out_cannot_commit(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 1, 4)
-    first = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True, max_pause="100 ms"))
+    first = members.enter_context(Consumer(broker, "t", group="g", start="earliest", max_pause="100 ms"))
     assert len(first.poll(max_records=2)) == 2
-    second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     until(lambda: second.assignment() == [("t", 0)])
     second.poll(max_records=3)
     second.commit()
@@ -241,14 +241,14 @@ def test_a_partition_that_was_lost_and_came_back_begins_where_it_was_committed(
         broker,
         "t",
         group="g",
-        from_beginning=True,
+        start="earliest",
         max_pause="100 ms",
         on_assign=lambda _: told.append("assign"),
         on_revoke=lambda _: told.append("revoke"),
     )
     members.enter_context(first)
     first.poll(max_records=1)
-    with Consumer(broker, "t", group="g", from_beginning=True) as second:
+    with Consumer(broker, "t", group="g", start="earliest") as second:
         until(lambda: second.poll(max_records=4))
         second.commit()
     with pytest.raises(PartitionsMoved):
@@ -261,14 +261,14 @@ def test_iterating_stops_at_the_record_where_a_partition_is_wanted_elsewhere(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 2, 500)
-    first = Consumer(broker, "t", group="g", from_beginning=True, on_revoke=lambda _: first.commit())
+    first = Consumer(broker, "t", group="g", start="earliest", on_revoke=lambda _: first.commit())
     members.enter_context(first)
     second: Consumer | None = None
     seen: Counter[str | None] = Counter()
     for record in first:
         seen[record.text()] += 1
         if second is None:
-            second = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+            second = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
             until(lambda: first._membership is not None and first._membership.changed())
         if len(first.assignment()) == 1:
             break
@@ -282,9 +282,9 @@ def test_iterating_stops_at_the_record_where_a_partition_is_wanted_elsewhere(
 
 def test_until_the_end_waits_for_partitions_that_are_on_their_way(broker: EmbeddedBroker) -> None:
     fill(broker, 2, 2)
-    first = Consumer(broker, "t", group="g", from_beginning=True)
+    first = Consumer(broker, "t", group="g", start="earliest")
     first.poll(max_records=1)
-    second = Consumer(broker, "t", group="g", from_beginning=True, until_end=True)
+    second = Consumer(broker, "t", group="g", start="earliest", until_end=True)
     found = iter(second)
     release = threading.Thread(target=lambda: until(lambda: first.poll() is not None and len(first.assignment()) == 1))
     release.start()
@@ -297,7 +297,7 @@ def test_until_the_end_waits_for_partitions_that_are_on_their_way(broker: Embedd
 
 def test_where_a_group_began_is_remembered_without_a_commit(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 3)
-    with Consumer(broker, "t", group="g") as first:
+    with Consumer(broker, "t", group="g", start="latest") as first:
         assert texts(first) == []
     fill(broker, 1, 2, first=3)
     with Consumer(broker, "t", group="g") as second:
@@ -315,7 +315,7 @@ def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: E
 def test_a_group_is_described_with_members_and_offsets(broker: EmbeddedBroker) -> None:
     fill(broker, 2, 3)
     broker.commit("old", "t", {1: 2})
-    with Consumer(broker, "t", group="g", from_beginning=True) as consumer:
+    with Consumer(broker, "t", group="g", start="earliest") as consumer:
         consumer.poll()
         consumer.commit()
         assert broker.groups() == ["g", "old"]
@@ -375,7 +375,7 @@ def test_seeking_in_a_partition_of_another_member_is_explained(broker: EmbeddedB
 def test_members_may_read_different_topics(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
     broker.create_topic("u", 2)
-    both = members.enter_context(Consumer(broker, ["t", "u"], group="g", from_beginning=True))
-    one = members.enter_context(Consumer(broker, "t", group="g", from_beginning=True))
+    both = members.enter_context(Consumer(broker, ["t", "u"], group="g", start="earliest"))
+    one = members.enter_context(Consumer(broker, "t", group="g", start="earliest"))
     both.poll()
     until(lambda: both.assignment() == [("u", 0), ("u", 1)] and len(one.assignment()) == 2)

@@ -20,7 +20,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 MEMBER = """
 from potok.log.clients.consumer import Consumer
-with Consumer(EmbeddedBroker(DATA), "t", group="g", from_beginning=True, lease=LEASE) as consumer:
+with Consumer(EmbeddedBroker(DATA), "t", group="g", start="earliest", lease=LEASE) as consumer:
     while True:
         for record in consumer.poll(timeout=0.1, max_records=7):
             say(record.text())
@@ -78,7 +78,7 @@ def test_members_that_come_and_go_share_at_any_time(start: Start, broker: Embedd
 ZOMBIE = """
 from potok.log.clients.consumer import Consumer
 from potok.log.errors import PartitionsMoved
-consumer = Consumer(EmbeddedBroker(DATA), "t", group="g", from_beginning=True, lease=1)
+consumer = Consumer(EmbeddedBroker(DATA), "t", group="g", start="earliest", lease=1)
 say(len(consumer.poll(timeout=10)))
 input()
 try:

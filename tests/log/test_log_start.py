@@ -59,7 +59,7 @@ def test_the_archive_has_what_retention_took(broker: EmbeddedBroker, tmp_path: P
         consumer.poll()
     with Consumer(broker, "t", group="g", on_lost="archive") as consumer:
         assert [record.text() for record in consumer.poll()] == ["1", "2", "3", "last"]
-    everything = Consumer(broker, "t", from_beginning=True, on_lost="archive")
+    everything = Consumer(broker, "t", start="earliest", on_lost="archive")
     assert [record.text() for record in everything.poll()] == ["0", "1", "2", "3", "last"]
 
 
@@ -73,7 +73,7 @@ def test_without_an_archive_there_is_nothing_to_read_from_it(broker: EmbeddedBro
 def test_a_consumer_that_is_overtaken_at_work_hears_of_it(broker: EmbeddedBroker, on_lost: OnLost) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     broker.append("t", [LogRecord(None, b"0"), LogRecord(None, b"1")])
-    consumer = Consumer(broker, "t", from_beginning=True, on_lost=on_lost)
+    consumer = Consumer(broker, "t", start="earliest", on_lost=on_lost)
     assert len(consumer.poll(max_records=1)) == 1
     broker.append("t", [LogRecord(None, b"2")])
     if on_lost == "jump":

@@ -48,7 +48,7 @@ def counting(name: str) -> StreamsBuilder:
 
 
 def latest(broker: Broker, topic: str) -> dict[str, int]:
-    with Consumer(broker, topic, from_beginning=True, until_end=True) as consumer:
+    with Consumer(broker, topic, start="earliest", until_end=True) as consumer:
         return {record.key_text() or "": record.json() for record in consumer}
 
 

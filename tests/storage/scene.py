@@ -49,7 +49,7 @@ def build(directory: Path) -> Expected:
         broker.append("latest", [LogRecord(b"%d" % (n % 7), b"last %d" % n * 20, n) for n in range(start, start + 20)])
     broker.archive_topic("parts")
     broker.compact_topic("latest")
-    consumer = Consumer(broker, ["parts"], group="readers", from_beginning=True)
+    consumer = Consumer(broker, ["parts"], group="readers", start="earliest")
     consumer.poll(max_records=50)
     consumer.commit()
     consumer.close()

@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any
 
 from potok.log.open import open_broker
-from potok.runtime.planning.start_offsets import Begin, start_positions
+from potok.log.start import Start
+from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.runtime.queries.query import Query
 from potok.settings import Settings
@@ -22,7 +23,7 @@ def start(
     *,
     broker: str | Path | None = None,
     until_end: bool = False,
-    begin: Begin = "earliest",
+    start: Start = "earliest",
     **settings: Any,
 ) -> Query:
     """Start a topology in the background of this process.
@@ -32,13 +33,14 @@ def start(
         broker: The URL of the log: `file:./data` unless a setting says otherwise.
         until_end: Stop when all current records have been processed, including those written to topics
             that the topology writes and reads again.
-        begin: Where a new query starts.
+        start: Where a new query starts: "earliest", "latest", a datetime, or offsets by topic and partition. Tables are
+            read from their first record unless offsets say otherwise. A query that ran before resumes where it stopped.
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
-    prepared = prepare(topology, log, chosen, begin=start_positions(log, topology, begin))
+    prepared = prepare(topology, log, chosen, begin=start_positions(log, topology, start))
     try:
         read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
         target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)
@@ -48,15 +50,24 @@ def start(
         raise
 
 
+_start = start
+
+
 def run(
-    program: Buildable | Topology, *, broker: str | Path | None = None, until_end: bool = False, **settings: Any
+    program: Buildable | Topology,
+    *,
+    broker: str | Path | None = None,
+    until_end: bool = False,
+    start: Start = "earliest",
+    **settings: Any,
 ) -> None:
-    """Run a topology until it is stopped (Ctrl-C or SIGTERM), or until the end of its input.
+    """Run a topology until it is stopped (Ctrl-C or SIGTERM), or until the end of its input. The arguments are those of
+    `start`.
 
     >>> potok.run(builder)
     >>> potok.run(builder, broker="file:./data", until_end=True)
     """
-    query = start(program, broker=broker, until_end=until_end, **settings)
+    query = _start(program, broker=broker, until_end=until_end, start=start, **settings)
     wait_for(query)
 
 

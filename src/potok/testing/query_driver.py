@@ -14,6 +14,7 @@ from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
+from potok.log.start import Start
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
@@ -21,7 +22,7 @@ from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.planner import Planner
-from potok.runtime.planning.start_offsets import Begin, start_positions
+from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
@@ -71,7 +72,7 @@ class QueryDriver:
         for topic in set(partitions or {}).intersection(self._topology.source_topics):
             self.broker.create_topic(topic, (partitions or {})[topic], exist_ok=True)
         make_topics(self._topology, self.broker)
-        self._from: Begin = getattr(program, "begin", "earliest")
+        self._from: Start = getattr(program, "begin", "earliest")
         self._statements: AppStatements | None = None
         self._begin()
         self._statements = self._beside(program)

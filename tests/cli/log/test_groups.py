@@ -30,7 +30,7 @@ def log(tmp_path: Path) -> Iterator:
 
 
 def consume(log, count: int, group: str = "billing") -> None:
-    with Consumer(log, "orders", group=group, from_beginning=True) as consumer:
+    with Consumer(log, "orders", group=group, start="earliest") as consumer:
         consumer.poll(max_records=count)
         consumer.commit()
 
@@ -44,7 +44,7 @@ def test_no_groups_says_how_one_begins(potok, log) -> None:
 
 def test_groups_are_listed_with_members_and_lag(potok, log) -> None:
     consume(log, 3)
-    with Consumer(log, "orders", group="shipping", from_beginning=True) as consumer:
+    with Consumer(log, "orders", group="shipping", start="earliest") as consumer:
         consumer.poll()
         found = potok("groups", "list", "--json").objects
     assert found == [
@@ -69,7 +69,7 @@ def test_a_queue_is_listed_with_what_is_not_done(potok, log) -> None:
 
 
 def test_a_group_is_shown_partition_by_partition(potok, log) -> None:
-    with Consumer(log, "orders", group="billing", from_beginning=True) as consumer:
+    with Consumer(log, "orders", group="billing", start="earliest") as consumer:
         consumer.poll(max_records=5)
         consumer.commit()
         (shown,) = potok("groups", "show", "billing", "--json").objects

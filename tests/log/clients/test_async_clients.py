@@ -57,7 +57,7 @@ def test_sends_that_wait_are_appended_together_in_order(
     async def work() -> None:
         async with AsyncProducer(broker) as producer:
             await asyncio.gather(*(producer.send("t", n) for n in range(100)))
-        async with AsyncConsumer(broker, "t", from_beginning=True, until_end=True) as consumer:
+        async with AsyncConsumer(broker, "t", start="earliest", until_end=True) as consumer:
             assert [record.json() async for record in consumer] == [*range(100)]
 
     play(work)
@@ -87,7 +87,7 @@ def test_a_send_that_is_cancelled_in_time_writes_nothing(broker: EmbeddedBroker)
             with pytest.raises(asyncio.CancelledError):
                 await sending
             await producer.send("t", "wanted")
-        async with AsyncConsumer(broker, "t", from_beginning=True, until_end=True) as consumer:
+        async with AsyncConsumer(broker, "t", start="earliest", until_end=True) as consumer:
             assert [record.text() async for record in consumer] == ["wanted"]
 
     play(work)
@@ -96,7 +96,7 @@ def test_a_send_that_is_cancelled_in_time_writes_nothing(broker: EmbeddedBroker)
 def test_a_consumer_waits_for_records(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         broker.create_topic("t")
-        async with AsyncConsumer(broker, "t") as consumer, AsyncProducer(broker) as producer:
+        async with AsyncConsumer(broker, "t", start="latest") as consumer, AsyncProducer(broker) as producer:
             waiting = asyncio.create_task(anext(aiter(consumer)))
             await producer.send("t", "late")
             assert (await waiting).text() == "late"
@@ -122,7 +122,7 @@ def test_waiting_consumers_occupy_no_threads(broker: EmbeddedBroker) -> None:
 def test_poll_takes_what_is_there(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         fill(broker, 1, 2, 3)
-        async with AsyncConsumer(broker, "t", from_beginning=True) as consumer:
+        async with AsyncConsumer(broker, "t", start="earliest") as consumer:
             assert [record.json() for record in await consumer.poll(max_records=2)] == [1, 2]
             assert [record.json() for record in await consumer.poll()] == [3]
             assert await consumer.poll("10 ms") == []
@@ -133,7 +133,7 @@ def test_poll_takes_what_is_there(broker: EmbeddedBroker) -> None:
 def test_a_cancelled_poll_loses_no_record(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         broker.create_topic("t")
-        async with AsyncConsumer(broker, "t") as consumer, AsyncProducer(broker) as producer:
+        async with AsyncConsumer(broker, "t", start="latest") as consumer, AsyncProducer(broker) as producer:
             found: list[object] = []
             for n in range(20):
                 polling = asyncio.create_task(consumer.poll("1 s"))
@@ -151,7 +151,7 @@ def test_a_cancelled_poll_loses_no_record(broker: EmbeddedBroker) -> None:
 def test_only_what_was_handed_out_is_committed(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         fill(broker, 1, 2, 3)
-        async with AsyncConsumer(broker, "t", group="g", from_beginning=True) as consumer:
+        async with AsyncConsumer(broker, "t", group="g", start="earliest") as consumer:
             async for record in consumer:
                 assert record.json() == 1
                 break
@@ -166,7 +166,7 @@ def test_only_what_was_handed_out_is_committed(broker: EmbeddedBroker) -> None:
 def test_a_seek_takes_effect_with_the_next_record(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         fill(broker, 1, 2, 3)
-        async with AsyncConsumer(broker, "t", from_beginning=True) as consumer:
+        async with AsyncConsumer(broker, "t", start="earliest") as consumer:
             records = aiter(consumer)
             assert (await anext(records)).json() == 1
             await consumer.seek("t", 0, 2)
@@ -186,8 +186,8 @@ def test_consumers_of_a_group_share_the_partitions_and_commit_before_they_go(bro
         async def commit(_: object) -> None:
             await first.commit()
 
-        first = AsyncConsumer(broker, "t", group="g", from_beginning=True, on_revoke=commit)
-        async with first, AsyncConsumer(broker, "t", group="g", from_beginning=True) as second:
+        first = AsyncConsumer(broker, "t", group="g", start="earliest", on_revoke=commit)
+        async with first, AsyncConsumer(broker, "t", group="g", start="earliest") as second:
             taken = [record.json() for record in await first.poll("5 s")]
             while not await second.assignment():
                 taken += [record.json() for record in await first.poll()]
@@ -204,7 +204,7 @@ def test_consumers_of_a_group_share_the_partitions_and_commit_before_they_go(bro
 def test_a_closed_consumer_says_so(broker: EmbeddedBroker) -> None:
     async def work() -> None:
         fill(broker, 1)
-        async with AsyncConsumer(broker, "t", group="g", from_beginning=True) as consumer:
+        async with AsyncConsumer(broker, "t", group="g", start="earliest") as consumer:
             await consumer.poll()
         with pytest.raises(LogError, match="closed"):
             await consumer.commit()

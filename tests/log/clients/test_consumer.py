@@ -22,7 +22,7 @@ def test_everything_is_read_from_the_beginning_to_the_end(broker: EmbeddedBroker
     broker.create_topic("b")
     for topic, partition in (("a", 0), ("a", 1), ("b", 0)):
         fill(broker, topic, 25, partition)
-    consumer = Consumer(broker, ["a", "b"], from_beginning=True, until_end=True, batch_records=10)
+    consumer = Consumer(broker, ["a", "b"], start="earliest", until_end=True, batch_records=10)
     found: dict[tuple[str, int], list[int]] = {}
     for record in consumer:
         assert record.offset == len(found.setdefault((record.topic, record.partition), []))
@@ -30,10 +30,10 @@ def test_everything_is_read_from_the_beginning_to_the_end(broker: EmbeddedBroker
     assert found == {("a", 0): [*range(25)], ("a", 1): [*range(25)], ("b", 0): [*range(25)]}
 
 
-def test_only_what_comes_later_is_read_by_default(broker: EmbeddedBroker) -> None:
+def test_only_what_comes_later_is_read_from_the_latest_record_on(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 3)
-    consumer = Consumer(broker, "t")
+    consumer = Consumer(broker, "t", start="latest")
     assert consumer.poll() == []
     fill(broker, "t", 2, first=3)
     assert [record.json() for record in consumer.poll()] == [3, 4]
@@ -42,18 +42,18 @@ def test_only_what_comes_later_is_read_by_default(broker: EmbeddedBroker) -> Non
 def test_a_group_goes_on_where_it_committed(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 5)
-    with Consumer(broker, "t", group="g", from_beginning=True) as first:
+    with Consumer(broker, "t", group="g", start="earliest") as first:
         assert [record.json() for record in first.poll(max_records=2)] == [0, 1]
         first.commit()
         assert [record.json() for record in first.poll(max_records=2)] == [2, 3]
     assert [record.json() for record in Consumer(broker, "t", group="g").poll()] == [2, 3, 4]
-    assert [record.json() for record in Consumer(broker, "t", group="other", from_beginning=True).poll()] == [*range(5)]
+    assert [record.json() for record in Consumer(broker, "t", group="other", start="earliest").poll()] == [*range(5)]
 
 
 def test_a_commit_inside_the_loop_counts_only_what_was_handed_out(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 5)
-    consumer = Consumer(broker, "t", group="g", from_beginning=True)
+    consumer = Consumer(broker, "t", group="g", start="earliest")
     for _ in islice(consumer, 2):
         consumer.commit()
     assert broker.committed("g", "t") == {0: 2}
@@ -62,7 +62,7 @@ def test_a_commit_inside_the_loop_counts_only_what_was_handed_out(broker: Embedd
 def test_seeking_takes_effect_with_the_next_record(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 6)
-    consumer = Consumer(broker, "t", from_beginning=True, until_end=True)
+    consumer = Consumer(broker, "t", start="earliest", until_end=True)
     found = []
     for record in consumer:
         found.append(record.json())
@@ -75,7 +75,7 @@ def test_seeking_takes_effect_with_the_next_record(broker: EmbeddedBroker) -> No
 
 def test_an_iterator_waits_for_new_records(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
-    consumer = Consumer(broker, "t", from_beginning=True)
+    consumer = Consumer(broker, "t", start="earliest")
     found: list[int] = []
     reader = threading.Thread(target=lambda: found.extend(record.json() for record in islice(consumer, 4)))
     reader.start()
@@ -97,7 +97,7 @@ def test_polling_waits_for_the_first_record(broker: EmbeddedBroker) -> None:
 def test_records_come_with_bytes_text_and_headers(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     broker.append("t", [LogRecord(b"key", "да".encode(), 9, (("h", b"1"),)), LogRecord(None, None, 10)])
-    first, second = Consumer(broker, "t", from_beginning=True).poll()
+    first, second = Consumer(broker, "t", start="earliest").poll()
     assert (first.key_text(), first.text(), first.headers, first.timestamp_ms) == ("key", "да", (("h", b"1"),), 9)
     assert first.ingested_ms > 9
     assert (second.key_text(), second.text(), second.json()) == (None, None, None)
@@ -112,7 +112,7 @@ def test_committing_without_a_group_is_an_error(broker: EmbeddedBroker) -> None:
 def test_a_topic_created_again_is_noticed(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 5)
-    consumer = Consumer(broker, "t")
+    consumer = Consumer(broker, "t", start="latest")
     broker.delete_topic("t")
     with pytest.raises(TopicNotFound):
         consumer.poll()
@@ -128,8 +128,8 @@ def test_offsets_that_compaction_left_empty_are_passed(broker: EmbeddedBroker) -
     broker.compact_topic("t")
     left = [record.offset for record in read_all(broker, "t")]
     assert left[0] > 1
-    with Consumer(broker, "t", group="g", from_beginning=True, until_end=True, batch_records=1) as consumer:
+    with Consumer(broker, "t", group="g", start="earliest", until_end=True, batch_records=1) as consumer:
         assert [record.offset for record in consumer] == left
         consumer.commit()
     assert broker.committed("g", "t") == {0: 6}
-    assert [record.offset for record in Consumer(broker, "t", from_beginning=True).poll(max_records=1)] == left[:1]
+    assert [record.offset for record in Consumer(broker, "t", start="earliest").poll(max_records=1)] == left[:1]

@@ -75,14 +75,14 @@ def test_members_share_the_partitions_and_hand_them_over(
         broker,
         topic,
         group=group,
-        from_beginning=True,
+        start="earliest",
         on_assign=lambda places: told.append(("assign", len(places))),
         on_revoke=lambda places: (first.commit(), told.append(("revoke", len(places)))),
     )
     members.enter_context(first)
     seen = Counter(polled(first, 20))
     assert told == [("assign", 4)]
-    second = members.enter_context(Consumer(broker, topic, group=group, from_beginning=True))
+    second = members.enter_context(Consumer(broker, topic, group=group, start="earliest"))
     until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
     assert told == [("assign", 4), ("revoke", 2)]
     for partition in range(4):
@@ -94,17 +94,17 @@ def test_members_share_the_partitions_and_hand_them_over(
 
 
 def test_a_group_goes_on_where_it_committed_and_others_see_all(broker: Broker, topic: str, group: str) -> None:
-    with Consumer(broker, topic, group=group, from_beginning=True) as consumer:
+    with Consumer(broker, topic, group=group, start="earliest") as consumer:
         first = polled(consumer, 7)
         consumer.commit()
     with Consumer(broker, topic, group=group) as consumer:
         assert len(set(first + polled(consumer, 13))) == 20
-    with Consumer(broker, topic, group=f"{group}-other", from_beginning=True, until_end=True) as consumer:
+    with Consumer(broker, topic, group=f"{group}-other", start="earliest", until_end=True) as consumer:
         assert len(list(consumer)) == 20
 
 
 def test_where_a_group_began_is_remembered_without_a_commit(broker: Broker, topic: str, group: str) -> None:
-    with Consumer(broker, topic, group=group) as consumer:
+    with Consumer(broker, topic, group=group, start="latest") as consumer:
         until(lambda: len(consumer.assignment()) == 4)
     broker.append(topic, [LogRecord(None, b"late")], 1)
     with Consumer(broker, topic, group=group) as consumer:
@@ -112,7 +112,7 @@ def test_where_a_group_began_is_remembered_without_a_commit(broker: Broker, topi
 
 
 def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: Broker, topic: str, group: str) -> None:
-    with Consumer(broker, topic, group=group, from_beginning=True) as consumer:
+    with Consumer(broker, topic, group=group, start="earliest") as consumer:
         until(lambda: len(consumer.assignment()) == 4)
         with pytest.raises(GroupHasMembers):
             broker.commit(group, topic, {0: 1})
@@ -130,11 +130,11 @@ def test_a_member_that_asked_for_nothing_loses_its_partitions_and_cannot_commit(
 ) -> None:
     lost: list[Place] = []
     first = Consumer(
-        broker, topic, group=group, from_beginning=True, max_pause=6, on_revoke=lambda places: lost.extend(places)
+        broker, topic, group=group, start="earliest", max_pause=6, on_revoke=lambda places: lost.extend(places)
     )
     members.enter_context(first)
     polled(first, 5)
-    second = members.enter_context(Consumer(broker, topic, group=group, from_beginning=True))
+    second = members.enter_context(Consumer(broker, topic, group=group, start="earliest"))
     until(lambda: len(second.assignment()) == 4)
     polled(second, 20)
     second.commit()
@@ -147,7 +147,7 @@ def test_a_member_that_asked_for_nothing_loses_its_partitions_and_cannot_commit(
 MEMBER = """
 from potok.log.clients.consumer import Consumer
 from potok.log.open import open_broker
-with Consumer(open_broker(URL), TOPIC, group=GROUP, from_beginning=True) as consumer:
+with Consumer(open_broker(URL), TOPIC, group=GROUP, start="earliest") as consumer:
     while True:
         for record in consumer.poll(timeout=0.1, max_records=3):
             say(record.text())

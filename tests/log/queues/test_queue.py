@@ -274,7 +274,7 @@ def test_iterating_ends_when_the_queue_is_closed_elsewhere(broker: EmbeddedBroke
 
 def test_a_group_may_begin_with_the_next_record(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 3)
-    with Queue(broker, topic, "g", from_beginning=False) as queue:
+    with Queue(broker, topic, "g", start="latest") as queue:
         assert queue.receive(5) == []
         fill(broker, 1, first=3)
         assert numbers(queue.receive(5)) == [3]
@@ -326,7 +326,7 @@ def test_a_queue_takes_nothing_from_others_who_read_the_topic(broker: EmbeddedBr
     with Queue(broker, topic, "g") as queue:
         for delivery in all_of(queue, 5):
             delivery.ack()
-    assert len(Consumer(broker, topic, from_beginning=True).poll()) == 5
+    assert len(Consumer(broker, topic, start="earliest").poll()) == 5
 
 
 def test_a_topic_created_again_is_a_new_queue(broker: EmbeddedBroker, topic: str) -> None:

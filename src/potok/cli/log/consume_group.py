@@ -13,6 +13,7 @@ from potok.log.errors import PartitionsMoved
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.log.groups.membership import Place
+    from potok.log.start import Start
     from potok.records.log_record import LogRecord
 
 _PORTION = 500
@@ -35,7 +36,8 @@ def consume_as_member(
     def begin(places: list[Place]) -> None:
         shown.update({place: offset for place, offset in consumer.positions().items() if place in places})
 
-    consumer = Consumer(log, topic, group=group, from_beginning=from_beginning, until_end=not follow, on_assign=begin)
+    start: Start = "earliest" if from_beginning else "latest"
+    consumer = Consumer(log, topic, group=group, start=start, until_end=not follow, on_assign=begin)
     with consumer:
         left = sys.maxsize if most is None else most
         try:

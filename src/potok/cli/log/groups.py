@@ -206,7 +206,7 @@ def _move(log: Log, group: str, moves: list[dict[str, Any]]) -> None:
 def _marks(log: Log, group: str, topic: str) -> QueueStore:
     from potok.log.queues.queue_store import QueueStore
 
-    return QueueStore(log, topic, group, "", from_beginning=True)
+    return QueueStore(log, topic, group, "", "earliest")
 
 
 def _or_dash(value: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from potok.cli.log.timestamps import parse_instant
 from potok.cli.options import Broker, Json, broker_given, command_app, opened_log, settings_of
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
@@ -17,6 +19,7 @@ from potok.cli.queries.serving import Address, served_tables
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
+    from potok.log.start import Start
 
 app = command_app()
 
@@ -45,6 +48,10 @@ def run(
         typer.Option(min=0, max=65535, help="Port for the web pages of an app; default 6066, 0 for any free port."),
     ] = None,
     without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
+    start_at: Annotated[
+        str | None,
+        typer.Option("--start", help="Where a new query starts: earliest, latest, or an instant such as yesterday."),
+    ] = None,
     serve: Annotated[
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve the tables over HTTP; 0 for any port that is free."),
@@ -69,6 +76,7 @@ def run(
 
     display, beside = display_of(as_json=as_json), Beside(found)
     address = None if serve is None else Address.of(serve)
+    first = beside.begin if start_at is None else _start_of(start_at)
     broker, state = broker_given(context, broker) or beside.broker, state or beside.state
     settings = settings_of(context, broker, shards=shards, state=state, kafka=beside.kafka)
     with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log, ExitStack() as serving:
@@ -86,8 +94,14 @@ def run(
         with beside:
             beside.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
             given: dict[str, Any] = {"broker": settings.broker, "shards": shards, "state": state, "kafka": beside.kafka}
-            begin = partial(start, topology, until_end=until_end, begin=beside.begin, **given)
+            begin = partial(start, topology, until_end=until_end, start=first, **given)
             run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))
+
+
+def _start_of(text: str) -> Start:
+    if text in ("earliest", "latest"):
+        return "earliest" if text == "earliest" else "latest"
+    return datetime.fromtimestamp(parse_instant(text) / 1000, UTC)
 
 
 def _mention_shards(log: Log, query: str, wanted: int | None) -> None:

@@ -23,6 +23,7 @@ from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.consumer import Consumer
 from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Place
 from potok.log.log_start import OnLost
+from potok.log.start import Start
 
 T = TypeVar("T")
 Callback = Callable[[list[Place]], Awaitable[object] | object]
@@ -62,7 +63,7 @@ class AsyncConsumer:
         topics: str | Sequence[str],
         *,
         group: str | None = None,
-        from_beginning: bool = False,
+        start: Start = "earliest",
         until_end: bool = False,
         batch_records: int = 10_000,
         on_lost: OnLost = "stop",
@@ -76,7 +77,7 @@ class AsyncConsumer:
             broker,
             topics,
             group=group,
-            from_beginning=from_beginning,
+            start=start,
             until_end=until_end,
             batch_records=batch_records,
             on_lost=on_lost,
@@ -180,7 +181,7 @@ class AsyncConsumer:
     def _is_stale(self) -> bool:
         """Whether the group has something to tell."""
         membership = self._opened._membership
-        return membership is not None and (membership.changed() or bool(self._opened._at.begun))
+        return membership is not None and (membership.changed() or bool(self._opened._at.initial))
 
     def _hand_out(self) -> ConsumedRecord | None:
         """A record that was read, unless the caller sought elsewhere or another member reads its partition."""

@@ -20,6 +20,7 @@ from potok.log.errors import OffsetOutOfRange, PartitionsMoved, TopicNotFound
 from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, Place
 from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
+from potok.log.start import Start, start_offsets
 
 _SHORTEST_WAIT = 0.001
 _LONGEST_WAIT = 0.02
@@ -40,7 +41,8 @@ class Consumer:
     Args:
         broker: A broker or its URL.
         group: Share the partitions with the other consumers of this group.
-        from_beginning: Start at the first record instead of the next one if the group has committed nothing.
+        start: Where to begin if the group has committed nothing: "earliest", "latest", a datetime, or offsets by topic
+            and partition.
         until_end: Stop iterating at the records that existed when the consumer was created.
         batch_records: How many records of a partition are read at a time.
         on_lost: What to do if records were deleted before this consumer read them: "stop" raises `FellBehind`,
@@ -58,7 +60,7 @@ class Consumer:
         topics: str | Sequence[str],
         *,
         group: str | None = None,
-        from_beginning: bool = False,
+        start: Start = "earliest",
         until_end: bool = False,
         batch_records: int = 10_000,
         on_lost: OnLost = "stop",
@@ -81,7 +83,8 @@ class Consumer:
         self._ends = ends if until_end else None
         log_start = LogStart(self.broker, "the consumer" if group is None else f'group "{group}"', on_lost)
         self._membership: Membership | None = None
-        self._at = Positions(self.broker, group, log_start, ends, from_beginning, on_assign, on_revoke)
+        begin = ends if start == "latest" else start_offsets(self.broker, self.topics, start)
+        self._at = Positions(self.broker, group, log_start, begin, on_assign, on_revoke)
         if group is None:
             self._at.assigned([(topic, partition) for topic in self.topics for partition in ends[topic]])
         else:

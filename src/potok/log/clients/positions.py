@@ -18,7 +18,7 @@ class Positions:
     commits them, so that the next owner skips nothing if this one dies.
 
     Args:
-        ends: The end offsets when the consumer was created: the initial position of a reader of new records only.
+        begin: Where partitions begin for which the group has committed nothing; others begin at their first record.
         on_assigned: Called with partitions once their positions are known.
         on_revoked: Called with partitions while a commit is still possible for them.
     """
@@ -28,16 +28,14 @@ class Positions:
         broker: Broker,
         group: str | None,
         log_start: LogStart,
-        ends: Mapping[str, Mapping[int, int]],
-        from_beginning: bool,
+        begin: Mapping[str, Mapping[int, int]],
         on_assigned: PartitionCallback | None,
         on_revoked: PartitionCallback | None,
     ) -> None:
         self._broker = broker
         self._group = group
         self.log_start = log_start
-        self._ends = ends
-        self._from_beginning = from_beginning
+        self._begin = begin
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self.next: dict[Place, int] = {}
@@ -53,7 +51,7 @@ class Positions:
                 else:
                     # Read a partition that was added after the consumer was created from its start.
                     first = firsts.get(partition, 0)
-                    begin = first if self._from_beginning else self._ends[topic].get(partition, first)
+                    begin = self._begin.get(topic, {}).get(partition, first)
                     self.next[topic, partition] = self.initial[topic, partition] = begin
         self.log_start.check_next()
         if self._on_assigned is not None:

@@ -26,6 +26,7 @@ from potok.log.queues.claims import ClaimRequest, Claims, claim, read_runs
 from potok.log.queues.delivery import Delivery, Fate, Settlements
 from potok.log.queues.queue_state import Kind, QueueCounts, Run
 from potok.log.queues.queue_store import Page, QueueStore
+from potok.log.start import Start
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class Queue:
         visibility: How long a worker may process a record.
         max_deliveries: After this many attempts a record becomes a dead letter; None for no limit.
         dead_letters: The dead-letter topic; by default `<topic>-<group>-dead-letters`.
-        from_beginning: A new group starts at the first record; False: at the next one.
+        start: Where a new group starts: "earliest", "latest", a datetime, or offsets by topic and partition.
         on_lost: What to do if retention deleted records before they were processed; see `Consumer`.
         linger_ms: Acknowledgements are stored at the latest after this time.
     """
@@ -76,7 +77,7 @@ class Queue:
         visibility: Duration = 30,
         max_deliveries: int | None = 5,
         dead_letters: str | None = None,
-        from_beginning: bool = True,
+        start: Start = "earliest",
         on_lost: OnLost = "stop",
         linger_ms: int = 50,
     ) -> None:
@@ -90,7 +91,7 @@ class Queue:
         self._max_deliveries = max_deliveries
         self._linger = linger_ms / 1000
         self._log_start = LogStart(self.broker, f'queue "{group}"', on_lost)
-        self._store = QueueStore(self.broker, topic, group, self.dead_letter_topic, from_beginning)
+        self._store = QueueStore(self.broker, topic, group, self.dead_letter_topic, start)
         self._store.forget_deleted_topics()
         self._lock = threading.RLock()
         self._closing = threading.Event()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from potok.log.broker import LOG_SCHEMA, Broker, Staged
 from potok.log.errors import MetadataConflict, QueueAtWork
 from potok.log.queues.queue_state import QueueState
+from potok.log.start import Start, start_offsets
 from potok.records.log_record import LogRecord
 
 T = TypeVar("T")
@@ -38,11 +39,11 @@ class QueueStore:
     The keys contain the topic id: a queue over a recreated topic starts over.
     """
 
-    def __init__(self, broker: Broker, topic: str, group: str, dead_letter_topic: str, from_beginning: bool) -> None:
+    def __init__(self, broker: Broker, topic: str, group: str, dead_letter_topic: str, start: Start) -> None:
         self._broker = broker
         self._topic = topic
         self._letter_topic = dead_letter_topic
-        self._from_beginning = from_beginning
+        self._start = start
         self._group = group
         self._of_name = f"{_PREFIX}{quote(group, safe='')}/{topic}/"
         self._prefix = f"{self._of_name}{broker.describe_topic(topic).topic_id}/"
@@ -105,8 +106,9 @@ class QueueStore:
         """Yield partitions that are new to the queue. Those added later are read from their start."""
         if len(page.states) == self._broker.partitions(self._topic):
             return
-        whole = self._from_beginning or bool(page.states)
-        offsets = self._broker.start_offsets(self._topic) if whole else self._broker.end_offsets(self._topic)
+        offsets = self._broker.start_offsets(self._topic)
+        if not page.states:
+            offsets |= start_offsets(self._broker, [self._topic], self._start).get(self._topic, {})
         for part, offset in offsets.items():
             if part not in page.states:
                 state = QueueState(offset)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Literal
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.errors import FellBehind
+from potok.log.start import Start, start_offsets
 from potok.state.entry import Entry, metadata_key_of
 from potok.topology.graph import Topology
 from potok.topology.nodes import TableSource
@@ -18,11 +18,6 @@ log = logging.getLogger(__name__)
 
 Positions = Mapping[str, Mapping[int, int]]
 """An offset for each partition of each topic."""
-
-Begin = Literal["earliest", "latest"] | Positions
-"""Where a new query starts. `latest` applies to streams: a table is read from its first record, or it would be
-incomplete.
-"""
 
 
 class OnLost(StrEnum):
@@ -60,15 +55,12 @@ def offsets_at(broker: Broker, topics: Sequence[str], at_ms: int) -> dict[str, d
     }
 
 
-def start_positions(broker: Broker, topology: Topology, begin: Begin) -> Positions:
-    """Resolve a start to the current offsets of the log."""
-    if not isinstance(begin, str):
-        return begin
-    if begin == "earliest":
-        return {}
+def start_positions(broker: Broker, topology: Topology, start: Start) -> Positions:
+    """Resolve a start to the current offsets of the log. `latest` and an instant apply to streams: a table is read from
+    its first record, or it would be incomplete."""
     tables = {source.topic for source in topology.of_type(TableSource)}
     topics = [topic for topic in topology.source_topics if topic not in tables and broker.has_topic(topic)]
-    return broker.end_offsets_of(topics) if topics else {}
+    return start_offsets(broker, topics, start)
 
 
 def starting_offsets(

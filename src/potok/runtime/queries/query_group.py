@@ -15,13 +15,14 @@ from typing import Any
 from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
+from potok.log.start import Start
 from potok.retry import Retry
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.group_batch import Committed, JointBatch
 from potok.runtime.planning.fairness import FIRST
 from potok.runtime.planning.group_planner import GroupPlanner
-from potok.runtime.planning.start_offsets import Begin, Positions, start_positions
+from potok.runtime.planning.start_offsets import Positions, start_positions
 from potok.runtime.queries.errors import DuplicateQuery, NotCaughtUp, NotFailed, NotInGroup, NotRunning
 from potok.runtime.queries.group_owner import GroupOwner
 from potok.runtime.queries.group_query import GroupQuery, QueryState, QueryStatus
@@ -123,7 +124,7 @@ class QueryGroup:
         """Return the error to raise if another process runs these queries."""
         return None if self._owner is None else self._owner.taken_over()
 
-    def add(self, program: Buildable | Topology, *, begin: Begin = "earliest", paused: bool = False) -> None:
+    def add(self, program: Buildable | Topology, *, begin: Start = "earliest", paused: bool = False) -> None:
         """Add a query; one that ran before resumes from its ledger.
 
         Args:

@@ -276,7 +276,7 @@ def test_a_consumer_that_asks_for_it_begins_in_the_archive(broker: EmbeddedBroke
     broker.create_topic("t", segment_bytes=1)
     fill(broker, 12)
     broker.archive_topic("t", tmp_path)
-    consumer = Consumer(broker, "t", from_beginning=True, until_end=True, on_lost="archive", batch_records=5)
+    consumer = Consumer(broker, "t", start="earliest", until_end=True, on_lost="archive", batch_records=5)
     assert [record.offset for record in consumer] == [*range(12)]
-    plain = Consumer(broker, "t", from_beginning=True, until_end=True)
+    plain = Consumer(broker, "t", start="earliest", until_end=True)
     assert [record.offset for record in plain] == [*range(broker.start_offsets("t")[0], 12)]

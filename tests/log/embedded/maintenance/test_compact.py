@@ -251,9 +251,9 @@ def test_a_consumer_passes_gaps_of_any_length(broker: EmbeddedBroker) -> None:
     broker.append("t", batch_of([b"y"] * 500, [b"a"] * 500))
     broker.compact_topic("t", seal=True)
     put(broker, (b"b", b"2"))
-    consumer = Consumer(broker, "t", from_beginning=True, until_end=True, batch_records=10)
+    consumer = Consumer(broker, "t", start="earliest", until_end=True, batch_records=10)
     assert [(record.offset, record.key) for record in consumer] == [(500, b"b"), (1000, b"a"), (1001, b"b")]
-    polled = Consumer(broker, "t", from_beginning=True, batch_records=10)
+    polled = Consumer(broker, "t", start="earliest", batch_records=10)
     assert [record.offset for _ in range(3) for record in polled.poll(timeout=30, max_records=1)] == [500, 1000, 1001]
 
 

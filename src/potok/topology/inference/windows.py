@@ -22,7 +22,7 @@ def plan_in_window(plan: AggregatePlan, window: Window | None) -> AggregatePlan:
     if isinstance(window, Session) and window.plain:
         return plan
     kind = "sliding windows" if isinstance(window, Sliding) else "such sessions"
-    return row_by_row(plan, f"{kind} are found and folded anew when a record comes")
+    return row_by_row(plan, f"{kind} are recomputed when a record arrives")
 
 
 def trace_marks(window: Window | None, up: Step) -> tuple[Expr | None, ...]:

@@ -95,7 +95,7 @@ def test_statements_and_agents_read_what_the_others_write(app: faust.App, tmp_pa
         assert running.agents.table("seen").all() == {"u1": ["book"]}
         assert app.sql("SELECT * FROM by_user WHERE user_id = 'u1'") == [{"USER_ID": "u1", "N": 1}]
         assert running.agents.dead_letters() == []
-        assert list(app.statements.database.books().queries) == [
+        assert list(app.statements.database.catalog_state().queries) == [
             "order-processor.large_orders",
             "order-processor.by_user",
         ]

@@ -1,4 +1,4 @@
-"""A catalogue whose queries run in the process of the test, batch by batch, when the test says so."""
+"""A catalog whose queries run in the process of the test, batch by batch, when the test says so."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Play:
 
     def run(self) -> None:
         """Let all queries take in what is there."""
-        for query_id, wanted in self.database.books().queries.items():
+        for query_id, wanted in self.database.catalog_state().queries.items():
             if query_id not in self._drivers:
                 self._drivers[query_id] = InProcess(wanted.topology, directory=self._directory)
             self._drivers[query_id].run(more_to_come=True)

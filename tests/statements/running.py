@@ -1,4 +1,4 @@
-"""A catalogue whose queries are members of a shared query that the test drives by hand; only Spark is not there."""
+"""A catalog whose queries are members of a shared query that the test drives by hand; only Spark is not there."""
 
 from __future__ import annotations
 

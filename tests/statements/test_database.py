@@ -1,4 +1,4 @@
-"""The catalogue: what statements make of it, what they refuse, and that it survives."""
+"""The catalog: what statements make of it, what they refuse, and that it survives."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_source_makes_its_topic_and_a_query_inherits_its_partitions(database: 
     assert (query.state, query.reads, query.writes) == ("STOPPED", ("orders",), ("COUNTS",))
 
 
-def test_another_process_finds_the_same_catalogue_and_hears_of_changes(database: Database, tmp_path: Path) -> None:
+def test_another_process_finds_the_same_catalog_and_hears_of_changes(database: Database, tmp_path: Path) -> None:
     apply(database, ORDERS + COUNTS)
     with opened(tmp_path) as other:
         assert other.catalog == database.catalog
@@ -77,7 +77,7 @@ def test_a_statement_that_fails_leaves_nothing(database: Database, tmp_path: Pat
         ("DROP STREAM nothing;", "there is no stream or table NOTHING"),
         ("TERMINATE ctas_count_1;", "there is no query CTAS_COUNT_1"),
         ("ALTER STREAM orders ADD COLUMN amount DOUBLE;", "there is a column AMOUNT already"),
-        ("ALTER TABLE counts ADD COLUMN m INT;", "COUNTS has the columns of its query"),
+        ("ALTER TABLE counts ADD COLUMN m INT;", "COUNTS gets its columns from its query"),
         ("DROP TYPE money;", "there is no type MONEY"),
         ("CREATE OR REPLACE STREAM counts AS SELECT id, amount FROM orders;", "COUNTS is a table"),
     ],
@@ -95,8 +95,8 @@ def test_if_exists_and_if_not_exists_say_so_and_change_nothing(database: Databas
     once, gone = apply(
         database, ORDERS.replace("STREAM orders", "STREAM IF NOT EXISTS orders") + "DROP TABLE IF EXISTS nothing;"
     )
-    assert (once.message, once.sequence) == ("Stream ORDERS is there already", -1)
-    assert (gone.message, gone.sequence) == ("Table NOTHING was not there", -1)
+    assert (once.message, once.sequence) == ("Stream ORDERS already exists", -1)
+    assert (gone.message, gone.sequence) == ("Table NOTHING does not exist", -1)
 
 
 def test_a_dropped_table_takes_its_query_along_and_its_topic_if_asked(database: Database) -> None:
@@ -137,4 +137,4 @@ def test_queries_that_feed_each_other_in_a_circle_are_allowed_and_told(database:
     )
     assert (first.warnings, second.warnings, aside.warnings) == ((), (), ())
     [warning] = third.warnings
-    assert warning.startswith("query INSERTQUERY_5 closes a circle, a -> b -> c -> a: records go round for ever")
+    assert warning.startswith("query INSERTQUERY_5 creates a cycle, a -> b -> c -> a: records loop forever")

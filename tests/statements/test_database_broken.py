@@ -56,17 +56,17 @@ def states(session: SqlSession) -> dict[str, str]:
     return {query.query_id: query.state for query in session.database.queries()}
 
 
-def test_a_function_that_is_not_known_here_leaves_the_rest_of_the_catalogue(session: SqlSession) -> None:
+def test_a_function_that_is_not_known_here_leaves_the_rest_of_the_catalog(session: SqlSession) -> None:
     assert states(session) == BROKEN
     reasons = [query.error for query in session.database.queries()]
     assert reasons[0] == "there is no function ZZ"
-    assert "B is there, and cannot be read here: there is no function ZZ" in reasons[1]
+    assert "B exists but cannot be loaded: there is no function ZZ" in reasons[1]
     listed = {row["Query ID"]: row["Error"] for row in session.rows("SHOW QUERIES EXTENDED;")}
     assert listed["CSAS_B_1"] == "there is no function ZZ"
     session.execute("EXPLAIN CSAS_B_1; DESCRIBE a EXTENDED; SHOW TOPICS EXTENDED;")
     session.execute("CREATE STREAM e AS SELECT * FROM d;")
     assert sorted(session.database.catalog.sources) == ["A", "D", "E"]
-    with pytest.raises(UnknownName, match="B is there, and cannot be read here: there is no function ZZ"):
+    with pytest.raises(UnknownName, match="B exists but cannot be loaded: there is no function ZZ"):
         session.execute("SELECT * FROM b;")
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_told_once_in_one_line(
     with opened(tmp_path) as third:
         third.execute("SHOW STREAMS; SHOW QUERIES;")
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert told == ["B and C cannot be read here: there is no function ZZ; --functions FILE loads functions"]
+    assert told == ["B and C cannot be loaded: there is no function ZZ; --functions FILE loads functions"]
 
 
 def test_what_was_dropped_is_told_no_more(
@@ -108,9 +108,9 @@ def test_it_is_there_as_soon_as_the_function_is(session: SqlSession) -> None:
 
 
 def test_what_cannot_be_read_can_be_dropped_ended_and_replaced(session: SqlSession) -> None:
-    with pytest.raises(SqlError, match="B is there, and cannot be read here"):
+    with pytest.raises(SqlError, match="B exists but cannot be loaded"):
         session.execute("CREATE STREAM b AS SELECT * FROM a;")
-    with pytest.raises(SqlError, match="the topic of B is not known here"):
+    with pytest.raises(SqlError, match="the topic of B is unknown in this process"):
         session.execute("DROP STREAM b DELETE TOPIC;")
     session.execute("CREATE STREAM IF NOT EXISTS c AS SELECT * FROM a; DROP STREAM IF EXISTS c;")
     assert states(session) == {"CSAS_B_1": "ERROR", "CSAS_D_3": "STOPPED"}

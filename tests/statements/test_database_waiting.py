@@ -44,7 +44,7 @@ def test_a_query_whose_topic_was_deleted_does_not_make_it_again(database: Runnin
     assert set(database.states().values()) == {"ERROR"}
     assert not database.broker.has_topic("a")
     errors = {query.query_id: query.error for query in database.queries()}
-    assert 'the topic "a" that query CSAS_B_1 reads is not there any more' in errors["CSAS_B_1"]
+    assert 'the topic "a" that query CSAS_B_1 reads no longer exists' in errors["CSAS_B_1"]
     assert "hint: DROP STREAM B; and create it again" in errors["CSAS_B_1"]
     assert "hint: TERMINATE INSERTQUERY_2; and create it again" in errors["INSERTQUERY_2"]
     database.kill()

@@ -1,4 +1,4 @@
-"""Dead letters of the queries of a catalogue reach the log of the process that runs them."""
+"""Dead letters of the queries of a catalog reach the log of the process that runs them."""
 
 from __future__ import annotations
 

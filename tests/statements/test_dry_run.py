@@ -31,10 +31,10 @@ def test_a_script_that_was_carried_out_may_be_checked_again(play: Play) -> None:
     ("before", "after", "line", "message"),
     [
         ("n INT", "n BIGINT", 2, "there is a stream A already"),
-        ("cents INT", "cents BIGINT", 3, "there is a type MONEY already"),
+        ("cents INT", "cents BIGINT", 3, "type MONEY already exists"),
         ("n + 1", "n + 2", 4, "there is a stream B already"),
         ("COUNT(*)", "COUNT(m)", 5, "there is a table T already"),
-        ("n AS m FROM", "n + 0 AS m FROM", 6, "there is a query AGAIN already"),
+        ("n AS m FROM", "n + 0 AS m FROM", 6, "query AGAIN already exists"),
     ],
 )
 def test_one_that_says_something_else_than_what_stands_there_is_a_mistake(

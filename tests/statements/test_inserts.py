@@ -70,7 +70,7 @@ def test_several_key_columns_make_one_key(sources: Play) -> None:
 def test_headers_are_no_columns_to_insert(sources: Play) -> None:
     sources.do("INSERT INTO keyless VALUES ('x');")
     assert records(sources, "keyless")[0][:2] == (None, {"A": "x"})
-    with pytest.raises(Refused, match="holds headers"):
+    with pytest.raises(Refused, match="is a HEADERS column"):
         sources.do("INSERT INTO keyless (a, h) VALUES ('x', NULL);")
 
 
@@ -85,15 +85,15 @@ def test_a_key_alone_deletes_the_row_of_a_table(sources: Play) -> None:
         ("INSERT INTO s (k, z) VALUES (1, 2);", UnknownName, "S has no column Z"),
         ("INSERT INTO s (k, a) VALUES (1);", SqlError, "2 columns, but 1 value"),
         ("INSERT INTO s VALUES (1, 'x');", Refused, "5 columns and 2 values"),
-        ("INSERT INTO s (k, k) VALUES (1, 2);", Refused, "is there twice"),
+        ("INSERT INTO s (k, k) VALUES (1, 2);", Refused, "is listed twice"),
         ("INSERT INTO s (k) VALUES ('x');", TypeMistake, "INTEGER"),
-        ("INSERT INTO s (a) VALUES (b);", Refused, "VALUES cannot look at a column"),
+        ("INSERT INTO s (a) VALUES (b);", Refused, "VALUES cannot refer to a column"),
         ("INSERT INTO s (ROWPARTITION, a) VALUES (0, 'x');", UnknownName, "ROWPARTITION"),
         ("INSERT INTO nowhere VALUES (1);", UnknownName, "there is no stream or table"),
         ("INSERT INTO t (a) VALUES ('x');", Refused, "needs its primary key ID"),
         ("INSERT INTO t (id, a) VALUES (NULL, 'x');", Refused, "needs its primary key ID"),
         ("INSERT INTO readonly VALUES ('x');", Refused, "is read-only"),
-        ("INSERT INTO windowed (k, a) VALUES (1, 'x');", Refused, "has windows"),
+        ("INSERT INTO windowed (k, a) VALUES (1, 'x');", Refused, "is windowed"),
         ("INSERT INTO made (a, n) VALUES ('x', 1);", Refused, "is written by query CTAS_MADE"),
     ],
 )

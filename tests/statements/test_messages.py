@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.statements.messages import counted, damage_message, mismatch_message, type_told
+from potok.statements.messages import counted, damage_message, mismatch_message, sql_type
 from potok.topology.compare import Change
 
 
@@ -19,11 +19,11 @@ from potok.topology.compare import Change
             Change("T", "...", False, "value", "struct<C: int64>", "struct<C: int64, L: list<item: int32>>"),
             "its columns were C BIGINT and would be C BIGINT, L ARRAY<INTEGER>",
         ),
-        (Change("T", "", False, "value", "none", "struct<C: int64>"), "its rows would be kept in another way"),
+        (Change("T", "", False, "value", "none", "struct<C: int64>"), "its rows would be stored differently"),
         (Change("T", "...", False, "key", "string", "int32"), "its key was VARCHAR and would be INTEGER"),
         (
             Change("T", "...", False, "cells", "objects", "columns (count int64)"),
-            "its rows would be kept in another way",
+            "its rows would be stored differently",
         ),
         (Change("T.join", "...", False, "key", "string", "int32"), "T.join: its key was VARCHAR and would be INTEGER"),
         (Change("T.more", "is odd", False), "T.more: is odd"),
@@ -42,7 +42,7 @@ def test_a_change_that_does_not_fit_is_told_in_the_words_of_statements(change: C
     ],
 )
 def test_a_type_is_written_as_statements_write_it(arrow: str, sql: str) -> None:
-    assert type_told(arrow) == sql
+    assert sql_type(arrow) == sql
 
 
 def test_one_of_something_is_one() -> None:
@@ -51,9 +51,7 @@ def test_one_of_something_is_one() -> None:
 
 def test_what_cannot_be_read_is_told_in_one_line() -> None:
     why = {"B": "there is no function ZZ"}
-    assert damage_message(why) == "B cannot be read here: there is no function ZZ; --functions FILE loads functions"
-    assert damage_message(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be read here: ")
-    assert damage_message(why | dict.fromkeys("CDEFGH", "")).startswith(
-        "B, C, D, E, F and 2 more cannot be read here: "
-    )
+    assert damage_message(why) == "B cannot be loaded: there is no function ZZ; --functions FILE loads functions"
+    assert damage_message(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be loaded: ")
+    assert damage_message(why | dict.fromkeys("CDEFGH", "")).startswith("B, C, D, E, F and 2 more cannot be loaded: ")
     assert "--functions" not in damage_message({"B": "the topic is gone"})

@@ -155,7 +155,7 @@ def test_what_a_push_query_cannot_read_or_compute_is_told_too(play: Play) -> Non
         (query, "(A / B)", "orders", 0, 1, 1),
         (query, "(CAST(TEXT AS INTEGER) > 0)", "orders", 0, 3, 1),
     ]
-    assert str(told[0][2]).startswith("the record cannot be read: ")
+    assert str(told[0][2]).startswith("the record cannot be decoded: ")
 
 
 def test_what_fails_for_every_record_is_told_while_no_row_comes(play: Play) -> None:

@@ -70,7 +70,7 @@ def serve(
     from potok.server.access.limits import Limits
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
-    from potok.statements.catalog.remote_queries import run_elsewhere
+    from potok.statements.catalog.remote_queries import queries_are_running
     from potok.statements.database import Database
     from potok.statements.errors import ServedElsewhere
 
@@ -93,7 +93,7 @@ def serve(
     with Interruption() as interruption, contextlib.ExitStack() as stack:
         log = open_broker(settings.broker, settings)
         stack.callback(log.close)
-        if run_elsewhere(log):
+        if queries_are_running(log):
             raise ServedElsewhere(redact_url(settings.broker))
         database = stack.enter_context(Database(log, settings))
         server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
@@ -146,13 +146,13 @@ def _serve_queries(
 
 
 def _begin(database: Database, script: Path) -> None:
-    """Execute a script if the catalog is empty. If a statement fails, those before it keep their effect."""
+    """Carry out the first statements of a catalog. If one fails, those before it stay, as they would at a prompt."""
     from potok.cli.prompt.display import Drawn
     from potok.cli.prompt.local import Here
     from potok.cli.prompt.script import Script, check_ends
     from potok.cli.prompt.script_files import read_text
 
-    if database.catalog.sources or database.catalog.types or database.books().queries:
+    if database.catalog.sources or database.catalog.types or database.catalog_state().queries:
         note(f"{script} is not executed: the catalog is not empty")
         return
     text = read_text(script)
@@ -163,7 +163,11 @@ def _begin(database: Database, script: Path) -> None:
 def _tell(server: Server, database: Database, *, as_json: bool) -> None:
     from potok.redact import redact_url
 
-    place, sources, queries = redact_url(database.settings.broker), database.catalog.sources, database.books().queries
+    place, sources, queries = (
+        redact_url(database.settings.broker),
+        database.catalog.sources,
+        database.catalog_state().queries,
+    )
     if as_json:
         print_json({"event": "serving", "url": server.url, "broker": place, "queries": len(queries)})
         print(end="", flush=True)

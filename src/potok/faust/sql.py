@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from potok.faust.app import App
 
 DEFINES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.InsertSelect
-"""Statements that a program may contain; others that change a catalog may not."""
+"""Statements that stand in a program; others that change a catalog do not."""
 
 CATCH_UP_S = 600.0
 _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
@@ -92,13 +92,13 @@ class AppDatabase(Database):
         seen = (len(app.topics), len(app.tables), len(app.agents), len(app.statements.defined))
         if seen == self._seen or self._runner is not None:
             return
-        books = CatalogState(catalog_of(app, _key_types(app)), {})
+        catalog_state = CatalogState(catalog_of(app, _key_types(app)), {})
         for number, parsed in enumerate(app.statements.defined):
-            _check_topics(parsed.statement, books.catalog)
+            _check_topics(parsed.statement, catalog_state.catalog)
             command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.begin})
-            books = books.after(parsed, command, self.broker)
-            self._make_topics(parsed.statement, books)
-        self._turn_to(books, len(app.statements.defined))
+            catalog_state = catalog_state.after(parsed, command, self.broker)
+            self._make_topics(parsed.statement, catalog_state)
+        self._turn_to(catalog_state, len(app.statements.defined))
         self._seen = seen
 
     def _id_of(self, statement: ast.Statement, number: int) -> str:

@@ -16,7 +16,7 @@ from potok.server.ksql.json_rows import dump
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
-from potok.statements.errors import CatalogueMoved, NotRunningHere, UnknownQuery
+from potok.statements.errors import CatalogChanged, NotRunningHere, UnknownQuery
 from potok.statements.push.tail import TooManyWait
 
 PROBLEM = "application/problem+json"
@@ -72,7 +72,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (NoSuchTable, 404),
     (KeylessRecord, 400),
     (RecordTooLarge, 413),
-    (CatalogueMoved, 409),
+    (CatalogChanged, 409),
     (MetadataConflict, 409),
     (NotRunningHere, 503),
     (SetupError, 503),

@@ -1,4 +1,4 @@
-"""What statements know by name: streams, tables, types. A catalogue is never changed; a statement makes another."""
+"""What statements know by name: streams, tables, types. A catalog is never changed; a statement makes another."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ class Catalog:
     built_in: Mapping[str, Source] = field(default_factory=dict)
     """Sources that no statement made. One of the same name that a statement makes hides them."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Sources that were made elsewhere, and why their statements cannot be read here."""
+    """Sources that were made elsewhere, and why their statements cannot be loaded."""
 
     def source(self, name: str, place: Place | None = None) -> Source:
         """Raises `UnknownName` with the nearest name there is."""
         found = self.sources.get(name) or self.built_in.get(name)
         if found is None and name in self.missing:
             hint = "it reads or calls what is not known in this process; --functions FILE loads functions"
-            message = f"{quoted(name)} is there, and cannot be read here: {self.missing[name]}"
+            message = f"{quoted(name)} exists but cannot be loaded: {self.missing[name]}"
             raise UnknownName(message, hint=hint, place=place)
         if found is None:
             known = ", ".join(map(quoted, sorted(self.sources))) or "none yet"

@@ -1,1 +1,1 @@
-"""Statements carried out: the catalogue that survives, queries that run, results of those that end."""
+"""Execution of SQL statements: the persistent catalog, running queries, and results."""

@@ -1,4 +1,4 @@
-"""A catalogue over one log, and its queries at work: many sessions share one."""
+"""A catalog in one log, and its running queries. Many sessions share a database."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from potok.statements.catalog.compaction import compact
 from potok.statements.catalog.existing import already
 from potok.statements.catalog.query_ids import query_id_for
 from potok.statements.catalog.refusals import check_change, check_sources
-from potok.statements.catalog.remote_queries import CATALOGUE, alone, run_elsewhere, state_elsewhere, wait_elsewhere
+from potok.statements.catalog.remote_queries import CATALOG_GROUP, alone, queries_are_running, remote_state, wait_remote
 from potok.statements.dead_letter_log import DeadLetterLog
-from potok.statements.errors import NotRunningHere, StillThere
+from potok.statements.errors import NotRunningHere, NotYetRemoved
 from potok.statements.messages import command_id_of, cycle_message, damage_message, done_message
 from potok.statements.processing_log import make_log_if_read
 from potok.statements.push.transient import remove_leftovers
@@ -43,15 +43,15 @@ log = logging.getLogger(__name__)
 LOOK_S, TIDY_S = 0.2, 1.0
 
 MANY, GROWN = 64, 2
-"""The command log is compacted when it has so many statements, and so many times those that were left before."""
+"""The command log is compacted once it has `MANY` statements and `GROWN` times those that the last compaction left."""
 
 HANDED_OVER_S = 10.0
-"""How long a statement waits for what another process still has to remove."""
+"""How long a statement waits for another process to remove an old query or topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A persistent query, and how it is doing: `state` is RUNNING, PAUSED, ERROR, or STOPPED where nobody runs it."""
+    """A persistent query and its state: RUNNING, PAUSED, WAITING, ERROR, or STOPPED if no process runs it."""
 
     query_id: str
     text: str
@@ -66,25 +66,25 @@ class QueryInfo:
 
 
 class Database:
-    """The statements so far, and what they want to run.
+    """The catalog, and the queries that it defines.
 
     Args:
-        runs: Whether the queries are run by this process, once something asks for it. Where another process runs
-            them, statements are written down here and carried out there.
-        logs_dead_letters: Whether the dead letters of the queries are logged; not where they are shown in another way.
+        runs: Whether this process runs the queries once they are needed. Otherwise statements are only recorded, and
+        the process that runs the queries executes them.
+        logs_dead_letters: Whether to log the dead letters of the queries.
     """
 
     keeps_commands: ClassVar[bool] = True
-    """Whether statements are in the command log, whose compaction and cleanup are done here."""
+    """Whether statements are stored in a command log, which this class compacts and cleans up."""
 
     def __init__(
         self, broker: Broker, settings: Settings, *, runs: bool = True, logs_dead_letters: bool = True
     ) -> None:
         self.broker, self.settings, self.runs = broker, settings, runs
         self._commands = CommandLog(broker)
-        self._books = EMPTY
+        self._state = EMPTY
         self._applied, self._stored, self._functions, self._has_broken = 0, 0, users_functions(), False
-        self._dead_letters = DeadLetterLog(lambda: self._books.queries, settings.broker) if logs_dead_letters else None
+        self._dead_letters = DeadLetterLog(lambda: self._state.queries, settings.broker) if logs_dead_letters else None
         self._changing = threading.RLock()
         self._runner: Runner | None = None
         self._closed = threading.Event()
@@ -98,32 +98,32 @@ class Database:
 
     @property
     def catalog(self) -> Catalog:
-        return self._books.catalog
+        return self._state.catalog
 
     @property
     def generation(self) -> int:
-        """A number that grows when the catalogue changes: what was checked before may be out of date."""
+        """A number that increases with each change of the catalog; cached plans of an older generation are invalid."""
         return self._generation
 
     @property
     def shared(self) -> QueryGroup | None:
-        """The query that all others are members of, if it runs here."""
+        """The group of queries, if it runs in this process."""
         return None if self._runner is None else self._runner.shared
 
     @property
     def shared_name(self) -> str:
-        """What that query is called."""
-        return CATALOGUE
+        """The name of the group."""
+        return CATALOG_GROUP
 
     def refresh(self) -> None:
-        """Take in what other processes have changed."""
+        """Apply the changes of other processes."""
         if self._is_behind():
             with self._changing:
                 self._catch_up()
                 self._settle()
 
     def start(self) -> None:
-        """Run the queries in this process, now and from now on."""
+        """Run the queries in this process from now on."""
         with self._changing:
             if self._runner is not None or not self.runs or self._closed.is_set():
                 return
@@ -135,21 +135,21 @@ class Database:
             self._supervisor.start()
 
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
-        """Carry out a statement that changes the catalogue; it counts once it is written down.
+        """Execute a statement that changes the catalog. It is committed once it is in the command log.
 
-        All that can be checked is checked before. Queries begin and end afterwards, as they would after a restart: so
-        whatever happens on the way, the statement has happened or it has not.
+        Everything is checked before that. Queries start and stop afterwards, as they would after a restart, so the
+        statement either takes full effect or none.
         """
         statement = parsed.statement
         with self._changing:
             self._catch_up()
-            early = already(statement, self._books.catalog)
+            early = already(statement, self._state.catalog)
             if early is not None:
                 return early
             self._wait_for_names(statement)
             sequence = self._applied
-            command, after = self._changed(parsed, properties, self._books, sequence)
-            left = left_by(statement, self._books, after, self.broker)
+            command, after = self._changed(parsed, properties, self._state, sequence)
+            left = left_by(statement, self._state, after, self.broker)
             make_log_if_read(self.broker, statement)
             self._make_topics(statement, after)
             if command.query_id and self.runs:
@@ -164,10 +164,10 @@ class Database:
         return Done(message, command_id_of(statement), sequence, command.query_id, warnings)
 
     def preview(
-        self, parsed: ast.Parsed, properties: Mapping[str, str], books: CatalogState | None = None
+        self, parsed: ast.Parsed, properties: Mapping[str, str], state: CatalogState | None = None
     ) -> CatalogState:
-        """The books as a statement would leave them; nothing is changed."""
-        known = books or self._books
+        """Return the catalog as a statement would leave it, without changing anything."""
+        known = state or self._state
         statement = parsed.statement
         if isinstance(statement, ast.CreateSource | ast.CreateAs | ast.CreateType) and statement.if_not_exists:
             taken = known.catalog.types if isinstance(statement, ast.CreateType) else known.catalog.sources
@@ -175,15 +175,15 @@ class Database:
                 return known
         return self._changed(parsed, properties, known, 1_000_000 + len(known.queries))[1]
 
-    def books(self) -> CatalogState:
-        return self._books
+    def catalog_state(self) -> CatalogState:
+        return self._state
 
     def queries(self) -> list[QueryInfo]:
         runner = self._runner
         members = {} if runner is None else runner.shared.statuses()
         found = []
-        for wanted in self._books.queries.values():
-            state = state_elsewhere(self.broker, wanted) if runner is None else runner.state_of(wanted, members)
+        for wanted in self._state.queries.values():
+            state = remote_state(self.broker, wanted) if runner is None else runner.state_of(wanted, members)
             status = members.get(wanted.query_id)
             pace = (0, 0.0) if status is None else (status.lag, status.records_per_second)
             places = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
@@ -191,30 +191,30 @@ class Database:
         return found
 
     def check(self) -> None:
-        """Raise why the queries can run in this process no more, if that is so."""
+        """Raise if the queries can no longer run in this process."""
         if self._lost is not None:
             raise self._lost
 
     def wait_caught_up(self, timeout_s: float) -> None:
-        """Wait until the queries have taken in all that there is, whoever runs them; those that rest or have failed are
-        not waited for. Raises `NotCaughtUp` where that takes longer."""
+        """Wait until the queries have processed all records, wherever they run; queries that are paused or have failed
+        are not waited for. Raises `NotCaughtUp` after the timeout."""
         self.check()
         self.refresh()
-        queries = self._books.queries.values()
-        elsewhere = self._runner is None and run_elsewhere(self.broker)
-        if queries and not elsewhere:
+        queries = self._state.queries.values()
+        remote = self._runner is None and queries_are_running(self.broker)
+        if queries and not remote:
             self.start()
         if self._runner is not None:
             self._runner.shared.wait_caught_up(timeout_s)
-        elif elsewhere:
-            wait_elsewhere(self.broker, queries, timeout_s)
+        elif remote:
+            wait_remote(self.broker, queries, timeout_s)
         elif queries:
-            raise NotRunningHere("to wait for queries")
+            raise NotRunningHere("waiting for queries")
 
     def tend(self) -> None:
-        """Carry out what other processes wrote down, and try again what failed, less and less often."""
+        """Apply statements of other processes, and retry failed queries at growing intervals."""
         if self._runner is not None and (taken := self._runner.shared.taken_over()) is not None:
-            # To begin the queries again would take them back from that process, which would do the same.
+            # Restarting the queries would take them back from that process, which would then do the same.
             self._lost = taken
             return
         self.refresh()
@@ -232,7 +232,7 @@ class Database:
             self._dead_letters.report_more()
 
     def close(self) -> None:
-        """End the queries at the next batch boundary; they go on where they stopped when somebody opens this again."""
+        """Stop the queries at the next batch boundary; they resume when the database is opened again."""
         self._closed.set()
         if self._supervisor is not None:
             self._supervisor.join(10)
@@ -254,42 +254,41 @@ class Database:
     def _changed(
         self, parsed: ast.Parsed, properties: Mapping[str, str], before: CatalogState, sequence: int
     ) -> tuple[Command, CatalogState]:
-        """A statement as a command, and the books after it. Raises why it cannot be."""
+        """Return a statement as a command, and the catalog after it. Raises if the statement is invalid."""
         statement = parsed.statement
         try:
             query_id = query_id_for(statement, sequence, before, self.broker)
             command = Command(sequence, parsed.text, query_id, dict(properties))
             after = before.after(parsed, command, self.broker)
-            elsewhere = self._runner is None and run_elsewhere(self.broker)
-            check_change(statement, before, after, query_id, self.broker, elsewhere=elsewhere)
+            remote = self._runner is None and queries_are_running(self.broker)
+            check_change(statement, before, after, query_id, self.broker, remote=remote)
         except SqlError as error:
             raise error.in_text(parsed.in_script) from None
         return command, after
 
     def _wait_for_names(self, statement: ast.Statement) -> None:
-        """A name whose query or topic is still to be removed cannot be given again; whoever runs the queries does it
-        soon."""
+        """Wait until the old query or topic of a name is removed; until then, the name cannot be reused."""
         named, end = named_by(statement), time.monotonic() + HANDED_OVER_S
         while waiting := named & names_left(self.broker):
             self._tidy_up()
             if time.monotonic() > end or self._closed.wait(LOOK_S / 4):
-                raise StillThere(sorted(waiting))
+                raise NotYetRemoved(sorted(waiting))
 
     def _warnings(self, query_id: str) -> tuple[str, ...]:
-        """What there is to say of a query that was written down: that it could not begin, or what it may do."""
-        if query_id not in self._books.queries:
+        """Return warnings about a new query: a cycle, or the reason why it does not run."""
+        if query_id not in self._state.queries:
             return ()
-        circle = self._books.circle(query_id)
-        found = [cycle_message(query_id, circle)] if circle else []
+        cycle = self._state.cycle(query_id)
+        found = [cycle_message(query_id, cycle)] if cycle else []
         if self._runner is not None:
-            state, error = self._runner.state_of(self._books.queries[query_id], {})
+            state, error = self._runner.state_of(self._state.queries[query_id], {})
             found += [f"query {query_id} does not run: {error.splitlines()[0]}"] if state == "ERROR" else []
         return tuple(found)
 
-    def _make_topics(self, statement: ast.Statement, books: CatalogState) -> None:
-        """A source over a topic that is not there makes it, as its WITH clause says."""
+    def _make_topics(self, statement: ast.Statement, state: CatalogState) -> None:
+        """Create the topic of a new source, if it does not exist, as its WITH clause says."""
         if isinstance(statement, ast.CreateSource):
-            source = books.catalog.source(statement.name)
+            source = state.catalog.source(statement.name)
             if not self.broker.has_topic(source.topic):
                 self._create_topic(source)
 
@@ -305,52 +304,52 @@ class Database:
         )
 
     def _is_behind(self) -> bool:
-        """Whether there are commands that are new here, or functions that may let those be read that could not."""
+        """Return whether there are new commands, or new functions that broken statements may need."""
         return self._commands.count != self._applied or (self._has_broken and users_functions() != self._functions)
 
     def _catch_up(self) -> None:
-        """Take in the commands that are new here. One that cannot be carried out here hides no other."""
-        known, before, count = users_functions(), self._books.broken, self._commands.count
+        """Apply new commands. A command that fails does not prevent later ones."""
+        known, before, count = users_functions(), self._state.broken, self._commands.count
         if self._has_broken and known != self._functions:
             before, self._applied = {}, 0
         new = self._commands.since(self._applied) if self._applied else None
         found = self._commands.all() if new is None else new
-        books = EMPTY if new is None else self._books
+        state = EMPTY if new is None else self._state
         for command in found:
-            books = self._after(books, command)
+            state = self._after(state, command)
         self._functions, self._stored = known, len(found) + (0 if new is None else self._stored)
         if found or new is None:
-            self._turn_to(books, max([count, *(command.sequence + 1 for command in found[-1:])]))
-        if self._has_broken and self._books.broken.keys() - before.keys():
-            log.warning(damage_message(self._books.broken))
+            self._turn_to(state, max([count, *(command.sequence + 1 for command in found[-1:])]))
+        if self._has_broken and self._state.broken.keys() - before.keys():
+            log.warning(damage_message(self._state.broken))
 
-    def _after(self, books: CatalogState, command: Command) -> CatalogState:
+    def _after(self, state: CatalogState, command: Command) -> CatalogState:
         try:
-            return books.after(parsed_of(command), command, self.broker)
+            return state.after(parsed_of(command), command, self.broker)
         except LogError:
             raise
         except PotokError as error:
-            log.info("statement %d cannot be carried out here: %s", command.sequence, error)
-            return books.after_broken(command, error)
+            log.info("statement %d cannot be executed: %s", command.sequence, error)
+            return state.after_broken(command, error)
 
     def _compact(self, at: int) -> None:
-        """Let go of statements that are over, if so many are written down. Where one cannot be read, it is not known
-        what it needs. A log that refuses this has taken the statements all the same."""
+        """Compact the command log if it has at least this many statements. Not if one is broken, because its
+        dependencies are unknown. A failed compaction does not affect committed statements."""
         if self._stored >= at and not self._has_broken and self.keeps_commands:
             try:
                 self._stored = compact(self._commands, self.broker)
             except LogError as error:
                 log.warning("the command log could not be compacted: %s", error)
 
-    def _turn_to(self, books: CatalogState, applied: int) -> None:
-        self._books, self._applied = books, applied
-        self._has_broken = bool(books.catalog.missing) or any(wanted.broken for wanted in books.queries.values())
+    def _turn_to(self, state: CatalogState, applied: int) -> None:
+        self._state, self._applied = state, applied
+        self._has_broken = bool(state.catalog.missing) or any(wanted.broken for wanted in state.queries.values())
         self._generation += 1
 
     def _settle(self) -> None:
-        """Let the queries run that should, and remove what those have left that are over."""
+        """Start the queries that should run, and clean up after those that ended."""
         if self._runner is not None:
-            self._runner.settle(self._books.queries)
+            self._runner.settle(self._state.queries)
         self._tidy_up()
 
     def _tidy_up(self) -> None:
@@ -366,10 +365,10 @@ class Database:
         shared = self._shared_query()
         if self._dead_letters is not None:
             shared.on_batch(self._dead_letters.heard)
-        return Runner(shared, lambda wanted: check_sources(self.broker, wanted, self._books))
+        return Runner(shared, lambda wanted: check_sources(self.broker, wanted, self._state))
 
     def _shared_query(self) -> QueryGroup:
-        """Raises where another process runs the queries. One that only removes something has the lock for a moment."""
+        """Raise if another process runs the queries. A process that only cleans up holds the lock for a moment."""
         from potok.runtime.queries.query_group import QueryGroup
         from potok.spark.spark_executor import start_spark
 
@@ -382,13 +381,13 @@ class Database:
                     raise
 
     def _begin_again(self) -> None:
-        """The loop over batches has ended, and all queries with it: put another in its place."""
+        """Replace a batch loop that has ended together with all queries."""
         if jvm_is_gone():
             self._lost = self._lost or JvmGone()
             return
         self._restarts = self._restarts or BackOff()
         if self._restarts.is_due():
-            log.warning("the queries have ended, and are begun again")
+            log.warning("the queries have ended; restarting them")
             self._runner, self._began_at = self._new_runner(), time.monotonic()
             self._settle()
 
@@ -397,4 +396,4 @@ class Database:
             try:
                 self.tend()
             except Exception:
-                log.exception("looking after the queries failed; trying again")
+                log.exception("supervising the queries failed; retrying")

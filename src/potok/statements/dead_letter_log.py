@@ -1,4 +1,4 @@
-"""Log the dead letters of the queries of a catalogue while they run, as `potok run` does for its query."""
+"""Log the dead letters of the queries of a catalog while they run, as `potok run` does for its query."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class DeadLetterLog:
     """Logs the first dead letter of each step of a query, then counts at growing intervals.
 
-    A push query is left out: its client hears how many of its records were left out. May be called from any thread.
+    Push queries are excluded: their clients receive the number of records left out. Thread-safe.
 
     Args:
-        queries: Returns the queries of the catalogue.
+        queries: Returns the queries of the catalog.
         broker: The URL of the log.
     """
 
@@ -32,7 +32,7 @@ class DeadLetterLog:
         self._lock = threading.Lock()
 
     def heard(self, done: Mapping[str, Committed]) -> None:
-        """Report what a batch has set aside."""
+        """Report the dead letters of a batch."""
         with self._lock:
             for name, committed in done.items():
                 wanted = self._queries().get(name)
@@ -40,7 +40,7 @@ class DeadLetterLog:
                     self._reporter(wanted).report(committed.reason_counts)
 
     def report_more(self, *, now: bool = False) -> None:
-        """Report what has come since, if it is time for that; `now` whatever the time."""
+        """Report the dead letters counted since the last report, if it is due or `now` is set."""
         with self._lock:
             known = self._queries()
             for name, (_, reporter) in list(self._reporters.items()):
@@ -49,7 +49,7 @@ class DeadLetterLog:
                     del self._reporters[name]
 
     def _reporter(self, wanted: Wanted) -> DeadLetterReporter:
-        """One for each definition of a query: its steps change with CREATE OR REPLACE."""
+        """Return the reporter of a definition of a query: CREATE OR REPLACE changes its steps."""
         known = self._reporters.get(wanted.query_id)
         if known is None or known[0] != wanted.sequence:
             if known is not None:

@@ -1,4 +1,4 @@
-"""What can go wrong with a catalogue and its queries."""
+"""Errors of the catalog and its queries."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ from potok.sql.types import quoted
 from potok.statements.messages import FEW
 
 
-class CatalogueMoved(QueryError):
-    """Somebody else has changed the catalogue between a look and a change."""
+class CatalogChanged(QueryError):
+    """Another process changed the catalog between a read and a write."""
 
     def __init__(self) -> None:
-        super().__init__("the catalogue was changed by somebody else", hint="send the statement again")
+        super().__init__("the catalog was changed by another process", hint="send the statement again")
 
 
-class StillThere(QueryError):
-    """A name whose query or topic is not removed yet."""
+class NotYetRemoved(QueryError):
+    """A name whose previous query or topic has not been removed yet."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(
-            f"what was left of {', '.join(names)} is still to be removed by the process that runs the queries",
-            hint="send the statement again in a moment; the log of that process says what is in the way",
+            f"the process that runs the queries has not yet removed the old topic or query of {', '.join(names)}",
+            hint="send the statement again in a moment; the log of that process says what prevents it",
         )
 
 
 class ServedElsewhere(QueryError):
-    """A second process that would run the queries of one catalogue."""
+    """A second process would run the queries of the same catalog."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
-            f"another process runs the queries of {place} already",
+            f"another process already runs the queries of {place}",
             hint="use that one: potok sql --server URL; or stop it first, or name another log with --broker",
         )
 
 
 class TopicGone(QueryError):
-    """A topic that a query reads was deleted. To make an empty one in its place would hide that."""
+    """A topic that a query reads was deleted. Creating an empty one instead would hide that."""
 
     def __init__(self, query_id: str, topic: str, statement: str) -> None:
         super().__init__(
-            f'the topic "{topic}" that query {query_id} reads is not there any more',
-            hint=f"{statement}; and create it again over a topic that is there",
+            f'the topic "{topic}" that query {query_id} reads no longer exists',
+            hint=f"{statement}; and create it again over an existing topic",
         )
 
 
 class NotRunningHere(QueryError):
-    """A query is asked for where none are run."""
+    """The operation needs a running query, and this process runs none."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} needs queries to run, and none run here",
+            f"{what} needs running queries, and this process runs none",
             hint="send it to a server: potok serve, then potok sql --server http://localhost:8088",
         )
 
 
 class UnknownQuery(Refused):
-    """A query id that nobody has.
+    """A query id that does not exist.
 
     Args:
-        left: The stream or table that a query of this id has left, if it was terminated.
+        left: The stream or table of this query, if the query was terminated.
     """
 
     def __init__(self, query_id: str, known: Sequence[str], place: Place | None, *, left: str = "") -> None:
         if left:
-            hint = f"it was terminated; CREATE OR REPLACE of {quoted(left)} lets it go on"
+            hint = f"it was terminated; CREATE OR REPLACE {quoted(left)} resumes it"
         elif near := _near(query_id, known):
             hint = f"did you mean {near}?"
         else:
             more = f" and {len(known) - FEW} more: SHOW QUERIES" if len(known) > FEW else ""
-            hint = f"there are: {', '.join(known[:FEW])}{more}" if known else "no query runs: SHOW QUERIES"
+            hint = f"the queries are {', '.join(known[:FEW])}{more}" if known else "there are no queries"
         super().__init__(f"there is no query {quoted(query_id)}", hint=hint, place=place)
 
 
@@ -80,8 +80,8 @@ _OF_SOURCE = re.compile(r"(?:CSAS|CTAS|CST)_(.+?)(?:_[0-9]+)?")
 
 
 def _near(query_id: str, known: Iterable[str]) -> str:
-    """The id that is meant, if one is near. Ids are alike in all but the name of what they write, so that is compared;
-    those of INSERT have none."""
+    """Return a similar id, if there is one. Ids differ mostly in the name of their sink, so that is compared; ids of
+    INSERT have none."""
     by_name = {_name_in(other): other for other in known if not other.startswith("INSERTQUERY_")}
     near = similar(_name_in(query_id), by_name, 0.8)
     return by_name[near] if near else ""

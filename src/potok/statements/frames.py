@@ -1,4 +1,4 @@
-"""Rows as Arrow columns by the slots of their fields: what pull and push queries compute on."""
+"""Rows as Arrow columns by slot, which pull and push queries compute on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Frame:
         return Frame({slot: column.take(chosen) for slot, column in self.columns.items()}, len(chosen))
 
     def where(self, condition: Typed, context: Context) -> Frame:
-        """The rows for which a condition is true; what is NULL is not."""
+        """Return the rows for which a condition is true, not NULL."""
         mask = compute(condition, self.columns, self.rows, context)
         if mask.true_count == self.rows:
             return self
@@ -68,7 +68,7 @@ def kept(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
-    """One frame after the other; without any, an empty one with these fields."""
+    """Concatenate frames; without any, return an empty frame with these fields."""
     if len(frames) == 1:
         return frames[0]
     if not frames:
@@ -79,21 +79,21 @@ def stacked(frames: Sequence[Frame], fields: Sequence[Field]) -> Frame:
 
 
 def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
-    """Python values as a column; what does not fit its type was never of it, and is NULL."""
+    """Convert Python values to a column; a value that does not match the type becomes NULL."""
     schema = declared_schema(type_)
     assert schema is not None
     return fit(values, schema, Reading.PYTHON).column
 
 
 def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[str]) -> Frame:
-    """Rows of a table under the slots of its fields; only those that are `wanted`."""
+    """Convert rows of a table to a frame with the `wanted` slots."""
     columns: dict[str, pa.Array] = {}
     keys, bounds, values = found.keys, found.bounds, found.values
     if source.kept is not None:
         stored = values.to_pylist() if isinstance(values, pa.Array) else values
         keys, values = [source.kept.key(key) for key in keys], [source.kept.value(value) for value in stored]
     if source.window is not None and not bounds:
-        # The key of a topic with windows holds them itself.
+        # The key of a windowed topic contains the window bounds.
         bounds = [(key["start"], key["end"]) for key in keys]
         keys = [key["key"] for key in keys]
     several = len(source.keys) > 1
@@ -121,7 +121,7 @@ def _value_column(values: pa.Array | list[Any], name: str, type_: pa.DataType) -
 
 
 def python_rows(columns: Sequence[pa.Array], rows: int) -> list[Row]:
-    """Columns as rows of Python values: maps and structs are dicts."""
+    """Convert columns to rows of Python values; maps and structs become dicts."""
     if not columns:
         return [()] * rows
     reserve_objects(columns)

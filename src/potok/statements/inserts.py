@@ -1,4 +1,4 @@
-"""INSERT INTO ... VALUES, and rows in bulk: durable when they return."""
+"""INSERT INTO ... VALUES, and bulk inserts. Rows are durable when the call returns."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ Errors = dict[int, str]
 
 @dataclass(frozen=True, slots=True)
 class ValuesScope:
-    """The scope of VALUES: there is no row whose columns could be named."""
+    """The scope of VALUES, which has no columns."""
 
     custom_types: Mapping[str, pa.DataType]
 
     def column(self, name: ast.Name) -> Typed:
-        hint = f"put text into single quotes: '{name.name}'"
-        raise Refused(f"VALUES cannot look at a column: {quoted(name.name)}", hint=hint, place=name.at)
+        hint = f"write text in single quotes: '{name.name}'"
+        raise Refused(f"VALUES cannot refer to a column: {quoted(name.name)}", hint=hint, place=name.at)
 
     def call(self, call: ast.Call) -> Typed | None:
         return None
 
 
 def insert_values(database: Database, statement: ast.InsertValues, properties: Properties = NO_PROPERTIES) -> Done:
-    """Append one record. Columns that are not named are NULL; a row of a table without any column besides its key is
-    deleted."""
+    """Append one record. Columns that are not listed are NULL. A table row with only its key is a delete."""
     if not properties.flag(INSERTS):
         hint = f"SET '{INSERTS}' = 'true'"
         raise Refused("INSERT INTO ... VALUES is disabled", hint=hint, place=statement.at)
@@ -60,7 +59,11 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
         computed = compute(check(value, scope, to=column.type), {}, 1, context)
         if context.failures:
             reason = next(iter(context.failures.values()))
-            raise Refused(f"{quoted(column.name)} cannot be computed: {reason}", hint="change it", place=value.at)
+            raise Refused(
+                f"{quoted(column.name)} cannot be computed: {reason}",
+                hint="check the expression and its arguments",
+                place=value.at,
+            )
         columns[column.name] = computed
     errors = _append(database.broker, source, columns, 1)
     for reason in errors.values():
@@ -69,10 +72,10 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
 
 
 def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, Any]]) -> Errors:
-    """Append many records at once, given by column as JSON would have them; names match whatever their case.
+    """Append many records at once, given by column as JSON values. Column names are case-insensitive.
 
     Returns:
-        Why rows were not inserted, by their number; all others are durable.
+        The reason for each rejected row, by row number. All other rows are durable.
     """
     writable(database, source.name, None)
     columns = [*_insertable(source), SourceColumn(ROWTIME, BIGINT)]
@@ -87,7 +90,7 @@ def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, 
         try:
             texts.append(orjson.dumps({k.strip("`"): v for k, v in row.items()}, default=str))
         except TypeError as error:
-            errors[number] = f"it is no JSON: {error}"
+            errors[number] = f"it is not valid JSON: {error}"
             texts.append(b"{}")
     type_ = pa.struct([(column.name, column.type) for column in columns])
     decoded = format_named("sql_json").decode(pa.array(texts, pa.binary()), declared_schema(type_))
@@ -108,16 +111,16 @@ def _without_values(source: Source, rows: Sequence[Mapping[str, Any]], good: Seq
 
 
 def writable(database: Database, name: str, place: Place | None) -> Source:
-    """The stream or table of a name, if rows may be inserted."""
+    """Return a stream or table by name; raise if it does not accept inserts."""
     source = database.catalog.source(name, place)
     if source.read_only:
-        hint = "it was created with CREATE SOURCE, which is for reading"
+        hint = "it was created with CREATE SOURCE"
         raise Refused(f"{quoted(name)} is read-only", hint=hint, place=place)
     if source.window is not None:
-        hint = "its rows are windows; insert into what they are made of"
-        raise Refused(f"{quoted(name)} has windows, and cannot be inserted into", hint=hint, place=place)
+        hint = "insert into the source of its query"
+        raise Refused(f"{quoted(name)} is windowed and does not accept inserts", hint=hint, place=place)
     if source.is_table and source.query:
-        hint = "its rows are what its query makes of others; insert into those"
+        hint = "insert into the sources of that query"
         raise Refused(f"table {quoted(name)} is written by query {source.query}", hint=hint, place=place)
     return source
 
@@ -128,26 +131,26 @@ def _insertable(source: Source) -> list[SourceColumn]:
 
 
 def _named(source: Source, statement: ast.InsertValues) -> list[SourceColumn]:
-    """The columns that the values are for."""
+    """Return the columns that the values are for."""
     columns = {column.name: column for column in (*_insertable(source), SourceColumn(ROWTIME, BIGINT))}
     names = statement.columns or tuple(column.name for column in _insertable(source))
     for index, name in enumerate(names):
         if name in names[:index]:
             hint = "name each column once"
-            raise Refused(f"column {quoted(name)} is there twice", hint=hint, place=statement.at)
+            raise Refused(f"column {quoted(name)} is listed twice", hint=hint, place=statement.at)
         if name not in columns:
             raise _unknown(source, name, list(columns), statement.at)
     if len(names) != len(statement.values):
         hint = f"the columns are {', '.join(map(quoted, names))}"
         raise Refused(
-            f"{len(names)} columns and {len(statement.values)} values do not fit", hint=hint, place=statement.at
+            f"{len(names)} columns and {len(statement.values)} values do not match", hint=hint, place=statement.at
         )
     return [columns[name] for name in names]
 
 
 def _unknown(source: Source, name: str, known: Sequence[str], place: Place) -> Refused | UnknownName:
     if any(column.name == name for column in source.headers):
-        return Refused(f"{quoted(name)} holds headers, which cannot be inserted", hint="leave it out", place=place)
+        return Refused(f"{quoted(name)} is a HEADERS column and cannot be inserted", hint="leave it out", place=place)
     hint = closest(name, known) or f"the columns are {', '.join(map(quoted, known))}"
     return UnknownName(f"{quoted(source.name)} has no column {quoted(name)}", hint=hint, place=place)
 
@@ -155,7 +158,7 @@ def _unknown(source: Source, name: str, known: Sequence[str], place: Place) -> R
 def _append(
     broker: Broker, source: Source, columns: Columns, rows: int, bare: np.ndarray[Any, Any] | None = None
 ) -> Errors:
-    """Append rows of columns; those of a table that are `bare`, with a key alone, are deletes."""
+    """Append rows given as columns. Rows of a table marked in `bare` have only a key and are deletes."""
     if bare is None:
         bare = np.full(rows, not any(column.name in columns for column in source.values))
     errors = _without_key(source, columns, rows)

@@ -1,4 +1,4 @@
-"""What is said of statements that were carried out, in the words that clients of ksqlDB look for."""
+"""Messages for executed statements, worded as clients of ksqlDB expect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from potok.sql.syntax import ast
 from potok.topology.compare import Change
 
 FEW = 5
-"""How many names are told where there may be many."""
+"""The number of names to list before "and N more"."""
 
 _TYPES = {
     "bool": "BOOLEAN",
@@ -27,7 +27,7 @@ _TYPES = {
     "struct<": "STRUCT<",
 }
 _TYPE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, _TYPES))})(?:(?<=[< ])|(?![\w:]))")
-"""Not a field that has the name of a type: a colon follows it."""
+"""Does not match a field named like a type: a colon follows its name."""
 _AGGREGATES = re.compile(r"columns \((.*)\)(?: as (.*))?")
 
 
@@ -37,29 +37,29 @@ def counted(number: int, what: str) -> str:
 
 
 def damage_message(broken: Mapping[str, str]) -> str:
-    """One line on what cannot be read here: the first reason, which is mostly that of all.
+    """Summarize the statements that could not be loaded, with the first reason, which usually explains the others.
 
-    >>> damage_message({"B": "there is no function ZZ", "C": "B is there, and cannot be read here: ..."})
-    'B and C cannot be read here: there is no function ZZ; --functions FILE loads functions'
+    >>> damage_message({"B": "there is no function ZZ", "C": "B is there, and cannot be loaded: ..."})
+    'B and C cannot be loaded: there is no function ZZ; --functions FILE loads functions'
     """
     *names, last = [*list(broken)[:FEW], *([f"{len(broken) - FEW} more"] if len(broken) > FEW else [])]
     why = next(iter(broken.values()))
-    hint = "--functions FILE loads functions" if "no function" in why else "SHOW QUERIES EXTENDED tells more"
-    told = f"{', '.join(names)} and {last}" if names else last
-    return f"{told} cannot be read here: {why}; {hint}"
+    hint = "--functions FILE loads functions" if "no function" in why else "see SHOW QUERIES EXTENDED"
+    listed = f"{', '.join(names)} and {last}" if names else last
+    return f"{listed} cannot be loaded: {why}; {hint}"
 
 
 def cycle_message(query_id: str, topics: Sequence[str]) -> str:
     """
     >>> cycle_message("INSERTQUERY_3", ["A", "B"])
-    'query INSERTQUERY_3 closes a circle, A -> B -> A: records go round for ever unless a WHERE stops them'
+    'query INSERTQUERY_3 creates a cycle, A -> B -> A: records loop forever unless a WHERE clause stops them'
     """
-    told = " -> ".join([*topics, topics[0]])
-    return f"query {query_id} closes a circle, {told}: records go round for ever unless a WHERE stops them"
+    cycle = " -> ".join([*topics, topics[0]])
+    return f"query {query_id} creates a cycle, {cycle}: records loop forever unless a WHERE clause stops them"
 
 
 def mismatch_message(change: Change, source: str) -> str:
-    """Why the state of a query does not fit its statement, in the words of statements.
+    """Explain in terms of SQL why the state of a query does not match its statement.
 
     >>> change = Change("T", "", False, "value", "struct<C: int64>", "struct<C: int64, S: list<item: int32>>")
     >>> mismatch_message(change, "T")
@@ -68,7 +68,7 @@ def mismatch_message(change: Change, source: str) -> str:
     step = "" if change.step == source else f"{change.step}: "
     match change.part:
         case "key":
-            return f"{step}its key was {type_told(change.was)} and would be {type_told(change.now)}"
+            return f"{step}its key was {sql_type(change.was)} and would be {sql_type(change.now)}"
         case "value" if "none" not in (change.was, change.now):
             return f"{step}its columns were {_columns(change.was)} and would be {_columns(change.now)}"
         case "window":
@@ -76,23 +76,23 @@ def mismatch_message(change: Change, source: str) -> str:
         case "cells" if _AGGREGATES.fullmatch(change.was) and _AGGREGATES.fullmatch(change.now):
             return f"{step}its aggregates were {_aggregates(change.was)} and would be {_aggregates(change.now)}"
         case "cells" | "kind" | "value":
-            return f"{step}its rows would be kept in another way"
+            return f"{step}its rows would be stored differently"
         case "function":
-            return "what the query before it took in could not be taken back"
+            return "the effect of records processed by the previous query could not be undone"
     return f"{step}{change.what}"
 
 
-def type_told(arrow: str) -> str:
-    """A type as statements write it.
+def sql_type(arrow: str) -> str:
+    """Convert an Arrow type to SQL.
 
-    >>> type_told("map<string, struct<a: timestamp[ms], double: decimal128(4, 2)>>")
+    >>> sql_type("map<string, struct<a: timestamp[ms], double: decimal128(4, 2)>>")
     'MAP<VARCHAR, STRUCT<a TIMESTAMP, double DECIMAL(4, 2)>>'
     """
     return _TYPE.sub(lambda found: _TYPES[found[0]], arrow).replace(": ", " ")
 
 
 def _columns(arrow: str) -> str:
-    return type_told(arrow.removeprefix("struct<").removesuffix(">") if arrow.startswith("struct<") else arrow)
+    return sql_type(arrow.removeprefix("struct<").removesuffix(">") if arrow.startswith("struct<") else arrow)
 
 
 def _aggregates(cells: str) -> str:
@@ -101,11 +101,11 @@ def _aggregates(cells: str) -> str:
     assert found is not None
     parts = (part.partition(" ") for part in re.split(r", (?=[a-z_]+ )", found[1]))
     named = f" as {found[2]}" if found[2] else ""
-    return ", ".join(f"{operation.upper()} {type_told(type_)}" for operation, _, type_ in parts) + named
+    return ", ".join(f"{operation.upper()} {sql_type(type_)}" for operation, _, type_ in parts) + named
 
 
 def prefix_of(statement: ast.Statement) -> str:
-    """The beginning of the id of the query that a statement begins; "" if it begins none."""
+    """Return the prefix of the id of the query that a statement starts, or "" if it starts none."""
     match statement:
         case ast.CreateAs():
             return f"{'CTAS' if statement.is_table else 'CSAS'}_{statement.name}"
@@ -117,7 +117,7 @@ def prefix_of(statement: ast.Statement) -> str:
 
 
 def kind_of(statement: ast.Statement) -> str:
-    """What kind of query a statement begins; "" if it begins none."""
+    """Return the kind of query that a statement starts, or "" if it starts none."""
     match statement:
         case ast.CreateAs():
             return "CTAS" if statement.is_table else "CSAS"

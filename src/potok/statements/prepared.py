@@ -1,4 +1,4 @@
-"""Statements that were parsed and checked before, so that the next time costs neither."""
+"""Caches for parsed statements and planned pull queries."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ _opening = threading.Lock()
 
 
 def parsed_script(text: str, variables: Mapping[str, str] | None = None) -> tuple[ast.Parsed, ...]:
-    """The statements of a script. The same text gives the very same statements, which is how their plans are found."""
+    """Parse a script. The same text returns the identical statements, by which their plans are found."""
     key = (text, tuple(sorted((variables or {}).items())) if "${" in text else ())
     return _scripts.get(key) or _scripts.keep(key, tuple(parse_script(text, variables)), weight_of(*key))
 
 
 class Prepared:
-    """What is known of the pull queries of a database: plans, as long as the catalogue stays as it is."""
+    """Cached plans of the pull queries of a database, valid until the catalog changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = weakref.ref(database)
@@ -78,7 +78,7 @@ class Prepared:
         self._plans: Recent[tuple[ast.Select, int, Mapping[str, Any], Properties, PullPlan]] = Recent(MOST_STATEMENTS)
 
     def plan(self, query: ast.Select, properties: Properties) -> PullPlan:
-        """By identity: literals of different types may be equal to each other, and the statements would be too."""
+        """Return the plan, cached by the identity of a query: equal queries may have literals of different types."""
         database = self._database()
         assert database is not None
         generation, functions = database.generation, users_functions()
@@ -89,8 +89,8 @@ class Prepared:
         self._plans.keep(id(query), (query, generation, functions, properties, plan), _weight(query))
         return plan
 
-    def has_begun(self, query: str) -> bool:
-        """Whether a query has a ledger; one that was dropped has none any more."""
+    def has_started(self, query: str) -> bool:
+        """Return whether a query has a ledger; a dropped query has none."""
         return self._broker.get_metadata(metadata_key_of(query, "ledger")) is not None
 
 

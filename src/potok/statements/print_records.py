@@ -1,4 +1,4 @@
-"""Records as lines of PRINT: read as the stream or table over their topic says, or as their bytes look."""
+"""Format records for PRINT: decoded by the stream or table over the topic, or guessed from their bytes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _plain(value: Any) -> str:
 
 
 def guessed(data: bytes | None) -> str:
-    """Bytes as what they most likely are: JSON, text, a number of Kafka's, or nothing that can be read."""
+    """Format bytes as what they most likely are: JSON, text, a Kafka number, or hexadecimal."""
     if data is None:
         return "<null>"
     try:

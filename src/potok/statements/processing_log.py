@@ -1,4 +1,4 @@
-"""The stream over the processing log: there without a statement, as in ksqlDB."""
+"""The stream over the processing log, which exists without a statement, as in ksqlDB."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LOG_STREAM = Source(
 
 
 def make_log_if_read(broker: Broker, statement: ast.Node) -> None:
-    """Whoever reads the log before anything has failed finds an empty one."""
+    """Create the topic of the log for a statement that reads it, in case nothing has failed yet."""
     if any(isinstance(part, ast.Relation) and part.name == LOG_STREAM.name for part in walk(statement)):
         make_log(broker)
 
 
 def failure_messages(failures: dict[str, int]) -> str:
-    """What failed how often, the most frequent first; "none" if nothing did."""
+    """Format failures by count, the most frequent first; "none" if there are none."""
     counted = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     return "; ".join(f"{expression}: {count}" for expression, count in counted) or "none"

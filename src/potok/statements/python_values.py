@@ -1,7 +1,7 @@
-"""Columns as Python values, those among them for which Python has none.
+"""Convert columns to Python values, including dates that Python cannot represent.
 
-Its calendar begins with the year 1 and ends with the year 9999; SQL computes with dates before and after. They are text
-here, as Java writes them: `+12345-06-30`, `-0044-03-15T12:00:00.000`.
+Python's calendar covers the years 1 to 9999, but SQL computes with dates before and after. These become strings in
+Java's format: `+12345-06-30`, `-0044-03-15T12:00:00.000`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DAY_US = 86_400_000_000
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """The values of a column: maps and structs are dicts."""
+    """Convert a column to Python values; maps and structs become dicts."""
     try:
         found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
     except (ValueError, OverflowError):
@@ -32,7 +32,7 @@ def _value(scalar: pa.Scalar) -> Any:
     if pa.types.is_struct(type_):
         return {name: _value(part) for name, part in scalar.items()}
     if pa.types.is_map(type_):
-        # The entries of a scalar are made with it; its array makes each by itself.
+        # A map scalar converts its entries eagerly, which may fail; its array converts them one by one.
         entries = scalar.values
         keys, items = entries.field(0), entries.field(1)
         return {_value(key): _value(item) for key, item in zip(keys, items, strict=True)}

@@ -1,4 +1,4 @@
-"""Records of a topic as frames: bytes read as a stream or table says."""
+"""Decode the records of a topic to frames, by the declaration of a stream or table."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from potok.statements.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Decoded records. `deletes` marks those without a value, which are not rows of a stream; in a table, those without
-    a key are not rows. `keys` are bytes."""
+    """Decoded records. `deletes` marks records without a value, which are not rows of a stream; in a table, records
+    without a key are not rows. `keys` are bytes."""
 
     frame: Frame
     deletes: pa.Array
     keys: pa.Array
     offsets: pa.Array
     unreadable: Mapping[int, str] = field(default_factory=dict)
-    """Why others could not be read, by offset."""
+    """Why other records could not be decoded, by offset."""
 
 
 class RecordReader:
-    """Turns batches of a topic into frames. Only columns that are `wanted` are read, as slots of the alias."""
+    """Converts batches of a topic to frames. Only the `wanted` columns are decoded, as slots of the alias."""
 
     def __init__(self, source: Source, alias: str, wanted: frozenset[str]) -> None:
         self._source, self._alias = source, alias
@@ -76,7 +76,7 @@ class RecordReader:
         return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), offsets.take(at), unreadable)
 
     def _empty(self, keys: pa.Array, deletes: pa.Array) -> set[int]:
-        """Records that are not rows."""
+        """Return the records that are not rows."""
         missing = deletes if not self._source.is_table else keys.is_null() if self._source.keys else None
         return set() if missing is None or not missing.true_count else set(np.flatnonzero(missing).tolist())
 
@@ -101,7 +101,7 @@ class RecordReader:
             if self._timed is not None:
                 times = Instants(self._source.timestamp_format)([columns[self._timed.name]], rows, {})
                 timeless = np.flatnonzero(times.is_null().to_numpy(zero_copy_only=False)).tolist()
-                bad |= {row: f"{self._timed.name} holds no time" for row in timeless if row not in bad}
+                bad |= {row: f"{self._timed.name} is not a valid timestamp" for row in timeless if row not in bad}
             columns["ROWTIME"] = times
         if "ROWPARTITION" in self._names:
             columns["ROWPARTITION"] = pa.repeat(pa.scalar(partition, INT), rows)
@@ -110,7 +110,7 @@ class RecordReader:
 
 
 def _headers(column: pa.Array, name: str) -> pa.Array:
-    """Records without headers have none, not NULL."""
+    """Records without headers have an empty array, not NULL."""
     empty = pa.scalar([], column.type)
     whole = pc.if_else(column.is_null(), empty, column) if column.null_count else column
     return HeaderColumn(name)([whole], len(whole), {})

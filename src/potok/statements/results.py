@@ -1,4 +1,4 @@
-"""What a statement gives back: a message, rows, or rows that keep coming."""
+"""Results of statements: a message, rows, or a push query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result; `is_key` tells those of the key."""
+    """A column of a result; `is_key` marks key columns."""
 
     name: str
     type: pa.DataType
@@ -34,27 +34,27 @@ def result_columns(analysis: Analysis, keys: Set[str]) -> tuple[ResultColumn, ..
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A statement that changed something: what happened, in a sentence."""
+    """The result of a statement that changed something."""
 
     message: str
     command_id: str = ""
     """`stream/ORDERS/create`, as clients of ksqlDB expect."""
     sequence: int = -1
-    """The number of the statement in the command log; -1 if it left nothing there."""
+    """The sequence number of the statement in the command log, or -1 if it has none."""
     query_id: str = ""
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A finite result. `kind` says of what: `query` for a pull query, else `streams`, `tables`, `topics`, `queries`,
+    """A finite result. `kind` is `query` for a pull query, else `streams`, `tables`, `topics`, `queries`,
     `functions`, `types`, `variables`, `properties`, `description`, `function`, `explanation`."""
 
     kind: str
     columns: tuple[ResultColumn, ...]
     rows: tuple[Row, ...]
     details: tuple[tuple[str, Any], ...] = ()
-    """More than fits a table: DESCRIBE EXTENDED and EXPLAIN have it, as pairs of heading and text or rows."""
+    """Details of DESCRIBE EXTENDED and EXPLAIN: pairs of heading and text or rows."""
     query_id: str = ""
     warnings: tuple[str, ...] = field(default=())
 
@@ -64,24 +64,23 @@ class Rows:
 
 
 class Push(ABC):
-    """Rows that keep coming, until the query has its LIMIT or somebody closes it. One thread reads, any may close."""
+    """The rows of a push query, until it reaches its LIMIT or is closed. One thread reads, any thread may close it."""
 
     columns: tuple[ResultColumn, ...]
     query_id: str
     left_out: int = 0
-    """How many records could not be decoded or processed, known when it is closed; 0 where they are not counted."""
+    """How many records could not be decoded or processed, known after `close`; 0 if they are not counted."""
 
     @abstractmethod
     def next(self, timeout_s: float | None = None) -> Sequence[Row] | None:
-        """The next rows, at least one; an empty list if none came in time; None when it is over."""
+        """Return the next rows, at least one; an empty list after the timeout; None at the end."""
 
     @abstractmethod
     def close(self) -> None:
-        """End the query behind it; harmless if it has ended."""
+        """Stop the query. Calling it again has no effect."""
 
     def notify(self, wake: Callable[[], None]) -> bool:
-        """Call `wake`, from any thread, whenever `next` may have something to give, or has ended; tells whether it
-        will."""
+        """Call `wake`, from any thread, when `next` may have rows or has ended. Return whether that is supported."""
         return False
 
     def __iter__(self) -> Iterator[Row]:
@@ -100,7 +99,7 @@ Result = Done | Rows | Push
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A statement of a script, and what it gave."""
+    """A statement of a script and its result."""
 
     text: str
     result: Result

@@ -1,4 +1,4 @@
-"""The queries of a catalogue at work: those that should run do, and those that failed are tried again."""
+"""Run the queries of a catalog: start and stop them as the catalog says, and restart failed ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 
 
 class BackOff:
-    """When to try again what failed: after a second, then less and less often."""
+    """The time of the next attempt: after one second, then at growing intervals."""
 
     def __init__(self) -> None:
         self._retry = Retry(0, first_s=FIRST_RETRY_S, most_s=LAST_RETRY_S)
         self._due_at = self._next()
 
     def is_due(self) -> bool:
-        """Whether it is time for an attempt; if so, the next one is due later."""
+        """Return whether an attempt is due; if so, schedule the next one."""
         if time.monotonic() < self._due_at:
             return False
         self._due_at = self._next()
@@ -40,26 +40,26 @@ class BackOff:
 
 
 class Runner:
-    """Keeps the members of a shared query to what is wanted. Its owner holds a lock around every call.
+    """Keeps the queries of a group in line with the catalog. The owner holds a lock around every call.
 
-    Nothing is raised for a single query: a statement counts once it is written down, so a query that cannot begin, rest
-    or end stands there with the reason, and hurts nobody.
+    A failure of a single query raises nothing, because its statement is already committed: a query that cannot start,
+    pause or stop is shown with the reason and does not affect the others.
 
     Args:
-        check: Raises why a query may not begin, or be tried again.
+        check: Raises if a query must not start or be retried.
     """
 
     def __init__(self, shared: QueryGroup, check: Callable[[Wanted], None] = lambda _: None) -> None:
         self.shared, self._check = shared, check
         self._running: dict[str, Wanted] = {}
         self._refused: dict[str, str] = {}
-        """Queries that could not even begin, and why."""
+        """Queries that could not start, and why."""
         self._held_up: dict[str, str] = {}
-        """Queries that failed and are not tried again, and why."""
+        """Queries that failed and are not retried, and why."""
         self._retries: dict[str, BackOff] = {}
 
     def state_of(self, wanted: Wanted, members: Mapping[str, QueryStatus]) -> tuple[str, str]:
-        """What a query does, and what is wrong with it. One that failed and was paused rests: it is not tried again."""
+        """Return the state of a query and its error. A failed query that was paused is PAUSED and is not retried."""
         status, refused = members.get(wanted.query_id), self._refused.get(wanted.query_id, "")
         error = refused or self._held_up.get(wanted.query_id, "") or ("" if status is None else status.error)
         if wanted.paused:
@@ -69,7 +69,7 @@ class Runner:
         return ("RUNNING" if status is None else status.state.value), error
 
     def settle(self, queries: Mapping[str, Wanted]) -> None:
-        """Let those queries run that should, and no others."""
+        """Start the queries that should run, and stop all others."""
         for query_id in [query_id for query_id in self._running if query_id not in queries]:
             self._end(query_id)
         for wanted in queries.values():
@@ -83,7 +83,7 @@ class Runner:
                 self._turn(wanted)
 
     def look_after(self) -> None:
-        """Try those again that failed, less and less often."""
+        """Retry failed queries, at growing intervals."""
         failed = {name for name, status in self.shared.statuses().items() if status.state.value == "FAILED"}
         troubled = {name for name in failed | self._refused.keys() if self._can_be_tried(name)}
         self._retries = {name: when for name, when in self._retries.items() if name in self._running}
@@ -96,7 +96,7 @@ class Runner:
         return wanted is not None and not wanted.paused and not wanted.broken
 
     def _turn(self, wanted: Wanted) -> None:
-        """Let a query rest, or go on; one that failed is tried again when it is resumed."""
+        """Pause or resume a query; resuming a failed query retries it."""
         name = wanted.query_id
         self._running[name] = wanted
         if name not in self._refused:
@@ -132,15 +132,15 @@ class Runner:
             self.shared.add(wanted.topology, begin=_beginning(wanted), paused=wanted.paused)
         except PotokError as error:
             self._refused[name] = str(error)
-            log.warning("query %s cannot begin: %s", name, error)
+            log.warning("query %s cannot start: %s", name, error)
 
     def _end(self, query_id: str) -> None:
         try:
             if query_id in self.shared.statuses():
                 self.shared.remove(query_id)
         except PotokError as error:
-            # It takes part no more, but could not say so: whoever begins it again finds out.
-            log.warning("query %s has ended badly: %s", query_id, error)
+            # The query has left the group but could not record that; its next start detects it.
+            log.warning("query %s failed to stop: %s", query_id, error)
         self._running.pop(query_id, None)
         self._refused.pop(query_id, None)
         self._held_up.pop(query_id, None)

@@ -1,4 +1,4 @@
-"""Statements from Python: what they give back, one after the other."""
+"""Execute SQL statements from Python."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from potok.statements.results import Done, Executed, Push, Result
 from potok.statements.session_variables import SessionVariables
 
 CHANGES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.AlterSource | ast.Drop | ast.InsertSelect | ast.Steer
-"""Statements that change the catalogue."""
+"""Statements that change the catalog."""
 
 
 class SqlSession:
-    """Carries out statements; variables and properties hold for the session alone.
+    """Executes statements. Variables and properties belong to the session.
 
     >>> with SqlSession("file:./data") as sql:
     ...     sql.execute("CREATE STREAM orders (id VARCHAR KEY, amount DOUBLE) WITH (KAFKA_TOPIC = 'orders');")
@@ -38,7 +38,7 @@ class SqlSession:
     ...     sql.rows("SELECT * FROM order_counts WHERE user_id = 'u1';")
 
     Args:
-        broker: Where the log is: a URL, a directory, a broker, or a database that others use as well.
+        broker: The location of the log (a URL or directory), a broker, or a shared database.
         settings: Any setting of `potok.toml`.
     """
 
@@ -56,11 +56,11 @@ class SqlSession:
         self.properties: dict[str, str] = {}
 
     def execute(self, text: str, properties: Mapping[str, str] | None = None) -> list[Executed]:
-        """Carry out the statements of a text in their order. What came before one that fails has happened.
+        """Execute the statements of a text in order. If one fails, the statements before it have taken effect.
 
         Args:
-            text: One statement or several, each with its `;`.
-            properties: For these statements alone, over those that were SET.
+            text: One or more statements, each terminated by `;`.
+            properties: Properties for these statements, which override those that were SET.
         """
         done = []
         for parsed in parsed_script(text, self.variables):
@@ -68,25 +68,25 @@ class SqlSession:
         return done
 
     def rows(self, text: str) -> list[dict[str, Any]]:
-        """The rows of one statement that has some, as dicts."""
+        """Execute one statement that returns rows, and return them as dicts."""
         executed = self.execute(text if text.rstrip().endswith(";") else f"{text};")
         result = executed[-1].result if executed else None
         if result is None or isinstance(result, Done | Push):
             if isinstance(result, Push):
                 result.close()
             hint = "use execute for statements that change something, and for queries that keep running"
-            raise Refused("the statement gives no rows that end", hint=hint)
+            raise Refused("the statement does not return a finite result", hint=hint)
         return result.as_dicts()
 
     def wait_caught_up(self, timeout_s: float) -> None:
-        """Wait until the queries have taken in all records that were written, so that a pull query finds their rows.
+        """Wait until the queries have processed all records written so far, so that pull queries see the result.
 
-        Queries that are paused or have failed are not waited for. Raises `NotCaughtUp` where it takes longer.
+        Queries that are paused or have failed are not waited for. Raises `NotCaughtUp` after the timeout.
         """
         self.database.wait_caught_up(timeout_s)
 
     def run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
-        """Carry out one statement."""
+        """Execute one statement."""
         try:
             for name, value in properties.items():
                 check_property(name, value)
@@ -124,12 +124,12 @@ class SqlSession:
                 return self._define(statement)
             case ast.RunScript():
                 return self._script(statement, properties)
-        raise TypeError(f"no way to carry out {type(statement).__name__}")
+        raise TypeError(f"cannot execute {type(statement).__name__}")
 
     def _define(self, statement: ast.Define) -> Done:
         was_known = self.variables.discard(statement.name)
         if statement.value is None and not was_known:
-            hint = closest(statement.name, self.variables) or "SHOW VARIABLES lists those that are defined"
+            hint = closest(statement.name, self.variables) or "SHOW VARIABLES lists the defined variables"
             raise UnknownName(f"there is no variable {statement.name}", hint=hint, place=statement.at)
         if statement.value is None:
             return Done(f"Variable {statement.name} undefined")
@@ -141,16 +141,16 @@ class SqlSession:
         try:
             text = path.read_text()
         except OSError as error:
-            hint = "the path is read as this process sees it"
+            hint = "the path refers to the file system of this process"
             raise Refused(f"the script cannot be read: {error}", hint=hint, place=statement.at) from error
         done = self.execute(text, properties)
         for executed in done:
             if isinstance(executed.result, Push):
                 executed.result.close()
-        return Done(f"{len(done)} statements of {path} carried out")
+        return Done(f"{len(done)} statements of {path} executed")
 
     def check(self, text: str) -> list[SqlError]:
-        """All that is wrong with a script, without carrying anything out. One statement builds on the other."""
+        """Return all errors of a script without executing it. Each statement is checked after the previous ones."""
         return DryRun(self.database, self.properties).mistakes(text, self.variables)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class SessionVariables(dict[str, str]):
-    """Values by the names that they were defined with. A name has no case: another spelling takes its place.
+    """Values by name. Names are case-insensitive; the case of the last definition is kept.
 
     >>> variables = SessionVariables()
     >>> variables["topic"] = "orders"
@@ -29,7 +29,7 @@ class SessionVariables(dict[str, str]):
         del self._spellings[name.upper()]
 
     def discard(self, name: str) -> bool:
-        """Remove a variable, however it is spelled; whether it was there."""
+        """Remove a variable by its case-insensitive name; return whether it existed."""
         spelled = self._spellings.get(name.upper())
         if spelled is not None:
             del self[spelled]

@@ -37,7 +37,7 @@ class AppStatements:
 
         self._broker = broker
         self._database = AppDatabase(app, broker, settings)
-        wanted = self._database.books().queries.values()
+        wanted = self._database.catalog_state().queries.values()
         self.drivers: list[QueryDriver] = []
         try:
             for query in wanted:

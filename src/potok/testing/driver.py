@@ -165,12 +165,12 @@ class SqlDriver(TestDriver):
         return known.sources.get(name) or known.source(name.upper())
 
     def _running(self) -> list[QueryDriver]:
-        queries = self.database.books().queries
+        queries = self.database.catalog_state().queries
         return [driver for name, driver in self._drivers.items() if not queries[name].paused]
 
     def _settle(self) -> None:
         """Drive the queries that the statements define, and no others."""
-        wanted = {name: query for name, query in self.database.books().queries.items() if not query.broken}
+        wanted = {name: query for name, query in self.database.catalog_state().queries.items() if not query.broken}
         for name in [name for name in self._drivers if name not in wanted]:
             self._drivers.pop(name).leave()
             del self._topologies[name]

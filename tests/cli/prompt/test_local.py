@@ -81,7 +81,7 @@ def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
 
     run(here, STREAM + QUERY)
     monkeypatch.setattr(remote_queries, "BEGIN_S", 0.01)
-    monkeypatch.setattr(remote_queries, "behind_elsewhere", behind)
+    monkeypatch.setattr(remote_queries, "lagging_queries", behind)
     here.settle()
     assert looks[-1] is False
 

@@ -76,4 +76,4 @@ def test_queries_are_listed_paused_resumed_and_ended(client: httpx.Client, shop:
 def test_an_id_in_a_path_is_no_statement(client: httpx.Client, shop: Play) -> None:
     assert client.delete("/queries/ALL").status_code == 404
     assert client.delete("/queries/CTAS_TOTALS_1; DROP TABLE totals").status_code == 404
-    assert len(shop.database.books().queries) == 2
+    assert len(shop.database.catalog_state().queries) == 2

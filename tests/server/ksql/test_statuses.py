@@ -32,7 +32,7 @@ def test_each_statement_is_parsed_once_and_only_what_is_new_is_read(shop: Play, 
     shop.do("CREATE STREAM big AS SELECT * FROM orders WHERE amount > 3;")
     assert told.find("stream/BIG/create") is not None
     assert parsed == [0, 1, 2, 3]
-    query = next(name for name in shop.database.books().queries if "BIG" in name)
+    query = next(name for name in shop.database.catalog_state().queries if "BIG" in name)
     shop.do(f"TERMINATE {query};")
     status = told.find("stream/BIG/create")
     assert status is not None

@@ -8,7 +8,7 @@ import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.statements.catalog.command_log import Command, CommandLog
-from potok.statements.errors import CatalogueMoved
+from potok.statements.errors import CatalogChanged
 
 
 def test_whoever_follows_the_log_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +30,6 @@ def test_a_number_is_taken_once_and_what_goes_along_is_written_with_it_or_not_at
     broker = EmbeddedBroker.shared(tmp_path)
     one, other = CommandLog(broker), CommandLog(broker)
     one.append(Command(0, "mine;"), {"along": b"mine"})
-    with pytest.raises(CatalogueMoved):
+    with pytest.raises(CatalogChanged):
         other.append(Command(0, "theirs;"), {"along": b"theirs"})
     assert ([command.text for command in other.all()], broker.get_metadata("along")) == (["mine;"], b"mine")

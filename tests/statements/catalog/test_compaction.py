@@ -1,4 +1,4 @@
-"""The command log without what is over makes the same catalogue as the whole one."""
+"""The command log without what is over makes the same catalog as the whole one."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ def left(directory: Path) -> list[str]:
     return [command.text for command in CommandLog(broker).all()]
 
 
-def as_data(books: CatalogState) -> tuple[Any, ...]:
+def as_data(catalog_state: CatalogState) -> tuple[Any, ...]:
     """Books that can be compared: in their order, with topologies as shapes."""
     queries = [
         (q.query_id, q.text, q.kind, q.source, q.begin, q.paused, q.sequence, q.broken)
         + (shape_of(q.topology, infer(q.topology)),)
-        for q in books.queries.values()
+        for q in catalog_state.queries.values()
     ]
-    catalog = books.catalog
+    catalog = catalog_state.catalog
     return list(catalog.sources.items()), list(catalog.types.items()), dict(catalog.missing), queries
 
 
 def replayed(commands: list[Command], broker: EmbeddedBroker) -> CatalogState:
-    books = EMPTY
+    catalog_state = EMPTY
     for command in commands:
-        books = books.after(parsed_of(command), command, broker)
-    return books
+        catalog_state = catalog_state.after(parsed_of(command), command, broker)
+    return catalog_state
 
 
 def test_what_was_created_and_dropped_is_gone_and_ids_stay(tmp_path: Path) -> None:
     with opened(tmp_path) as database:
         apply(database, A + "CREATE STREAM b AS SELECT id, x FROM a; DROP STREAM b;")
         apply(database, "CREATE STREAM b AS SELECT id, x + 1 AS y FROM a;")
-        before = as_data(database.books())
+        before = as_data(database.catalog_state())
         assert left(tmp_path) == [A, "CREATE STREAM b AS SELECT id, x + 1 AS y FROM a;"]
         assert [command.sequence for command in CommandLog(database.broker).all()] == [0, 3]
     with opened(tmp_path) as again:
-        assert as_data(again.books()) == before
+        assert as_data(again.catalog_state()) == before
         apply(again, "CREATE STREAM c AS SELECT id, x FROM a;")
-        assert list(again.books().queries) == ["CSAS_B_3", "CSAS_C_4"]
+        assert list(again.catalog_state().queries) == ["CSAS_B_3", "CSAS_C_4"]
 
 
 def test_of_what_was_replaced_the_last_is_left_unless_somebody_read_another(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_of_what_was_replaced_the_last_is_left_unless_somebody_read_another(tmp_
         for number in range(1, 6):
             shown = ", ".join(f"x + {n} AS c{n}" for n in range(1, number + 1))
             apply(database, f"CREATE OR REPLACE STREAM b AS SELECT id, x AS c0, {shown} FROM a;")
-        before = as_data(database.books())
+        before = as_data(database.catalog_state())
         texts = left(tmp_path)
         assert len(texts) == 4
         assert texts[1:3] == [
@@ -88,7 +88,7 @@ def test_of_what_was_replaced_the_last_is_left_unless_somebody_read_another(tmp_
             "CREATE STREAM reader AS SELECT * FROM b;",
         ]
     with opened(tmp_path) as again:
-        assert as_data(again.books()) == before
+        assert as_data(again.catalog_state()) == before
         assert [column.name for column in again.catalog.source("READER").columns] == ["ID", "C0"]
 
 
@@ -98,7 +98,10 @@ def test_a_query_rests_or_goes_on_as_the_last_word_on_it_says(tmp_path: Path) ->
         apply(database, "PAUSE CSAS_B_1; RESUME CSAS_B_1; PAUSE ALL; RESUME CSAS_C_2; PAUSE CSAS_C_2; RESUME CSAS_C_2;")
         assert left(tmp_path)[3:] == ["PAUSE ALL;", "RESUME CSAS_C_2;"]
     with opened(tmp_path) as again:
-        assert {q.query_id: q.paused for q in again.books().queries.values()} == {"CSAS_B_1": True, "CSAS_C_2": False}
+        assert {q.query_id: q.paused for q in again.catalog_state().queries.values()} == {
+            "CSAS_B_1": True,
+            "CSAS_C_2": False,
+        }
 
 
 def test_what_a_living_table_was_made_of_stays_though_it_was_dropped(tmp_path: Path) -> None:
@@ -106,10 +109,10 @@ def test_what_a_living_table_was_made_of_stays_though_it_was_dropped(tmp_path: P
         apply(database, "CREATE TYPE money AS DECIMAL(8, 2);")
         apply(database, A + "CREATE STREAM b AS SELECT id, CAST(x AS money) AS m FROM a;")
         apply(database, "TERMINATE CSAS_B_2; DROP STREAM a; DROP TYPE money;")
-        before = as_data(database.books())
+        before = as_data(database.catalog_state())
         assert len(left(tmp_path)) == 6
     with opened(tmp_path) as again:
-        assert as_data(again.books()) == before
+        assert as_data(again.catalog_state()) == before
 
 
 def test_who_follows_the_log_begins_anew_where_it_was_compacted_before_him(tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_who_follows_the_log_begins_anew_where_it_was_compacted_before_him(tmp_p
         assert reader.generation == before
         apply(reader, "CREATE STREAM c AS SELECT id, x FROM a;")
         writer.refresh()
-        assert list(writer.books().queries) == ["CSAS_C_3"]
+        assert list(writer.catalog_state().queries) == ["CSAS_C_3"]
 
 
 def test_a_log_that_grows_is_compacted_on_the_way(tmp_path: Path) -> None:
@@ -179,24 +182,24 @@ def test_a_process_killed_on_either_side_leaves_all_or_what_lives(tmp_path: Path
     with opened(tmp_path) as database:
         apply(database, A + "CREATE STREAM b AS SELECT id, x FROM a; DROP STREAM b; CREATE TYPE t AS INT; DROP TYPE t;")
         apply(database, "CREATE STREAM c AS SELECT id, x FROM a;")
-        before = as_data(database.books())
+        before = as_data(database.catalog_state())
     environment = {**os.environ, "POTOK_FAILPOINT": failpoint}
     ended = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=False, env=environment, timeout=60)
     assert ended.returncode == -signal.SIGKILL
     assert len(CommandLog(EmbeddedBroker.shared(tmp_path)).all()) == stored
     with opened(tmp_path) as again:
-        assert as_data(again.books()) == before
+        assert as_data(again.catalog_state()) == before
 
 
 NAMES = ("P", "Q", "R")
 NONE = Command(-1, "")
 
 
-def random_statement(chosen: random.Random, books: CatalogState) -> str:
+def random_statement(chosen: random.Random, catalog_state: CatalogState) -> str:
     """A statement that may well be refused: what is refused is not written down."""
     name, other = chosen.choice(NAMES), chosen.choice(NAMES)
     replace = chosen.choice(("", "", "OR REPLACE "))
-    query = chosen.choice([*books.queries, "ALL", "ALL"])
+    query = chosen.choice([*catalog_state.queries, "ALL", "ALL"])
     return chosen.choice(
         (
             f"CREATE {replace}STREAM {name} (id VARCHAR KEY, x INT, m MONEY)"
@@ -225,7 +228,7 @@ def test_the_compacted_log_makes_what_the_whole_one_makes(tmp_path: Path, seed: 
     apply(database, "CREATE TYPE money AS BIGINT;")
     for step in range(120):
         try:
-            apply(database, random_statement(chosen, database.books()))
+            apply(database, random_statement(chosen, database.catalog_state()))
         except SqlError:
             continue
         whole += [command for command in CommandLog(broker).all() if command.sequence > (whole or [NONE])[-1].sequence]
@@ -237,4 +240,4 @@ def test_the_compacted_log_makes_what_the_whole_one_makes(tmp_path: Path, seed: 
                 assert as_data(replayed(CommandLog(broker).all(), broker)) == as_data(replayed(whole, broker))
     assert len(living(whole, broker)) < len(whole)
     with opened(tmp_path) as again:
-        assert as_data(again.books()) == as_data(replayed(whole, broker))
+        assert as_data(again.catalog_state()) == as_data(replayed(whole, broker))

@@ -17,7 +17,7 @@ SCRIPT = """
 
 
 def queries(play: Play) -> list[str]:
-    return list(play.database.books().queries)
+    return list(play.database.catalog_state().queries)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_table_of_a_topic_that_is_declared_again_has_one_query(play: Play) -> 
 def test_a_topic_that_another_stream_is_declared_over_is_not_deleted(play: Play) -> None:
     play.do("CREATE STREAM one (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'g', PARTITIONS = 1);")
     play.do("CREATE STREAM two (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'g');")
-    with pytest.raises(Refused, match="the topic g is that of TWO as well") as caught:
+    with pytest.raises(Refused, match="topic g is also used by TWO") as caught:
         play.do("DROP STREAM one DELETE TOPIC;")
     assert "DROP STREAM TWO;" in caught.value.hint
     play.do("DROP STREAM one;")
@@ -104,7 +104,7 @@ def test_a_table_may_get_columns_that_its_rows_have_no_value_in(play: Play) -> N
     ("more", "reason"),
     [
         ("SUM(w)", "its aggregates were COUNT BIGINT as C and would be COUNT BIGINT, SUM DOUBLE as C, S"),
-        ("COLLECT_LIST(w)", "its rows would be kept in another way"),
+        ("COLLECT_LIST(w)", "its rows would be stored differently"),
     ],
 )
 def test_state_that_does_not_fit_is_told_in_the_words_of_statements(play: Play, more: str, reason: str) -> None:
@@ -114,7 +114,7 @@ def test_state_that_does_not_fit_is_told_in_the_words_of_statements(play: Play, 
     play.run()
     with pytest.raises(Refused) as caught:
         play.do(f"CREATE OR REPLACE TABLE t AS SELECT id, COUNT(*) AS c, {more} AS s FROM a GROUP BY id;")
-    assert caught.value.message == f"the state of query CTAS_T_1 does not fit: {reason}"
+    assert caught.value.message == f"the state of query CTAS_T_1 does not match: {reason}"
 
 
 def test_an_aggregate_more_does_not_fit_what_was_kept_for_the_others(play: Play) -> None:
@@ -129,11 +129,11 @@ def test_an_aggregate_more_does_not_fit_what_was_kept_for_the_others(play: Play)
 @pytest.mark.parametrize(
     ("query_id", "hint"),
     [
-        ("CSAS_Z_9", "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
+        ("CSAS_Z_9", "the queries are CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
         ("CSAS_LINE_3", "did you mean CSAS_LINES_3?"),
         ("CSAS_LINES_12", "did you mean CSAS_LINES_3?"),
         ("LINES", "did you mean CSAS_LINES_3?"),
-        ("INSERTQUERY_3", "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
+        ("INSERTQUERY_3", "the queries are CSAS_X_1, CSAS_Y_2, CSAS_LINES_3"),
     ],
 )
 def test_only_a_query_of_nearly_the_same_name_is_suggested(play: Play, query_id: str, hint: str) -> None:
@@ -148,7 +148,7 @@ def test_of_many_queries_a_few_are_named(play: Play) -> None:
     with pytest.raises(UnknownQuery) as caught:
         play.do("PAUSE nobody;")
     assert caught.value.hint == (
-        "there are: CSAS_X_1, CSAS_Y_2, CSAS_LINES_3, CSAS_S0_4, CSAS_S1_5 and 2 more: SHOW QUERIES"
+        "the queries are CSAS_X_1, CSAS_Y_2, CSAS_LINES_3, CSAS_S0_4, CSAS_S1_5 and 2 more: SHOW QUERIES"
     )
 
 
@@ -157,7 +157,7 @@ def test_a_query_that_was_terminated_is_told_to_be(play: Play, again: str) -> No
     play.do(f"{SCRIPT} TERMINATE csas_y_2;")
     with pytest.raises(UnknownQuery) as caught:
         play.do(again)
-    assert caught.value.hint == "it was terminated; CREATE OR REPLACE of Y lets it go on"
+    assert caught.value.hint == "it was terminated; CREATE OR REPLACE Y resumes it"
     play.do("CREATE OR REPLACE STREAM y AS SELECT id, n AS k FROM x;")
     assert "CSAS_Y_2" in queries(play)
 

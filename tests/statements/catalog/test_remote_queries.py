@@ -11,7 +11,7 @@ import pytest
 from potok.backends.state_url import StoreUnreachable
 from potok.runtime.batches.stage import Stage
 from potok.server.ksql.descriptions import running_query
-from potok.statements.catalog.remote_queries import behind_elsewhere, run_elsewhere
+from potok.statements.catalog.remote_queries import lagging_queries, queries_are_running
 from statements.running import Running
 
 SCRIPT = """
@@ -34,14 +34,14 @@ def other(database: Running, tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
-def behind(database: Running, *, unbegun: bool = True) -> set[str]:
-    return behind_elsewhere(database.broker, database.books().queries.values(), unbegun=unbegun)
+def behind(database: Running, *, include_stopped: bool = True) -> set[str]:
+    return lagging_queries(database.broker, database.catalog_state().queries.values(), include_stopped=include_stopped)
 
 
 def test_those_that_have_records_left_are_behind_and_so_are_those_that_read_them(
     database: Running, other: Running
 ) -> None:
-    assert run_elsewhere(other.broker)
+    assert queries_are_running(other.broker)
     assert behind(other) == set()
     other.do("INSERT INTO a VALUES ('k', 1);")
     assert behind(other) == {"CSAS_B_1"}
@@ -53,7 +53,7 @@ def test_those_that_have_records_left_are_behind_and_so_are_those_that_read_them
 
 def test_one_that_is_still_to_begin_is_behind_and_one_that_rests_is_not(database: Running, other: Running) -> None:
     query = other.do("CREATE STREAM d AS SELECT * FROM c;").query_id
-    assert (behind(other), behind(other, unbegun=False)) == ({query}, set())
+    assert (behind(other), behind(other, include_stopped=False)) == ({query}, set())
     database.tend()
     assert behind(other) == set()
     other.do("PAUSE CSAS_B_1;")
@@ -65,7 +65,7 @@ def test_one_that_is_still_to_begin_is_behind_and_one_that_rests_is_not(database
 def test_nobody_is_waited_for_where_nobody_runs(database: Running, other: Running) -> None:
     other.do("INSERT INTO a VALUES ('k', 1);")
     database.close()
-    assert not run_elsewhere(other.broker)
+    assert not queries_are_running(other.broker)
     assert behind(other) == set()
 
 

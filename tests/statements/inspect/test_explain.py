@@ -72,7 +72,7 @@ def test_a_push_query_has_steps_too(driver: InProcessSql) -> None:
         ("SELECT * FROM counts WHERE user_id IN ('a', 'b') AND n > 1", "key lookup", "USER_ID: 'a', 'b'"),
         ("SELECT * FROM counts WHERE user_id = 'a' OR user_id = 'b'", "key lookup", "USER_ID: 'a', 'b'"),
         ("SELECT * FROM counts WHERE user_id >= 'u' AND user_id < 'v'", "key range", "USER_ID: from 'u' to 'v'"),
-        ("SELECT * FROM counts WHERE user_id LIKE 'u%'", "key range", "USER_ID: those that begin with 'u'"),
+        ("SELECT * FROM counts WHERE user_id LIKE 'u%'", "key range", "USER_ID: starting with 'u'"),
         ("SELECT * FROM counts WHERE n = 1", "table scan", "all rows of COUNTS"),
         ("SELECT * FROM counts", "table scan", "all rows of COUNTS"),
         ("SELECT * FROM pairs WHERE user_id = 'a' AND amount = 1.5", "key lookup", "USER_ID: 'a'; AMOUNT: 1.5"),

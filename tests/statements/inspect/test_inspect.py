@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE and ASSERT: what they tell of a catalogue and its queries."""
+"""SHOW, DESCRIBE and ASSERT: what they tell of a catalog and its queries."""
 
 from __future__ import annotations
 
@@ -188,9 +188,9 @@ def test_what_holds_is_asserted(driver: InProcessSql, sql: str) -> None:
     ("sql", "message"),
     [
         ("ASSERT TOPIC nothing TIMEOUT 0 SECONDS;", 'there is no topic "nothing"'),
-        ("ASSERT TOPIC orders WITH (PARTITIONS = 3) TIMEOUT 0 SECONDS;", "has not PARTITIONS = 3"),
-        ("ASSERT TOPIC orders WITH (REPLICAS = 3) TIMEOUT 0 SECONDS;", "has not REPLICAS = 3"),
-        ("ASSERT NOT EXISTS TOPIC orders TIMEOUT 0 SECONDS;", 'there is a topic "orders"'),
+        ("ASSERT TOPIC orders WITH (PARTITIONS = 3) TIMEOUT 0 SECONDS;", "does not have PARTITIONS = 3"),
+        ("ASSERT TOPIC orders WITH (REPLICAS = 3) TIMEOUT 0 SECONDS;", "does not have REPLICAS = 3"),
+        ("ASSERT NOT EXISTS TOPIC orders TIMEOUT 0 SECONDS;", 'topic "orders" exists'),
     ],
 )
 def test_what_does_not_hold_is_told(driver: InProcessSql, sql: str, message: str) -> None:

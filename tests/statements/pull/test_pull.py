@@ -173,7 +173,7 @@ def test_a_record_that_cannot_be_read_is_left_out_with_a_warning(orders: Play) -
     result = orders.do("SELECT id FROM orders WHERE qty = 3;")
     assert isinstance(result, Rows)
     assert result.rows == (("o03",),)
-    assert result.warnings == ("1 records of orders could not be read, and are left out",)
+    assert result.warnings == ("1 records of orders could not be decoded and are left out",)
 
 
 def test_windows_are_found_by_key_and_bounds(orders: Play) -> None:
@@ -223,7 +223,7 @@ def test_a_table_whose_query_has_not_begun_is_empty_with_a_warning(play: Play) -
     result = play.do("SELECT * FROM totals;")
     assert isinstance(result, Rows)
     assert result.rows == ()
-    assert "has not begun" in result.warnings[0]
+    assert "has not started" in result.warnings[0]
 
 
 def test_a_table_that_nobody_keeps_current_says_so(orders: Play) -> None:
@@ -234,16 +234,16 @@ def test_a_table_that_nobody_keeps_current_says_so(orders: Play) -> None:
     behind = orders.do("SELECT * FROM totals;")
     assert isinstance(behind, Rows)
     (told,) = behind.warnings
-    assert told.endswith("is not running, and 1 record behind: potok serve runs it")
+    assert told.endswith("is not running and is 1 record behind; run it with potok serve")
 
 
-def test_the_same_statement_means_something_else_once_the_catalogue_has_changed(orders: Play) -> None:
+def test_the_same_statement_means_something_else_once_the_catalog_has_changed(orders: Play) -> None:
     text = "SELECT * FROM totals WHERE user_id = 'u1';"
     assert orders.rows(text) == [("u1", 3, 16.5)]
-    orders.do("CREATE OR REPLACE TABLE elsewhere AS SELECT user_id, MAX(qty) AS most FROM orders GROUP BY user_id;")
+    orders.do("CREATE OR REPLACE TABLE remote AS SELECT user_id, MAX(qty) AS most FROM orders GROUP BY user_id;")
     orders.run()
     assert orders.rows(text) == [("u1", 3, 16.5)]
-    assert orders.rows(text.replace("totals", "elsewhere")) == [("u1", 9)]
+    assert orders.rows(text.replace("totals", "remote")) == [("u1", 9)]
 
 
 def test_equal_numbers_of_different_types_are_different_statements(orders: Play) -> None:
@@ -272,7 +272,7 @@ def test_equal_numbers_of_different_types_are_different_statements(orders: Play)
         ("SELECT * FROM totals WHERE COUNT(*) > 1;", Refused, "cannot stand in WHERE"),
         ("SELECT * FROM orders ORDER BY tags;", TypeMistake, "has no order"),
         ("SELECT * FROM totals ORDER BY 9;", Refused, "there is no column 9"),
-        ("SELECT * FROM totals AS OF 5;", Refused, "has no versions"),
+        ("SELECT * FROM totals AS OF 5;", Refused, "is not versioned"),
         ("SELECT * FROM totals WHERE user_id IN (NULL);", TypeMistake, "a comparison with NULL is never true"),
         ("SELECT * FROM totals t WHERE n > 1 OR t.user_id IN ('u1', NULL);", TypeMistake, "with NULL is never true"),
         ("SELECT * FROM totals WHERE user_id IN (1, 2);", TypeMistake, "cannot compare USER_ID"),

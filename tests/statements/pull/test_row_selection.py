@@ -47,4 +47,4 @@ def test_what_is_explained_is_what_is_read(play: Play) -> None:
                   PARTITIONS = 1);"""
     )
     (first, *_) = play.rows("EXPLAIN SELECT * FROM w WHERE k = 'x';")
-    assert (first[1], first[4]) == ("table scan", "the windows are part of the keys of the topic")
+    assert (first[1], first[4]) == ("table scan", "the windows are part of the record keys")

@@ -185,7 +185,7 @@ def test_a_topic_that_is_deleted_ends_its_readers_with_an_error(orders: Play) ->
         ("SELECT COUNT(*) FROM orders EMIT CHANGES;", Refused, "needs GROUP BY"),
         ("SELECT * FROM orders EMIT FINAL;", Refused, "no window that could close"),
         ("SELECT id, EXPLODE(ARRAY[1]) FROM users EMIT CHANGES;", Refused, "over a table"),
-        ("SELECT id, COUNT(*) FROM orders GROUP BY id EMIT CHANGES;", NotRunningHere, "none run here"),
+        ("SELECT id, COUNT(*) FROM orders GROUP BY id EMIT CHANGES;", NotRunningHere, "this process runs none"),
         ("PRINT nowhere;", UnknownName, "there is no topic"),
     ],
 )
@@ -220,7 +220,7 @@ def test_print_shows_records_line_by_line(orders: Play) -> None:
     ]
 
 
-def test_print_reads_keys_as_the_catalogue_says_and_every_so_many_records(orders: Play) -> None:
+def test_print_reads_keys_as_the_catalog_says_and_every_so_many_records(orders: Play) -> None:
     orders.do("CREATE STREAM n (k BIGINT KEY, a INT) WITH (KAFKA_TOPIC = 'n');")
     send(orders, "N", *({"ROWTIME": 0, "k": number, "a": number} for number in range(7)))
     push = orders.do("PRINT n FROM BEGINNING INTERVAL 3 LIMIT 3;")

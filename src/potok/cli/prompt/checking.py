@@ -18,7 +18,7 @@ from potok.statements.session import SqlSession
 
 
 def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_json: bool) -> int:
-    """How many mistakes there are in scripts, given as name and text. Each is checked against the catalogue of the log
+    """How many mistakes there are in scripts, given as name and text. Each is checked against the catalog of the log
     as it is, or against an empty one where there is no log."""
     wrong = 0
     with _looked_at(settings) as database:

@@ -23,7 +23,7 @@ from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.catalog import Source
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT
-from potok.statements.catalog.remote_queries import run_elsewhere, wait_elsewhere
+from potok.statements.catalog.remote_queries import queries_are_running, wait_remote
 from potok.statements.database import Database
 from potok.statements.results import Push, Result
 from potok.statements.session import SqlSession
@@ -53,7 +53,7 @@ class Here(Target):
     @classmethod
     def opened(cls, settings: Settings) -> Here:
         broker = open_broker(settings.broker, settings)
-        here = cls(Database(broker, settings, runs=not run_elsewhere(broker), logs_dead_letters=False))
+        here = cls(Database(broker, settings, runs=not queries_are_running(broker), logs_dead_letters=False))
         here._owns = True
         return here
 
@@ -66,7 +66,7 @@ class Here(Target):
 
     def start(self) -> None:
         """Run the queries that are there, without waiting for it."""
-        if self._database.books().queries and not self._elsewhere:
+        if self._database.catalog_state().queries and not self._elsewhere:
             self._starting = in_background(self._database.start)
 
     def settle(self) -> None:
@@ -74,8 +74,8 @@ class Here(Target):
         if shared is not None:
             self._awaited(in_background(lambda: shared.wait_caught_up(CATCH_UP_S)), "waiting for the queries")
         elif self._elsewhere:
-            queries = self._database.books().queries.values()
-            waiting = in_background(lambda: wait_elsewhere(self._database.broker, queries))
+            queries = self._database.catalog_state().queries.values()
+            waiting = in_background(lambda: wait_remote(self._database.broker, queries))
             self._awaited(waiting, "waiting for the queries")
 
     def _awaited(self, work: Future[T], what: str) -> T:
@@ -95,7 +95,7 @@ class Here(Target):
     def names(self) -> Names:
         catalog, broker = self._database.catalog, self._database.broker
         sources = {name: SourceNames(s.kind, columns_of(s)) for name, s in catalog.sources.items()}
-        queries = tuple(self._database.books().queries)
+        queries = tuple(self._database.catalog_state().queries)
         return Names(sources, tuple(sorted(broker.topics())), queries, tuple(catalog.types))
 
     def status(self) -> str:
@@ -116,7 +116,7 @@ class Here(Target):
         return f"{self._place} · queries: {told}{set_aside}"
 
     def dead_letters(self) -> Mapping[str, int]:
-        found = {query: read_progress(self._database.broker, query) for query in self._database.books().queries}
+        found = {query: read_progress(self._database.broker, query) for query in self._database.catalog_state().queries}
         return {query: progress.dead_letters for query, progress in found.items() if progress is not None}
 
     def letters_command(self, query: str) -> str:

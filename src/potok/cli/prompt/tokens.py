@@ -35,7 +35,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """A word or quoted name as the catalogue has it; a symbol as it is."""
+        """A word or quoted name as the catalog has it; a symbol as it is."""
         if self.kind == "quoted":
             mark = self.text[0]
             return self.text[1:].removesuffix(mark).replace(mark * 2, mark)

@@ -32,9 +32,9 @@ def _plain_format(format_: str) -> str:
 
 
 def source_description(source: Source, database: Database, *, extended: bool) -> Told:
-    books, known = database.books(), {info.query_id: info for info in database.queries()}
-    readers = [known[name] for name in books.readers(source) if name in known and name != source.query]
-    writers = [known[name] for name in books.writers(source) if name in known]
+    catalog_state, known = database.catalog_state(), {info.query_id: info for info in database.queries()}
+    readers = [known[name] for name in catalog_state.readers(source) if name in known and name != source.query]
+    writers = [known[name] for name in catalog_state.writers(source) if name in known]
     there = database.broker.has_topic(source.topic)
     return {
         "name": source.name,
@@ -67,7 +67,7 @@ def _statistics(source: Source, database: Database) -> str:
 
 def _constraints(source: Source, database: Database) -> list[str]:
     """The sources that are made of this one, which keep it from being dropped."""
-    readers = set(database.books().readers(source)) - {source.query, source.table_of}
+    readers = set(database.catalog_state().readers(source)) - {source.query, source.table_of}
     return sorted(other.name for other in database.catalog.sources.values() if other.query in readers)
 
 
@@ -109,7 +109,7 @@ def query_description(result: Rows | None, database: Database, info: QueryInfo |
         plan = str(details.get("Execution plan") or _steps(result))
         reads = [topic for topic in str(details.get("Reads topics", "")).split(", ") if topic]
         return _query(str(details.get("Statement", "")), _names(reads, database), plan)
-    wanted = database.books().queries[info.query_id]
+    wanted = database.catalog_state().queries[info.query_id]
     plan = as_text(description_of(wanted.topology))
     source = database.catalog.sources.get(info.source)
     return {

@@ -164,7 +164,7 @@ def _cluster(site: Site) -> dict[str, Any]:
             "standByStores": [],
             "standByPartitions": [],
         }
-        for query_id, wanted in site.database.books().queries.items()
+        for query_id, wanted in site.database.catalog_state().queries.items()
     }
     now = now_ms()
     lags = {info.query_id: {"lag": info.lag} for info in site.database.queries()}

@@ -31,12 +31,12 @@ class Statuses:
         self._read, self._begun, self._left = 0, 0, -1
 
     def all(self) -> dict[str, dict[str, Any]]:
-        known, running = self._current(), self._database.books().queries
+        known, running = self._current(), self._database.catalog_state().queries
         return {command_id: _status(one, running) for command_id, one in known.items()}
 
     def find(self, command_id: str) -> dict[str, Any] | None:
         known = self._current().get(command_id)
-        return None if known is None else _status(known, self._database.books().queries)
+        return None if known is None else _status(known, self._database.catalog_state().queries)
 
     def _current(self) -> dict[str, _Known]:
         """What is known after a look at the log; nobody changes it afterwards."""

@@ -157,7 +157,7 @@ def _check_kind(statement: ast.CreateAs, selected: Selected) -> None:
 
 def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
     if target.read_only:
-        hint = "it was created with CREATE SOURCE, which is for reading"
+        hint = "it was created with CREATE SOURCE"
         raise Refused(f"{quoted(target.name)} is read-only", hint=hint, place=statement.at)
     if target.headers:
         hint = "declare a stream over the topic without header columns, and insert into that"

@@ -1,4 +1,4 @@
-"""A stream or table of the catalogue as the first steps of a query."""
+"""A stream or table of the catalog as the first steps of a query."""
 
 from __future__ import annotations
 

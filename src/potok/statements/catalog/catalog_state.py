@@ -1,4 +1,4 @@
-"""The catalogue and the queries that should run: what the commands so far come to."""
+"""The catalog and the queries that should run, as the result of the commands so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from potok.topology.graph import Topology
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A query that should run: `begin` is where one that never ran begins."""
+    """A query that should run. `begin` is its start position if it has never run."""
 
     query_id: str
     text: str
@@ -36,29 +36,30 @@ class Wanted:
     begin: str = "earliest"
     paused: bool = False
     sequence: int = 0
-    """The command that made it what it is: the same text may mean something else once its sources were altered."""
+    """The sequence number of the command that defined it: the same text may mean something else after its sources were
+    altered."""
     broken: str = ""
-    """Why its statement cannot be carried out in this process; its topology is empty then."""
+    """Why its statement cannot be executed in this process; its topology is then empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """What is known, and what should run. Never changed: a command makes other books."""
+    """The catalog, and the queries that should run. Immutable: a command returns a new state."""
 
     catalog: Catalog
     queries: dict[str, Wanted]
 
     def after(self, parsed: ast.Parsed, command: Command, broker: Broker) -> CatalogState:
-        """The books after one more command. Raises the `SqlError` that says why it cannot be."""
+        """Return the state after one more command. Raises `SqlError` if the command is invalid."""
         try:
-            return _Writing(self, parsed, command, broker).books()
+            return _Writing(self, parsed, command, broker).catalog_state()
         except (Refused, UnknownName) as error:
             raise error.in_text(parsed.in_script) from None
 
     def after_broken(self, command: Command, error: PotokError) -> CatalogState:
-        """The books after a command that was carried out elsewhere and cannot be here, because of a function that is
-        not known in this process, or because of another such command. Its query stands there with the reason, its
-        stream or table is missing until it can be read, and nothing else is touched."""
+        """Return the state after a command that another process executed and this one cannot, because it lacks a
+        function or depends on another such command. The query is kept with the reason, its stream or table is missing
+        until it can be loaded, and nothing else changes."""
         try:
             statement = parsed_of(command).statement
         except PotokError:
@@ -75,7 +76,7 @@ class CatalogState:
         return CatalogState(catalog, queries)
 
     def query_of(self, name: str) -> str:
-        """The query that writes a stream or table, or keeps its rows, also where its statement cannot be read; "" if
+        """Return the query that writes or materializes a stream or table, even if its statement cannot be loaded; "" if
         there is none."""
         known = self.catalog.sources.get(name)
         if known is not None:
@@ -84,34 +85,34 @@ class CatalogState:
 
     @property
     def referenced(self) -> set[str]:
-        """All queries whose state is still good for something: they run, or could go on, or have rows to be read."""
+        """Return all queries whose state is still in use: they run, could resume, or have rows to read."""
         owned = {query for source in self.catalog.sources.values() for query in (source.query, source.table_of)}
         return (owned | self.queries.keys()) - {""}
 
     @property
     def broken(self) -> dict[str, str]:
-        """What cannot be read in this process, or not run, by name, and why."""
+        """What cannot be loaded or run in this process, by name, with the reason."""
         queries = [query for query in self.queries.values() if query.broken]
         return dict(self.catalog.missing) | {
             query.query_id: query.broken for query in queries if query.source not in self.catalog.missing
         }
 
     def left_by(self, query_id: str) -> str:
-        """The stream or table that a query has left which was terminated; "" if there is none."""
+        """Return the stream or table of a terminated query, or "" if there is none."""
         of = (source for source in self.catalog.sources.values() if query_id in (source.query, source.table_of))
         return "" if query_id in self.queries else next((source.name for source in of), "")
 
     def readers(self, source: Source) -> list[str]:
-        """The queries that read what a source writes to or reads from, besides the one that writes it."""
+        """Return the queries that read what a source writes to or reads from, except the one that writes it."""
         found = [q for q in self.queries.values() if source.topic in q.topology.source_topics]
         return sorted(query.query_id for query in found if query.query_id != source.table_of or query.kind == "CTAS")
 
     def writers(self, source: Source) -> list[str]:
         return sorted(q.query_id for q in self.queries.values() if source.topic in q.topology.sink_topics)
 
-    def circle(self, query_id: str) -> list[str]:
-        """The topics on the shortest way from what a query writes back to what it reads, both of them included; none if
-        there is no such way."""
+    def cycle(self, query_id: str) -> list[str]:
+        """Return the topics on the shortest path from the sink of a query back to its sources, both included; empty if
+        there is none."""
         own = self.queries[query_id].topology
         ways, seen = [[topic] for topic in own.sink_topics], set[str]()
         for way in ways:
@@ -133,7 +134,7 @@ def parsed_of(command: Command) -> ast.Parsed:
 
 
 def statement_of(wanted: Wanted) -> ast.Statement:
-    """The statement that began a query."""
+    """Return the statement that started a query."""
     return _parsed(wanted.text).statement
 
 
@@ -144,14 +145,14 @@ def _parsed(text: str) -> ast.Parsed:
 
 
 class _Writing:
-    """One command carried out on the books."""
+    """Applies one command to a state."""
 
     def __init__(self, before: CatalogState, parsed: ast.Parsed, command: Command, broker: Broker) -> None:
         self._before, self._command, self._broker = before, command, broker
         self._parsed, self._catalog = parsed, before.catalog
         self._properties = Properties.of(command.properties)
 
-    def books(self) -> CatalogState:
+    def catalog_state(self) -> CatalogState:
         statement = self._parsed.statement
         match statement:
             case ast.CreateSource():
@@ -168,7 +169,7 @@ class _Writing:
                 return self._drop(statement)
             case ast.Steer():
                 return self._steer(statement)
-        raise TypeError(f"{type(statement).__name__} changes no catalogue")
+        raise TypeError(f"{type(statement).__name__} does not change the catalog")
 
     def _create(self, statement: ast.CreateSource) -> CatalogState:
         known = self._replaced(statement)
@@ -183,21 +184,21 @@ class _Writing:
         return CatalogState(self._catalog.with_source(source), queries)
 
     def _replaced(self, statement: ast.CreateSource | ast.CreateAs) -> Source | None:
-        """What a CREATE statement takes the place of, if that is there."""
+        """Return what a CREATE statement replaces, if it exists."""
         name, known = statement.name, self._catalog.sources.get(statement.name)
         if known is not None and not statement.or_replace:
             raise AlreadyThere(known, statement.at)
         if name in self._catalog.missing and not statement.or_replace:
             hint = "write CREATE OR REPLACE, or DROP it first"
             why = self._catalog.missing[name]
-            raise Refused(f"{quoted(name)} is there, and cannot be read here: {why}", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(name)} exists but cannot be loaded: {why}", hint=hint, place=statement.at)
         if known is not None and known.is_table != statement.is_table:
             hint = f"DROP {known.kind} {quoted(known.name)} first"
             raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
         return known
 
     def _without_those_of(self, known: Source | None, name: str) -> dict[str, Wanted]:
-        """The queries besides those that write a source, or keep its rows."""
+        """Return the queries other than the one that writes or materializes a source."""
         own = {
             q.query_id for q in self._before.queries.values() if q.broken and q.source == name and q.kind != "INSERT"
         }
@@ -233,8 +234,8 @@ class _Writing:
     def _create_type(self, statement: ast.CreateType) -> CatalogState:
         if statement.name in self._catalog.types:
             shown = type_name(self._catalog.types[statement.name])
-            hint = f"it stands for {shown}; DROP TYPE {quoted(statement.name)} first"
-            raise Refused(f"there is a type {quoted(statement.name)} already", hint=hint, place=statement.at)
+            hint = f"it is {shown}; DROP TYPE {quoted(statement.name)} first"
+            raise Refused(f"type {quoted(statement.name)} already exists", hint=hint, place=statement.at)
         type_ = resolve(statement.type, self._catalog.types)
         return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))
 
@@ -245,14 +246,14 @@ class _Writing:
             hint = f"write ALTER {source.kind} {quoted(source.name)}"
             raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
         if source.query:
-            hint = "CREATE OR REPLACE it with the query that has the column"
-            raise Refused(f"{quoted(source.name)} has the columns of its query", hint=hint, place=statement.at)
+            hint = "CREATE OR REPLACE it with a query that selects the column"
+            raise Refused(f"{quoted(source.name)} gets its columns from its query", hint=hint, place=statement.at)
         return replace(self._before, catalog=self._catalog.with_source(altered(source, statement, self._catalog)))
 
     def _check_own(self, source: Source, place: Place) -> None:
         if source.name not in self._catalog.sources:
-            hint = "it belongs to every catalogue; a stream of your own may have its name"
-            raise Refused(f"{quoted(source.name)} cannot be changed", hint=hint, place=place)
+            hint = "it is built in; you can create your own stream with this name"
+            raise Refused(f"{quoted(source.name)} is built in and cannot be changed", hint=hint, place=place)
 
     def _drop(self, statement: ast.Drop) -> CatalogState:
         if statement.kind == "TYPE":
@@ -269,7 +270,7 @@ class _Writing:
         own = {source.query, source.table_of}
         others = [i for i in (*self._before.readers(source), *self._before.writers(source)) if i not in own]
         if others:
-            hint = f"end them first: {' '.join(f'TERMINATE {query_id};' for query_id in dict.fromkeys(others))}"
+            hint = f"terminate them first: {' '.join(f'TERMINATE {query_id};' for query_id in dict.fromkeys(others))}"
             raise Refused(
                 f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}", hint=hint, place=statement.at
             )
@@ -278,7 +279,9 @@ class _Writing:
     def _drop_missing(self, statement: ast.Drop) -> CatalogState:
         if statement.delete_topic:
             hint = "leave DELETE TOPIC out"
-            raise Refused(f"the topic of {quoted(statement.name)} is not known here", hint=hint, place=statement.at)
+            raise Refused(
+                f"the topic of {quoted(statement.name)} is unknown in this process", hint=hint, place=statement.at
+            )
         return CatalogState(self._catalog.without_source(statement.name), self._without_those_of(None, statement.name))
 
     def _steer(self, statement: ast.Steer) -> CatalogState:

@@ -1,7 +1,8 @@
-"""What statements leave behind: the state of queries that are over, and topics that were to be deleted.
+"""Clean up after statements: the state of queries that ended, and topics to delete.
 
-It is written down in the transaction of the command that left it, and removed afterwards by whoever runs the queries,
-or by anybody where nobody does: a query must have ended before its state can go, and a crash forgets nothing.
+The work is recorded in the transaction of the command that caused it, and done later by the process that runs the
+queries, or by any process if none does: a query must have ended before its state can be removed, and a crash must not
+lose the work.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _PREFIX = "sql/left/"
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What one command left. Topics have their ids: one that was created again is another."""
+    """What one command leaves to remove. Topics include their ids, because a topic that was created again is another
+    one."""
 
     queries: tuple[str, ...] = ()
     topics: dict[str, str] = field(default_factory=dict)
@@ -34,18 +36,18 @@ class Left:
         return {*self.queries, *self.topics}
 
     def metadata_keys(self, sequence: int) -> dict[str, bytes | None]:
-        """What to write down with the command; nothing if it leaves nothing."""
-        told = json.dumps({"queries": self.queries, "topics": self.topics}).encode()
-        return {f"{_PREFIX}{sequence:08d}": told} if self.names else {}
+        """Return the metadata keys to write with the command, if any."""
+        data = json.dumps({"queries": self.queries, "topics": self.topics}).encode()
+        return {f"{_PREFIX}{sequence:08d}": data} if self.names else {}
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Left:
-        told = json.loads(data)
-        return cls(tuple(told["queries"]), told["topics"])
+        fields = json.loads(data)
+        return cls(tuple(fields["queries"]), fields["topics"])
 
 
 def left_by(statement: ast.Statement, before: CatalogState, after: CatalogState, broker: Broker) -> Left:
-    """What a statement leaves: queries that nothing refers to any more, and the topic that it says to delete."""
+    """Return what a statement leaves to remove: queries that nothing refers to, and the topic to delete."""
     topics: dict[str, str] = {}
     if isinstance(statement, ast.Drop) and statement.delete_topic:
         topic = before.catalog.source(statement.name, statement.at).topic
@@ -54,7 +56,7 @@ def left_by(statement: ast.Statement, before: CatalogState, after: CatalogState,
 
 
 def named_by(statement: ast.Statement) -> set[str]:
-    """The names that a statement gives: they must not be those of something that is still to be removed."""
+    """Return the names that a statement creates; they must not be those of something still to be removed."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.InsertSelect):
         return set()
     given = {given.name: str(given.value) for given in statement.properties}
@@ -64,18 +66,18 @@ def named_by(statement: ast.Statement) -> set[str]:
 
 
 def pending(broker: Broker) -> dict[str, Left]:
-    """What is not removed yet, by its mark, the oldest first."""
-    return {mark: Left.of_bytes(data) for mark, data in sorted(broker.list_metadata(_PREFIX).items())}
+    """Return what has not been removed yet, by metadata key, the oldest first."""
+    return {key: Left.of_bytes(data) for key, data in sorted(broker.list_metadata(_PREFIX).items())}
 
 
 def names_left(broker: Broker) -> set[str]:
-    """The queries and topics that are still to be removed."""
+    """Return the queries and topics still to be removed."""
     return {name for left in pending(broker).values() for name in left.names}
 
 
 def remove_left(broker: Broker) -> None:
-    """Remove what was left, as far as it can be; the rest stays written down. The caller sees to it that nobody else
-    begins queries meanwhile, and has ended those that are over."""
+    """Remove what can be removed; the rest stays recorded. The caller ensures that no other process starts queries
+    meanwhile, and has stopped the ended ones."""
     for mark, left in pending(broker).items():
         try:
             _remove(broker, left)

@@ -1,6 +1,6 @@
-"""The statements that made the catalogue what it is, kept beside the log: read again, they make it once more.
+"""The statements that define the catalog, stored in the metadata of the log. Replaying them restores the catalog.
 
-Numbers are never given twice: those of commands that were removed are missing.
+Sequence numbers are never reused; those of removed commands are missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from potok.log.broker import Broker
 from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
-from potok.statements.errors import CatalogueMoved
+from potok.statements.errors import CatalogChanged
 
 _PREFIX = "sql/command/"
 _COUNT = "sql/commands"
@@ -23,7 +23,7 @@ _LEFT = "sql/commands-left"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One statement of the log. `query_id` is the query it began, if it began one."""
+    """One statement of the log. `query_id` is the query that it started, if any."""
 
     sequence: int
     text: str
@@ -31,65 +31,65 @@ class Command:
     properties: dict[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        told: dict[str, Any] = {"text": self.text, "query": self.query_id, "properties": self.properties}
-        return json.dumps(told).encode()
+        fields: dict[str, Any] = {"text": self.text, "query": self.query_id, "properties": self.properties}
+        return json.dumps(fields).encode()
 
     @classmethod
     def of_bytes(cls, sequence: int, data: bytes) -> Command:
-        told = json.loads(data)
-        return cls(sequence, told["text"], told["query"], told["properties"])
+        fields = json.loads(data)
+        return cls(sequence, fields["text"], fields["query"], fields["properties"])
 
 
 class CommandLog:
-    """Commands in one order, whoever appends them."""
+    """A totally ordered log of commands, with any number of writers."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     @property
     def count(self) -> int:
-        """How many were ever appended: the number of the next one."""
+        """How many commands were ever appended, which is the next sequence number."""
         data = self._broker.get_metadata(_COUNT)
         return 0 if data is None else int(data)
 
     def all(self) -> list[Command]:
-        """Those that were appended and not removed, as of one instant."""
+        """Return all commands that were not removed, as of one snapshot."""
         metadata_keys = self._broker.list_metadata(_PREFIX)
         found = sorted((int(name.removeprefix(_PREFIX)), data) for name, data in metadata_keys.items())
         return [Command.of_bytes(number, data) for number, data in found]
 
     def since(self, number: int) -> list[Command] | None:
-        """Those from a number on, for who follows the log: a few, read one by one. None if some of them were removed:
-        what they ended may be there for that reader, who has to begin with the first."""
+        """Return the commands from a sequence number on, read one by one. None if some were removed: the reader may
+        still hold what they ended, and has to start over."""
         numbers = range(number, self.count)
         found = [(one, self._broker.get_metadata(_name(one))) for one in numbers]
-        told = [Command.of_bytes(one, data) for one, data in found if data is not None]
-        return told if len(told) == len(numbers) else None
+        commands = [Command.of_bytes(one, data) for one, data in found if data is not None]
+        return commands if len(commands) == len(numbers) else None
 
     @property
     def left(self) -> int:
-        """How many were left when some were removed the last time."""
+        """How many commands the last compaction left."""
         return int(self._broker.get_metadata(_LEFT) or 0)
 
     def remove(self, over: Iterable[int], left: int, count: int) -> None:
-        """Remove commands, all at once. Raises `CatalogueMoved` where there are not `count` any more."""
+        """Remove commands, all at once. Raises `CatalogChanged` if the log no longer has `count` commands."""
         failpoint("commands.compact")
         metadata_keys: dict[str, bytes | None] = {_name(number): None for number in over}
         try:
             self._broker.set_metadata({**metadata_keys, _LEFT: str(left).encode()}, {_COUNT: str(count).encode()})
         except MetadataConflict:
-            raise CatalogueMoved from None
+            raise CatalogChanged from None
         failpoint("commands.compacted")
 
     def append(self, command: Command, along: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
-        """Write a command down, and marks along with it. Raises `CatalogueMoved` where somebody else has taken its
-        number meanwhile."""
+        """Append a command together with metadata keys. Raises `CatalogChanged` if its sequence number was taken
+        meanwhile."""
         expected = {_COUNT: str(command.sequence).encode() if command.sequence else None}
         own = {_name(command.sequence): command.to_bytes(), _COUNT: str(command.sequence + 1).encode()}
         try:
             self._broker.set_metadata({**along, **own}, expected)
         except MetadataConflict:
-            raise CatalogueMoved from None
+            raise CatalogChanged from None
 
 
 def _name(sequence: int) -> str:

@@ -1,8 +1,8 @@
-"""The command log without what is over: the commands that are left make the same catalogue, under the same numbers.
+"""Compact the command log: keep the commands that still matter, with their sequence numbers.
 
-All commands are carried out once more, and what each of them made, changed and ended is told by the books before and
-after it. What is there at the end keeps the command that made it; a command keeps what it reads. The rest goes, if what
-is left is seen to make the same books.
+All commands are replayed, and the states before and after each one show what it created, changed and ended. Whatever
+exists at the end keeps the command that created it, and a command keeps what it depends on. The rest is removed, if
+replaying the remaining commands is verified to produce the same catalog.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from potok.sql.syntax import ast
 from potok.sql.syntax.walk import walk
 from potok.statements.catalog.catalog_state import EMPTY, CatalogState, parsed_of
 from potok.statements.catalog.command_log import Command, CommandLog
-from potok.statements.errors import CatalogueMoved
+from potok.statements.errors import CatalogChanged
 from potok.topology.graph import Topology
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ Name = tuple[str, str]
 
 
 def compact(commands: CommandLog, broker: Broker) -> int:
-    """Remove the commands that are over; returns how many are left. A crash leaves all of them or those alone."""
+    """Remove obsolete commands; return how many are left. A crash leaves either all commands or only those."""
     count, found = commands.count, commands.all()
     if not any(_ends_something(command) for command in found):
         return len(found)
@@ -39,33 +39,33 @@ def compact(commands: CommandLog, broker: Broker) -> int:
     over = {command.sequence for command in found} - {command.sequence for command in kept}
     try:
         commands.remove(over, len(kept), count)
-    except CatalogueMoved:
+    except CatalogChanged:
         return len(found)
     if over:
-        log.info("%d statements that are over were removed from the command log, %d are left", len(over), len(kept))
+        log.info("%d obsolete statements were removed from the command log, %d are left", len(over), len(kept))
     return len(kept)
 
 
 def living(commands: list[Command], broker: Broker) -> list[Command]:
-    """Those that still matter, in their order; all of them where one cannot be carried out here."""
+    """Return the commands that still matter, in order; all of them if one cannot be executed in this process."""
     try:
         whole = _Replayed.of(commands, broker)
     except LogError:
         raise
     except PotokError as error:
-        log.info("the command log stays as it is: %s", error)
+        log.info("the command log is not compacted: %s", error)
         return commands
     for every_replacement in (False, True):
         numbers = _Keeping(whole, every_replacement=every_replacement).numbers()
         kept = [command for command in commands if command.sequence in numbers]
         if _same(kept, whole, broker):
             return kept
-    log.warning("the command log stays as it is: without what is over it would make another catalogue")
+    log.warning("the command log is not compacted: without the obsolete statements it would define another catalog")
     return commands
 
 
 def _same(kept: list[Command], whole: _Replayed, broker: Broker) -> bool:
-    """Whether some of the commands make what all of them do."""
+    """Return whether a subset of the commands produces the same catalog as all of them."""
     numbers = {command.sequence for command in kept}
     try:
         return _Replayed.of(kept, broker).outcome(numbers) == whole.outcome(numbers)
@@ -76,7 +76,7 @@ def _same(kept: list[Command], whole: _Replayed, broker: Broker) -> bool:
 
 
 def _ends_something(command: Command) -> bool:
-    """Whether a command may leave another one without a meaning, so that it is worth a look."""
+    """Return whether a command may make another one obsolete, so that compaction is worth trying."""
     try:
         statement = parsed_of(command).statement
     except PotokError:
@@ -86,18 +86,18 @@ def _ends_something(command: Command) -> bool:
 
 @dataclass(slots=True)
 class _Thing:
-    """A stream, table, type or query, from the command that made it on. What takes its place is another one."""
+    """A stream, table, type or query since the command that created it. A replacement is another object."""
 
     made_by: int
     changed_by: list[int] = field(default_factory=list)
     steered_by: list[tuple[int, bool]] = field(default_factory=list)
-    """The commands that let a query rest (True) or go on."""
+    """The commands that paused (True) or resumed a query."""
     ended_by: int | None = None
     next: _Thing | None = None
-    """What took its place."""
+    """Its replacement."""
 
     def last(self) -> _Thing:
-        """What has taken its place in the end."""
+        """Return the last replacement."""
         thing = self
         while thing.next is not None:
             thing = thing.next
@@ -106,14 +106,14 @@ class _Thing:
 
 @dataclass(slots=True)
 class _Replayed:
-    """What commands come to, and how."""
+    """The result of commands, and what led to it."""
 
-    books: CatalogState = EMPTY
+    catalog_state: CatalogState = EMPTY
     reads: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     makes: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     there: dict[Name, _Thing] = field(default_factory=dict)
     saw: dict[int, dict[Name, Any]] = field(default_factory=dict)
-    """What a command found under the names that it reads: with its text, that is all its query is made of."""
+    """What a command found under the names that it reads; together with its text, this determines its query."""
 
     @classmethod
     def of(cls, commands: Iterable[Command], broker: Broker) -> _Replayed:
@@ -123,12 +123,12 @@ class _Replayed:
         return replayed
 
     def _take(self, command: Command, broker: Broker) -> None:
-        parsed, before = parsed_of(command), _names_in(self.books)
+        parsed, before = parsed_of(command), _names_in(self.catalog_state)
         number, read = command.sequence, _read_by(parsed.statement)
         self.saw[number] = {name: before[name] for name in read if name in before}
         self.reads[number] = [self.there[name] for name in read if name in self.there]
-        self.books = self.books.after(parsed, command, broker)
-        after = _names_in(self.books)
+        self.catalog_state = self.catalog_state.after(parsed, command, broker)
+        after = _names_in(self.catalog_state)
         for name in [name for name in before if before[name] is not after.get(name)]:
             self._changed(name, parsed.statement, number, stays=name in after)
         for name in after.keys() - before.keys():
@@ -152,20 +152,20 @@ class _Replayed:
             thing.next = self._made(name, number)
 
     def outcome(self, numbers: set[int]) -> tuple[Any, ...]:
-        """The books as data. Functions are never equal to each other, so a query stands there with what its command
-        saw."""
-        queries = [replace(wanted, topology=_NONE) for wanted in self.books.queries.values()]
+        """Return the catalog as comparable data. Functions never compare equal, so a query is represented by what its
+        command found."""
+        queries = [replace(wanted, topology=_NONE) for wanted in self.catalog_state.queries.values()]
         saw = {number: self.saw[number] for number in numbers}
-        catalog = self.books.catalog
+        catalog = self.catalog_state.catalog
         return list(catalog.sources.items()), list(catalog.types.items()), catalog.missing, queries, saw
 
 
 class _Keeping:
-    """The commands that what is there at the end goes back to.
+    """Return the commands that the final catalog depends on.
 
     Args:
-        every_replacement: Of what was replaced many times, and is kept because somebody read it, whatever took its
-            place is kept too. The last one is enough, unless something between could not have happened otherwise.
+        every_replacement: Keep all replacements of an object that was read before it was replaced. Usually the last one
+        is enough, unless one in between was required.
     """
 
     def __init__(self, replayed: _Replayed, *, every_replacement: bool) -> None:
@@ -184,7 +184,7 @@ class _Keeping:
         return self._kept
 
     def _keep_thing(self, first: _Thing) -> None:
-        """A thing, the commands that made it so, and whatever these build on."""
+        """Add an object, the commands that defined it, and everything that they depend on."""
         left = [first]
         while left:
             thing = left.pop()
@@ -201,7 +201,7 @@ class _Keeping:
                 left += self._replayed.makes[thing.ended_by]
 
     def _keep_steer(self, number: int) -> None:
-        """Who rests since PAUSE ALL, and goes on since, needs what lets it go on."""
+        """A query that PAUSE ALL paused and that was resumed later needs the command that resumed it."""
         left = [number]
         while left:
             number = left.pop()
@@ -210,17 +210,17 @@ class _Keeping:
                 left += [thing.steered_by[-1][0] for thing in self._steered[number]]
 
 
-def _names_in(books: CatalogState) -> Mapping[Name, Any]:
-    catalog = books.catalog
+def _names_in(catalog_state: CatalogState) -> Mapping[Name, Any]:
+    catalog = catalog_state.catalog
     return {
         **{("source", name): source for name, source in catalog.sources.items()},
         **{("type", name): type_ for name, type_ in catalog.types.items()},
-        **{("query", name): wanted for name, wanted in books.queries.items()},
+        **{("query", name): wanted for name, wanted in catalog_state.queries.items()},
     }
 
 
 def _read_by(statement: ast.Statement) -> set[Name]:
-    """The streams, tables and types that a statement builds on."""
+    """Return the streams, tables and types that a statement depends on."""
     parts = list(walk(statement))
     found = {("source", part.name) for part in parts if isinstance(part, ast.Relation)}
     found |= {("type", part.name) for part in parts if isinstance(part, ast.TypeName)}

@@ -1,4 +1,4 @@
-"""Changes that would break what others read, or lose what is there. Commands that were written down are not asked."""
+"""Reject changes that would break readers or lose data. Commands that are already in the log are not checked."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def check_change(
     query_id: str,
     broker: Broker,
     *,
-    elsewhere: bool,
+    remote: bool,
 ) -> None:
-    """Raise where a statement that is well-formed should not be carried out.
+    """Raise if a valid statement must not be executed.
 
     Args:
-        elsewhere: Another process runs the queries. It may have begun one without having said so yet.
+        remote: Another process runs the queries. It may have started one that has no progress yet.
     """
     _check_read_only(statement, before)
     if isinstance(statement, ast.Drop) and statement.delete_topic:
@@ -50,21 +50,21 @@ def check_change(
     if new is not None:
         check_picklable(new.topology)
         old = before.queries.get(query_id)
-        _check_state(old if elsewhere else None, new, broker, statement.at)
+        _check_state(old if remote else None, new, broker, statement.at)
         if isinstance(statement, ast.CreateAs) and old is not None and not old.broken:
             _check_upgrade(statement, old, before)
 
 
-def check_sources(broker: Broker, wanted: Wanted, books: CatalogState) -> None:
-    """Raise where a query cannot begin, or go on, because somebody has deleted what it reads. What no statement has
-    made, or another query writes, may be still to come, unless this query knows it."""
+def check_sources(broker: Broker, wanted: Wanted, catalog_state: CatalogState) -> None:
+    """Raise if a query cannot start or resume because a topic that it reads was deleted. A topic that no statement
+    created, or that another query writes, may still be created, unless this query has read it."""
     gone = [topic for topic in wanted.topology.source_topics if not broker.has_topic(topic)]
     if not gone:
         return
     entry = read_entry(broker, wanted.query_id)
     known = {} if entry is None else entry.topic_ids
-    made = {source.topic for source in books.catalog.sources.values() if source.statement}
-    written = {topic for other in books.queries.values() for topic in other.topology.sink_topics}
+    made = {source.topic for source in catalog_state.catalog.sources.values() if source.statement}
+    written = {topic for other in catalog_state.queries.values() for topic in other.topology.sink_topics}
     for topic in gone:
         if topic in known or topic in made - written:
             kind = "TABLE" if wanted.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
@@ -73,27 +73,27 @@ def check_sources(broker: Broker, wanted: Wanted, books: CatalogState) -> None:
             raise TopicGone(wanted.query_id, topic, statement)
 
 
-def _check_read_only(statement: ast.Statement, books: CatalogState) -> None:
-    """Refuse changes to what CREATE SOURCE made, which only reads a topic that others own."""
+def _check_read_only(statement: ast.Statement, catalog_state: CatalogState) -> None:
+    """Reject changes to sources of CREATE SOURCE, which only reads a topic that others own."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
         return
-    known = books.catalog.sources.get(statement.name)
+    known = catalog_state.catalog.sources.get(statement.name)
     read_only = known is not None and known.read_only
-    named, again = quoted(statement.name), "DROP it, and create it again"
+    named, again = quoted(statement.name), "DROP it and create it again"
     made_so = isinstance(statement, ast.CreateSource) and statement.read_only
     replaces = isinstance(statement, ast.CreateSource | ast.CreateAs) and statement.or_replace
     if replaces and (read_only or made_so):
-        raise Refused(f"{named} is read-only, and cannot be replaced", hint=again, place=statement.at)
+        raise Refused(f"{named} is read-only and cannot be replaced", hint=again, place=statement.at)
     if isinstance(statement, ast.AlterSource) and read_only:
-        raise Refused(f"{named} is read-only, and cannot be altered", hint=again, place=statement.at)
+        raise Refused(f"{named} is read-only and cannot be altered", hint=again, place=statement.at)
     if isinstance(statement, ast.Drop) and statement.delete_topic and read_only:
         hint = "leave DELETE TOPIC out"
-        raise Refused(f"{named} is read-only, and its topic cannot be deleted", hint=hint, place=statement.at)
+        raise Refused(f"{named} is read-only and its topic cannot be deleted", hint=hint, place=statement.at)
 
 
-def _check_no_source_table(statement: ast.Steer, books: CatalogState) -> None:
-    """Refuse to terminate the query that maintains a source table."""
-    query = books.queries.get(statement.query_id)
+def _check_no_source_table(statement: ast.Steer, catalog_state: CatalogState) -> None:
+    """Reject terminating the query that maintains a source table."""
+    query = catalog_state.queries.get(statement.query_id)
     if query is not None and query.kind == "SOURCE TABLE":
         hint = f"DROP TABLE {quoted(query.source)}; or PAUSE {query.query_id};"
         raise Refused(
@@ -101,33 +101,33 @@ def _check_no_source_table(statement: ast.Steer, books: CatalogState) -> None:
         )
 
 
-def _check_topic_is_its_own(statement: ast.Drop, books: CatalogState) -> None:
-    source = books.catalog.source(statement.name, statement.at)
-    others = [other for other in books.catalog.readers([source.topic]) if other.name != source.name]
+def _check_topic_is_its_own(statement: ast.Drop, catalog_state: CatalogState) -> None:
+    source = catalog_state.catalog.source(statement.name, statement.at)
+    others = [other for other in catalog_state.catalog.readers([source.topic]) if other.name != source.name]
     if others:
         named = ", ".join(quoted(other.name) for other in others)
         drops = " ".join(f"DROP {other.kind} {quoted(other.name)};" for other in others)
         raise Refused(
-            f"the topic {source.topic} is that of {named} as well",
+            f"topic {source.topic} is also used by {named}",
             hint=f"leave DELETE TOPIC out, or {drops} first",
             place=statement.at,
         )
 
 
 def _check_rows_go_on(known: Source, source: Source, place: Place) -> None:
-    """The query that takes the place of another goes on behind it, in the same topic: what stands there already must
-    still be read, and those who read it must find what they know."""
+    """Check that a replacement can resume in the same topic: its readers must be able to decode both the old records
+    and the new ones."""
     if (known.topic, known.key_format) != (source.topic, source.key_format) or not _same(known.keys, source.keys):
         raise not_upgradable(known, "another topic, or another key", place)
     if known.value_format != source.value_format or known.window != source.window:
         raise not_upgradable(known, "another format, or other windows", place)
     if not known.value_format.startswith("sql_json") and not _same(known.values, source.values):
-        raise not_upgradable(known, "other columns, which only JSON tells apart by name", place)
+        raise not_upgradable(known, "other columns, which requires a JSON value format", place)
     check_columns(known, source, place)
 
 
 def _check_declared_again(known: Source, source: Source, place: Place) -> None:
-    """Refuse a replacement that does more than add columns at the end: queries and tables read the topic by its
+    """Reject a replacement that does more than add columns at the end: queries and tables decode the topic by its
     declaration."""
     kept = source.values[: len(known.values)]
     changes = {
@@ -150,15 +150,16 @@ def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool
     return [(column.name, column.type) for column in before] == [(column.name, column.type) for column in after]
 
 
-def _check_upgrade(statement: ast.CreateAs, old: Wanted, books: CatalogState) -> None:
-    """A query that was terminated is not upgraded: the next one may be any whose state and columns fit."""
-    replaced, known = statement_of(old), books.catalog.sources.get(statement.name)
+def _check_upgrade(statement: ast.CreateAs, old: Wanted, catalog_state: CatalogState) -> None:
+    """Check a replacement of a running query. The query that follows a terminated one only has to match its state and
+    columns."""
+    replaced, known = statement_of(old), catalog_state.catalog.sources.get(statement.name)
     if isinstance(replaced, ast.CreateAs) and known is not None:
-        check_query(known, replaced.query, statement.query, books.catalog, statement.at)
+        check_query(known, replaced.query, statement.query, catalog_state.catalog, statement.at)
 
 
 def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) -> None:
-    """Raise where the state that is there, or that of `old`, does not fit."""
+    """Raise if the stored state, or that of `old`, does not match the new query."""
     changes = changes_of(new.topology, broker)
     if not changes and old is not None and not old.broken:
         shapes = [shape_of(wanted.topology, infer(wanted.topology)) for wanted in (old, new)]
@@ -168,4 +169,4 @@ def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) 
         reasons = "; ".join(dict.fromkeys(mismatch_message(change, new.source) for change in misfits))
         kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
         hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
-        raise Refused(f"the state of query {new.query_id} does not fit: {reasons}", hint=hint, place=place)
+        raise Refused(f"the state of query {new.query_id} does not match: {reasons}", hint=hint, place=place)

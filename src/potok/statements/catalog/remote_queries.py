@@ -1,4 +1,4 @@
-"""Queries that another process runs: what they do, told by what they leave in the log and by who holds their locks."""
+"""Observe queries that another process runs, by what they write to the log and by their locks."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from potok.statements.catalog.catalog_state import Wanted
 
 LOOK_S = 0.1
 BEGIN_S = 10.0
-"""How long another process is given to begin a query that was written down for it."""
+"""How long another process has to start a new query."""
 
-CATALOGUE = "sql"
-"""The shared query that all queries of the catalogue are members of."""
+CATALOG_GROUP = "sql"
+"""The name of the group of all queries of the catalog."""
 
 
-def run_elsewhere(broker: Broker) -> bool:
-    """Whether some process runs the queries of the catalogue at the moment; this one may be it."""
+def queries_are_running(broker: Broker) -> bool:
+    """Return whether a process, possibly this one, runs the queries of the catalog."""
     return is_held(_directory(broker))
 
 
 def _directory(broker: Broker) -> Path:
-    return group_directory(broker, CATALOGUE)
+    return group_directory(broker, CATALOG_GROUP)
 
 
 @contextmanager
 def alone(broker: Broker) -> Iterator[None]:
-    """Nobody runs the queries of the catalogue meanwhile; raises `QueryAlreadyRuns` where somebody does."""
-    lock = QueryLock(_directory(broker), CATALOGUE)
+    """Prevent other processes from running the queries of the catalog; raises `QueryAlreadyRuns` if one does."""
+    lock = QueryLock(_directory(broker), CATALOG_GROUP)
     try:
         yield
     finally:
         lock.release()
 
 
-def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
-    """What a query does that this process does not run, and what is wrong with it. One that failed holds no lock, and
-    says so in its progress until somebody begins it again."""
+def remote_state(broker: Broker, wanted: Wanted) -> tuple[str, str]:
+    """Return the state and the error of a query that this process does not run. A failed query holds no lock and its
+    progress has the error until it is started again."""
     progress = read_progress(broker, wanted.query_id)
     if is_held(query_directory(broker, wanted.query_id)):
         if progress is not None and progress.state == "waiting":
@@ -60,9 +60,9 @@ def state_elsewhere(broker: Broker, wanted: Wanted) -> tuple[str, str]:
     return ("PAUSED" if wanted.paused else "STOPPED"), ""
 
 
-def left_behind(broker: Broker, wanted: Wanted) -> int:
-    """How many records wait for a query that nobody runs; 0 if somebody does."""
-    return 0 if state_elsewhere(broker, wanted)[0] in ("RUNNING", "WAITING", "PAUSED") else _left(broker, wanted)
+def unprocessed_records(broker: Broker, wanted: Wanted) -> int:
+    """Return the lag of a query that no process runs; 0 if one does."""
+    return 0 if remote_state(broker, wanted)[0] in ("RUNNING", "WAITING", "PAUSED") else _left(broker, wanted)
 
 
 def _left(broker: Broker, wanted: Wanted) -> int:
@@ -71,28 +71,27 @@ def _left(broker: Broker, wanted: Wanted) -> int:
     return entry.offsets.pending(ends) if entry is not None else sum(sum(parts.values()) for parts in ends.values())
 
 
-def wait_elsewhere(broker: Broker, queries: Collection[Wanted], timeout_s: float = math.inf) -> None:
-    """Wait until the process that runs the queries has taken in what there is. Raises `NotCaughtUp` where that takes
-    longer."""
+def wait_remote(broker: Broker, queries: Collection[Wanted], timeout_s: float = math.inf) -> None:
+    """Wait until the process that runs the queries has caught up. Raises `NotCaughtUp` after the timeout."""
     begun, end = time.monotonic() + BEGIN_S, time.monotonic() + timeout_s
-    while behind := behind_elsewhere(broker, queries, unbegun=time.monotonic() < begun):
+    while behind := lagging_queries(broker, queries, include_stopped=time.monotonic() < begun):
         if time.monotonic() > end:
             left = {wanted.query_id: _left(broker, wanted) for wanted in queries if wanted.query_id in behind}
             raise NotCaughtUp(left, f"after {timeout_s:g} seconds")
         time.sleep(LOOK_S)
 
 
-def behind_elsewhere(broker: Broker, queries: Iterable[Wanted], *, unbegun: bool) -> set[str]:
-    """The queries that have records left to read, by what they leave in the log. Those that rest or have failed are not
-    waited for. Ledgers are looked at before the ends, which their output may have moved.
+def lagging_queries(broker: Broker, queries: Iterable[Wanted], *, include_stopped: bool) -> set[str]:
+    """Return the queries that have records left to read. Queries that are paused or have failed are excluded. Ledgers
+    are read before the end offsets, which the output of the queries may move.
 
     Args:
-        unbegun: Those that do not run count too. They are about to begin, or cannot: that is not told here.
+        include_stopped: Include queries that do not run: they are about to start, or cannot.
     """
-    if not run_elsewhere(broker):
+    if not queries_are_running(broker):
         return set()
-    states = {wanted.query_id: state_elsewhere(broker, wanted)[0] for wanted in queries}
-    awaited = ("RUNNING", "WAITING", "STOPPED") if unbegun else ("RUNNING", "WAITING")
+    states = {wanted.query_id: remote_state(broker, wanted)[0] for wanted in queries}
+    awaited = ("RUNNING", "WAITING", "STOPPED") if include_stopped else ("RUNNING", "WAITING")
     waited_for = [query_id for query_id, state in states.items() if state in awaited]
     entries = {query_id: read_entry(broker, query_id) for query_id in waited_for}
     topics = {topic for entry in entries.values() if entry is not None for topic in entry.offsets.topics}

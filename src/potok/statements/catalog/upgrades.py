@@ -1,8 +1,8 @@
-"""What CREATE OR REPLACE ... AS may change of a query that runs, by the rules of ksqlDB.
+"""Check what CREATE OR REPLACE ... AS changes in a running query, by the rules of ksqlDB.
 
-A replacement may compute other values and filter by another condition; it may add columns at the end. What decides
-where records go and what is kept of them has to stay: sources, PARTITION BY, GROUP BY, aggregates. A query with a join,
-a window, a table function or an aggregate of a table cannot be replaced.
+A replacement may compute other values, filter by another condition, and add columns at the end. Sources, PARTITION BY,
+GROUP BY and aggregates must stay the same. A query with a join, a window, a table function or an aggregate of a table
+cannot be replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from potok.sql.types import quoted, type_name
 
 
 def check_columns(known: Source, source: Source, place: Place) -> None:
-    """Refuse a replacement that does more than add columns at the end."""
+    """Reject a replacement that does more than add columns at the end."""
     for index, column in enumerate(known.values):
         kept = source.column(column.name)
         if kept is None or kept.is_key:
@@ -35,7 +35,7 @@ def check_columns(known: Source, source: Source, place: Place) -> None:
 
 
 def check_query(known: Source, old: ast.Select, new: ast.Select, catalog: Catalog, place: Place) -> None:
-    """Refuse a replacement whose records would be moved, grouped or kept in another way."""
+    """Reject a replacement whose records would be partitioned, grouped or stored differently."""
     for query in (old, new):
         fixed = next(_fixed(query, catalog), "")
         if fixed:
@@ -62,7 +62,7 @@ def not_upgradable(source: Source, change: str, place: Place) -> Refused:
 
 
 def _fixed(query: ast.Select, catalog: Catalog) -> Iterator[str]:
-    """The parts that ksqlDB upgrades in no way."""
+    """Yield the parts that cannot be upgraded."""
     if query.joins:
         yield "a join"
     if query.window is not None:
@@ -80,6 +80,6 @@ def _aggregates(query: ast.Select) -> list[ast.Call]:
 
 
 def _columns(query: ast.Select) -> set[str]:
-    """The columns that reach the aggregation: those of the result and those of the condition."""
+    """Return the columns that reach the aggregation: those of the result and of the conditions."""
     conditions = [part for part in (query.where, query.having) if part is not None]
     return {name.name for part in (*query.items, *query.group_by, *conditions) for name in names_of(part)}

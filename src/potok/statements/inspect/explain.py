@@ -1,4 +1,4 @@
-"""EXPLAIN: the steps of a query and where each of them runs, or how a pull query would be answered."""
+"""EXPLAIN: the steps of a query and where each of them runs, or the plan of a pull query."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEPS = texts("Step", "Kind", "Runs", "Detail", "Why")
 
 
 def explain(database: Database, statement: ast.Explain) -> Rows:
-    """What a statement would do, or what a query does."""
+    """Explain a statement or a running query."""
     if statement.statement is None:
         return _running(database, statement)
     explained = statement.statement
@@ -50,9 +50,9 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
     known = {query.query_id: query for query in database.queries()}
     info = known.get(statement.query_id)
     if info is None:
-        left = database.books().left_by(statement.query_id)
+        left = database.catalog_state().left_by(statement.query_id)
         raise UnknownQuery(statement.query_id, list(known), statement.at, left=left)
-    wanted = database.books().queries[info.query_id]
+    wanted = database.catalog_state().queries[info.query_id]
     progress = read_progress(database.broker, info.query_id)
     failed = [("Failed expressions", "none" if progress is None else failure_messages(progress.failures))]
     return _steps(wanted.topology, [*_told(info), *failed, *_position(database, info)])
@@ -69,7 +69,7 @@ def _told(info: QueryInfo) -> list[tuple[str, Any]]:
 
 
 def _position(database: Database, info: QueryInfo) -> list[tuple[str, Any]]:
-    """How far a query has come, partition by partition."""
+    """Show the progress of a query by partition."""
     entry = read_entry(database.broker, info.query_id)
     read = {} if entry is None else entry.offsets.topics
     ends = database.broker.end_offsets_of([topic for topic in info.reads if database.broker.has_topic(topic)])
@@ -84,12 +84,12 @@ def _position(database: Database, info: QueryInfo) -> list[tuple[str, Any]]:
 
 def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect | ast.CreateSource) -> Rows:
     text = f"{show_statement(statement)};"
-    before = database.books().queries
+    before = database.catalog_state().queries
     after = database.preview(ast.Parsed(statement, text, statement.at), {}).queries
     fresh = [wanted for query_id, wanted in after.items() if before.get(query_id) is not wanted]
     if not fresh:
-        hint = "it names a topic and its columns; a CREATE ... AS SELECT has steps"
-        raise Refused("the statement begins no query", hint=hint, place=statement.at)
+        hint = "it only declares a topic and its columns; EXPLAIN a CREATE ... AS SELECT"
+        raise Refused("the statement does not start a query", hint=hint, place=statement.at)
     return _steps(fresh[0].topology, [("Type", fresh[0].kind), ("Statement", text)])
 
 
@@ -113,6 +113,6 @@ def _steps(topology: Topology, details: list[tuple[str, Any]]) -> Rows:
 
 
 def _pull(database: Database, query: ast.Select) -> Rows:
-    """How a pull query would be answered, source by source."""
+    """Show the plan of a pull query, source by source."""
     rows = [(found.name, found.kind, "native", found.detail, found.reason) for found in plan_of(database, query)]
     return listed("explanation", _STEPS, rows, [("Type", "PULL"), ("Statement", show_query(query))])

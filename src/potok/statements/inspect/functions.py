@@ -1,4 +1,4 @@
-"""The functions of SQL, and what each of them takes."""
+"""SHOW FUNCTIONS and DESCRIBE FUNCTION."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def show_functions() -> Rows:
 
 
 def describe_function(name: str, place: Place) -> Rows:
-    """The ways to call a function, and what it is for."""
+    """Show the signatures of a function and its description."""
     function = function_named(name)
     if function is None:
         hint = closest(name, {**all_functions(), **users_functions()}) or "SHOW FUNCTIONS lists them"

@@ -1,4 +1,4 @@
-"""Statements that look: SHOW, DESCRIBE, EXPLAIN, ASSERT. The columns are those of ksqlDB's prompt, and some more."""
+"""SHOW, DESCRIBE, EXPLAIN and ASSERT. The columns are those of ksqlDB's CLI, and some more."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show(database: Database, session: SqlSession, statement: ast.Show) -> Rows:
             return show_variables(session.variables)
         case "PROPERTIES":
             return show_properties(database.settings, session.properties)
-    raise TypeError(f"there is nothing to show of {statement.what}")
+    raise TypeError(f"cannot show {statement.what}")
 
 
 def describe(database: Database, statement: ast.Describe) -> Rows:

@@ -1,4 +1,4 @@
-"""Results that are lists of texts and numbers."""
+"""Results with text and integer columns."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Details = Sequence[tuple[str, Any]]
 
 
 def texts(*names: str, numbers: Iterable[str] = ()) -> tuple[ResultColumn, ...]:
-    """Columns of text, besides those that hold whole numbers."""
+    """Return columns of text, except those listed as integers."""
     types: dict[str, pa.DataType] = dict.fromkeys(numbers, BIGINT)
     return tuple(ResultColumn(name, types.get(name, VARCHAR)) for name in names)
 
 
 def listed(kind: str, columns: tuple[ResultColumn, ...], rows: Iterable[Row], details: Details = ()) -> Rows:
-    """A result of the rows that are given, without details that have nothing to say."""
+    """Return a result with these rows, without empty details."""
     told = tuple((heading, value) for heading, value in details if value not in ("", None))
     return Rows(kind, columns, tuple(rows), told)
 
 
 def show_time(timestamp_ms: int) -> str:
-    """An instant as text, to the millisecond."""
+    """Format a timestamp with milliseconds."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1_000, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""How a pull query is answered: by looking keys up, by a range of keys, or by looking at everything."""
+"""Explain a pull query: key lookup, key range, or scan."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from potok.statements.database import Database
 
 _SHOWN = 5
-"""So many values of a key are shown."""
+"""How many values of a key to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A step of a pull query: what it does, with what, and why not less."""
+    """A step of a pull query: what it does, its arguments, and why it cannot read less."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class Access:
 
 
 def plan_of(database: Database, query: ast.Select) -> list[Access]:
-    """The steps in their order: each source, then what is done with their rows."""
+    """Return the steps in order: each source, then the operations on the rows."""
     plan = plan_pull(database.catalog, query)
     found = [_access(plan.relations[0], plan.allowed)]
     for relation, join, clause in zip(plan.relations[1:], plan.joins, query.joins, strict=True):
@@ -58,7 +58,9 @@ def plan_of(database: Database, query: ast.Select) -> list[Access]:
 def _access(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> Access:
     source, alias = relation.source, relation.alias
     if not source.is_table:
-        return Access(source.name, "topic scan", f"the records of topic {source.topic}", "a stream is not kept by key")
+        return Access(
+            source.name, "topic scan", f"the records of topic {source.topic}", "streams are not indexed by key"
+        )
     keys = [column.name for column in source.keys]
     within = _windows(source, alias, allowed)
     choice = choice_of(source, alias, allowed, windows=source.window is not None and bool(source.query))
@@ -73,18 +75,18 @@ def _access(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> Acces
 
 
 def _why(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> str:
-    """Why all rows are looked at."""
+    """Explain why all rows are read."""
     parts = [(column.name, allowed.get(slot_of(relation.alias, column.name))) for column in relation.source.keys]
     missing = ", ".join(quoted(name) for name, part in parts if part is None or not part.values)
     if missing:
-        return f"WHERE does not say which {missing}"
+        return f"WHERE does not restrict {missing}"
     if relation.source.window is not None and not relation.source.query:
-        return "the windows are part of the keys of the topic"
+        return "the windows are part of the record keys"
     return f"more than {MOST_LOOKUPS} keys"
 
 
 def _partners(relation: RelationAnalysis, join: JoinAnalysis, plan: PullPlan) -> Access:
-    """What is read of a source that is joined: the partners of few rows are looked up, where the key is compared."""
+    """Explain how a joined source is read: by key for few rows if the key is compared, else by a scan."""
     found = _access(relation, plan.allowed)
     if found.kind == "table scan" and partners_key(relation.source, relation.alias, join) is not None:
         name = relation.source.name
@@ -94,10 +96,10 @@ def _partners(relation: RelationAnalysis, join: JoinAnalysis, plan: PullPlan) ->
 
 def _windows(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> list[str]:
     bounds = [(name, allowed.get(slot_of(alias, name))) for name in ("WINDOWSTART", "WINDOWEND")]
-    return [f"{name}: {_told(found)}" for name, found in bounds if found is not None and source.window is not None]
+    return [f"{name}: {_bounds(found)}" for name, found in bounds if found is not None and source.window is not None]
 
 
-def _told(allowed: Allowed) -> str:
+def _bounds(allowed: Allowed) -> str:
     return _range(allowed) if allowed.values is None else _values(allowed.values)
 
 
@@ -109,7 +111,7 @@ def _values(values: Sequence[Any]) -> str:
 
 def _range(allowed: Allowed) -> str:
     if allowed.prefix:
-        return f"those that begin with {allowed.prefix!r}"
+        return f"starting with {allowed.prefix!r}"
     low = "" if allowed.low is None else f"from {allowed.low!r}"
     high = "" if allowed.high is None else f"to {allowed.high!r}"
     return f"{low} {high}".strip()

@@ -1,4 +1,4 @@
-"""The persistent queries, and how they are doing."""
+"""SHOW QUERIES: the persistent queries and their progress."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _more(database: Database, query: QueryInfo) -> Row:
 
 
 def lag_of(database: Database, query: QueryInfo) -> int:
-    """How many records wait for a query, by its ledger, whoever runs it."""
+    """Return the lag of a query by its ledger, wherever it runs."""
     entry = read_entry(database.broker, query.query_id)
     there = [topic for topic in query.reads if database.broker.has_topic(topic)]
     ends = database.broker.end_offsets_of(there)
@@ -69,7 +69,7 @@ def lag_of(database: Database, query: QueryInfo) -> int:
 
 
 def brief_queries(queries: Sequence[QueryInfo]) -> Rows | None:
-    """Some queries as a table of their own; None if there are none."""
+    """Format some queries as a table; None if there are none."""
     if not queries:
         return None
     rows = [(query.query_id, query.state, query.text) for query in queries]

@@ -1,4 +1,4 @@
-"""What holds for a session: variables and properties."""
+"""SHOW VARIABLES and SHOW PROPERTIES, SET and UNSET."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def show_variables(variables: Mapping[str, str]) -> Rows:
 
 
 def set_property(properties: dict[str, str], statement: ast.SetProperty) -> Done:
-    """Carry out SET or UNSET on the properties of a session."""
+    """Apply SET or UNSET to the properties of a session."""
     name = canonical(statement.name)
     if statement.value is None:
         properties.pop(name, None)
@@ -29,7 +29,7 @@ def set_property(properties: dict[str, str], statement: ast.SetProperty) -> Done
 
 
 def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:
-    """What was SET, and the settings of the process. Passwords are not shown."""
+    """Show the session properties and the settings of the process, without passwords."""
     rows: list[Row] = [
         (name, "SESSION", "SET", MASK if is_secret(name) else value) for name, value in sorted(properties.items())
     ]

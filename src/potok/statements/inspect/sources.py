@@ -1,4 +1,4 @@
-"""Streams, tables and types: what they are made of, and how they are doing."""
+"""SHOW and DESCRIBE for streams, tables and types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def show_sources(database: Database, *, tables: bool, extended: bool) -> Rows:
-    """All streams, or all tables; with a description of each if it is `extended`."""
+    """List all streams or all tables, with a description of each if `extended`."""
     kind = "Table" if tables else "Stream"
     sources = _sources(database, tables=tables)
     rows = [_line(source) for source in sources]
@@ -33,7 +33,7 @@ def show_sources(database: Database, *, tables: bool, extended: bool) -> Rows:
 
 
 def describe_all(database: Database, *, tables: bool, extended: bool) -> Rows:
-    """The columns of all streams, or of all tables."""
+    """List the columns of all streams or all tables."""
     sources = _sources(database, tables=tables)
     rows = [(source.name, *row) for source in sources for row in _columns(source)]
     details = [(source.name, describe_source(database, source, extended=True)) for source in sources]
@@ -41,7 +41,7 @@ def describe_all(database: Database, *, tables: bool, extended: bool) -> Rows:
 
 
 def describe_source(database: Database, source: Source, *, extended: bool) -> Rows:
-    """The columns of a source; if it is `extended`, all that is known of it."""
+    """List the columns of a source; with `extended`, all details."""
     details: list[tuple[str, Any]] = [("Name", source.name)]
     if extended:
         details += [*_told(source), *_queries(database, source), *_topic(database, source), *_state(database, source)]
@@ -54,7 +54,7 @@ def show_types(database: Database) -> Rows:
 
 
 def show_format(format_: str) -> str:
-    """A format as WITH calls it, with its options."""
+    """Format a format name as in a WITH clause, with its options."""
     name, _, options = format_.partition(";")
     shown = SQL_NAMES.get(name, name.upper())
     options = options.removeprefix("nulls=default").removeprefix(";")
@@ -88,7 +88,7 @@ def _role(source: Source, column: SourceColumn) -> str:
 
 
 def _told(source: Source) -> list[tuple[str, Any]]:
-    time = source.timestamp or "the record's own"
+    time = source.timestamp or "record timestamp"
     window = source.window
     size = "" if window is None or window.size_ms is None else f", {show_ms(window.size_ms)}"
     return [
@@ -103,9 +103,9 @@ def _told(source: Source) -> list[tuple[str, Any]]:
 
 
 def _queries(database: Database, source: Source) -> list[tuple[str, Any]]:
-    books, known = database.books(), {query.query_id: query for query in database.queries()}
-    readers = [known[name] for name in books.readers(source) if name in known and name != source.query]
-    writers = [known[name] for name in books.writers(source) if name in known]
+    catalog_state, known = database.catalog_state(), {query.query_id: query for query in database.queries()}
+    readers = [known[name] for name in catalog_state.readers(source) if name in known and name != source.query]
+    writers = [known[name] for name in catalog_state.writers(source) if name in known]
     return [
         ("Queries that read from this", brief_queries(readers)),
         ("Queries that write to this", brief_queries(writers)),
@@ -115,10 +115,12 @@ def _queries(database: Database, source: Source) -> list[tuple[str, Any]]:
 def _topic(database: Database, source: Source) -> list[tuple[str, Any]]:
     broker = database.broker
     if not broker.has_topic(source.topic):
-        return [("Kafka topic", f"{source.topic} (not there yet)")]
+        return [("Kafka topic", f"{source.topic} (not created yet)")]
     (topic,) = broker.describe_topics([source.topic])
     last = last_record_ms(broker, topic)
-    kept = f"partitions: {len(topic.partitions)}, cleanup: {topic.config.cleanup_policy}, kept {retention_of(topic)}"
+    kept = (
+        f"partitions: {len(topic.partitions)}, cleanup: {topic.config.cleanup_policy}, retention: {retention_of(topic)}"
+    )
     return [
         ("Kafka topic", f"{source.topic} ({kept})"),
         ("Records in topic", str(topic.records) if topic.exact else f"at most {topic.records}"),
@@ -127,7 +129,7 @@ def _topic(database: Database, source: Source) -> list[tuple[str, Any]]:
 
 
 def _state(database: Database, source: Source) -> list[tuple[str, Any]]:
-    """How the query is doing that writes a source, or keeps its rows."""
+    """Show the statistics of the query that writes or materializes a source."""
     query_id = source.query or source.table_of
     info = next((query for query in database.queries() if query.query_id == query_id), None)
     if info is None:

@@ -1,4 +1,4 @@
-"""Topics: which there are, what is in them, and whether one is as somebody expects it."""
+"""SHOW TOPICS and ASSERT TOPIC."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from potok.statements.database import Database
 
 DEFAULT_TIMEOUT_MS = 1_000
-"""How long ASSERT waits where it says nothing of a TIMEOUT, as in ksqlDB."""
+"""The timeout of ASSERT if it has none, as in ksqlDB."""
 
 _LOOK_S = 0.05
 _BACK = 64
-"""So many offsets are looked at from the end for the last record: compaction and transactions leave gaps."""
+"""How many offsets to search backwards for the last record: compaction and transactions leave gaps."""
 
 
 class AssertionNotMet(SqlError):
-    """A topic that is not as ASSERT says."""
+    """A topic does not match an ASSERT statement."""
 
 
 def show_topics(database: Database, *, everything: bool, extended: bool) -> Rows:
-    """All topics; those that only Potok writes for itself are among them if `everything` is asked for."""
+    """List all topics; internal topics only with `everything`."""
     names = [name for name in sorted(database.broker.topics()) if everything or not _is_internal(name)]
     described = database.broker.describe_topics(names)
     warnings = tuple(
@@ -74,11 +74,11 @@ def _more(database: Database, topic: TopicDescription) -> Row:
 
 def retention_of(topic: TopicDescription) -> str:
     kept = topic.config.retention_ms
-    return "for ever" if kept is None else show_ms(kept)
+    return "forever" if kept is None else show_ms(kept)
 
 
 def last_record_ms(broker: Broker, topic: TopicDescription) -> int | None:
-    """The latest time among the last records of the partitions; None if there is none to be seen."""
+    """Return the latest timestamp among the last records of the partitions; None if there is none."""
     found: list[int] = []
     for part in topic.partitions:
         start = max(part.start_offset, part.end_offset - _BACK)
@@ -89,7 +89,7 @@ def last_record_ms(broker: Broker, topic: TopicDescription) -> int | None:
 
 
 def assert_topic(database: Database, statement: ast.AssertTopic) -> Done:
-    """Wait until a topic is there and as it should be, or until it is gone; raises `AssertionNotMet` in the end."""
+    """Wait until a topic exists and matches, or does not exist; raises `AssertionNotMet` after the timeout."""
     check = _absent(statement) if not statement.exists else _present(statement)
     timeout_ms = DEFAULT_TIMEOUT_MS if statement.timeout_ms is None else statement.timeout_ms
     end = time.monotonic() + timeout_ms / 1_000
@@ -105,8 +105,8 @@ def _absent(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet | 
     def check(broker: Broker) -> AssertionNotMet | None:
         if not broker.has_topic(statement.topic):
             return None
-        hint = "it should not be there"
-        return AssertionNotMet(f'there is a topic "{statement.topic}"', hint=hint, place=statement.at)
+        hint = "delete it, or write ASSERT TOPIC"
+        return AssertionNotMet(f'topic "{statement.topic}" exists', hint=hint, place=statement.at)
 
     return check
 
@@ -117,13 +117,13 @@ def _present(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet |
 
     def check(broker: Broker) -> AssertionNotMet | None:
         if not broker.has_topic(statement.topic):
-            hint = "SHOW TOPICS lists them; a stream over it makes it: CREATE STREAM ... WITH (KAFKA_TOPIC = ...)"
+            hint = "SHOW TOPICS lists all topics; CREATE STREAM ... WITH (KAFKA_TOPIC = ...) creates one"
             return AssertionNotMet(f'there is no topic "{statement.topic}"', hint=hint, place=statement.at)
         there = broker.partitions(statement.topic)
         if partitions is not None and there != partitions:
             return _differs(statement, "PARTITIONS", partitions, there)
         if replicas is not None and not isinstance(broker, EmbeddedBroker):
-            raise Refused("how many REPLICAS a topic has is not known here", hint="leave it out", place=statement.at)
+            raise Refused("the number of REPLICAS of a topic is unknown", hint="leave it out", place=statement.at)
         return None if replicas in (None, 1) else _differs(statement, "REPLICAS", replicas or 0, 1)
 
     return check
@@ -131,4 +131,4 @@ def _present(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet |
 
 def _differs(statement: ast.AssertTopic, what: str, wanted: int, there: int) -> AssertionNotMet:
     hint = f"it has {what} = {there}"
-    return AssertionNotMet(f'topic "{statement.topic}" has not {what} = {wanted}', hint=hint, place=statement.at)
+    return AssertionNotMet(f'topic "{statement.topic}" does not have {what} = {wanted}', hint=hint, place=statement.at)

@@ -1,4 +1,4 @@
-"""What a condition leaves of the values of a column: so that few rows are read where few can be meant."""
+"""Derive from a condition which values of a column to read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """No other values than these: `values` if they are known one by one, each once and in the order of the condition,
-    else those from `low` to `high`, both included, that begin with `prefix`. It may allow more than the condition does,
-    and never less."""
+    """The values that a column may have: `values` if they can be enumerated, without duplicates and in the order of the
+    condition, else those from `low` to `high`, inclusive, that start with `prefix`. May allow more than the condition
+    does, never less."""
 
     values: tuple[Any, ...] | None = None
     low: Any = None
@@ -45,7 +45,7 @@ class Allowed:
 
 
 def allowed_by(condition: Typed) -> dict[str, Allowed]:
-    """For each slot that a condition restricts, what it leaves."""
+    """Return the allowed values of each slot that a condition restricts."""
     match condition:
         case nodes.Logic(op="AND"):
             found = allowed_by(condition.left)
@@ -88,7 +88,7 @@ def _compared(condition: nodes.Compare) -> dict[str, Allowed]:
 def _between(column: Typed, low: Any, high: Any, *, missing: bool | None = None) -> dict[str, Allowed]:
     assert isinstance(column, ColumnRef)
     if missing or (missing is None and (low is None or high is None)):
-        # Nothing compares with NULL.
+        # Nothing equals NULL.
         return {column.column: Allowed(())}
     return {column.column: Allowed(None, low, high)}
 
@@ -110,8 +110,8 @@ def _like(column: Typed, pattern: Any, escape: str) -> dict[str, Allowed]:
 
 
 def _is_constant(expression: Typed) -> bool:
-    """Whether it is the same for every row, and now as much as later. A list or struct has no place in a set, and is no
-    key that could be looked up."""
+    """Return whether an expression is constant and repeatable. Lists and structs are not hashable and cannot be looked
+    up."""
     if columns_of(expression) or pa.types.is_nested(expression.type):
         return False
     for part in walk(expression):
@@ -123,7 +123,7 @@ def _is_constant(expression: Typed) -> bool:
 
 
 def _is_in_calendar(expression: Typed) -> bool:
-    """Whether Python has a value for a date or an instant; such as it has none for are compared row by row."""
+    """Return whether Python can represent a date or timestamp; others are compared row by row."""
     try:
         _value(expression)
     except (ValueError, OverflowError):

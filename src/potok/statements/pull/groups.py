@@ -1,4 +1,4 @@
-"""GROUP BY of pull queries: parts that merge are aggregated as columns, all else is folded row by row."""
+"""GROUP BY of pull queries: mergeable aggregates are computed on columns, all others row by row."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from potok.statements.frames import Frame, typed_column
 from potok.statements.pull.joins import NOTHING, codes_of
 
 _HALF = 32
-"""An integer of 64 bits is added up as two halves, whose sums 64 bits hold for as many rows as a query can have."""
+"""A 64-bit integer is summed as two halves, whose sums fit 64 bits for any possible number of rows."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class SumOutgrown(QueryError):
-    """A sum of integers that 64 bits do not hold."""
+    """A sum of integers overflows 64 bits."""
 
     def __init__(self) -> None:
-        super().__init__("a sum outgrows 64 bits", hint="sum a DOUBLE or a DECIMAL: SUM(CAST(x AS DOUBLE))")
+        super().__init__("the sum overflows 64 bits", hint="sum a DOUBLE or a DECIMAL: SUM(CAST(x AS DOUBLE))")
 
 
 def group_frame(frame: Frame, grouping: Grouping, context: Context) -> Frame:
-    """A row for each group, in the order in which groups first appear; a row without a key is in none.
+    """Return a row per group, in the order in which groups first appear. A row whose key is NULL belongs to no group.
 
-    Without keys all rows are one group, and there is one even of no rows.
+    Without keys, all rows form one group, which exists even if there are no rows.
     """
     keys = frame.computed([typed for _, typed in grouping.keys], context)
     if keys:
@@ -52,9 +52,9 @@ def group_frame(frame: Frame, grouping: Grouping, context: Context) -> Frame:
 
 
 def _numbered(codes: Ints) -> tuple[Ints, Ints]:
-    """The first row of each group, and for each row the number of its group, by first appearance."""
+    """Return the first row of each group and the group number of each row, by first appearance."""
     firsts = np.zeros(int(codes.max(initial=NOTHING)) + 1, np.int64)
-    # Of the rows of a code the last one written stays, which is the first one of the frame.
+    # The last write per code wins; writing in reverse keeps the first row of the frame.
     firsts[codes[::-1]] = np.arange(len(codes))[::-1]
     order = np.argsort(firsts)
     rank = np.empty(len(order), np.int64)
@@ -88,7 +88,7 @@ def _part(part: Part, arguments: list[pa.Array], ids: Ints, groups: int) -> pa.A
 
 
 def _check_sum(values: pa.Array, ids: Ints) -> None:
-    """Raise if a sum does not fit 64 bits, where Arrow's wraps around."""
+    """Raise if a sum does not fit 64 bits, because Arrow's wraps around."""
     numbers = pc.drop_null(values)
     if not len(numbers):
         return

@@ -1,4 +1,4 @@
-"""Joins of pull queries: rows of both sides with equal keys, side by side."""
+"""Joins of pull queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = -1
 
 
 def join_frames(left: Frame, right: Frame, plan: JoinAnalysis, context: Context) -> Frame:
-    """Rows of both sides; a side without a partner has NULL in all columns of the other, if the kind keeps it."""
+    """Join two frames. A row without a match has NULL in the columns of the other side, if the join type keeps it."""
     kind = ast.JoinKind
     lefts, rights = left.computed(plan.left, context), right.computed(plan.right, context)
     codes = codes_of([pa.concat_arrays(pair) for pair in zip(lefts, rights, strict=True)])
@@ -50,8 +50,7 @@ def _places(at: Ints) -> pa.Array:
 
 
 def codes_of(columns: Sequence[pa.Array]) -> Ints:
-    """A number for each row, from 0 on without gaps: equal where all columns are equal, `NOTHING` where any of them is
-    NULL."""
+    """Number the rows from 0 without gaps: equal numbers where all columns are equal, `NOTHING` where any is NULL."""
     rows = len(columns[0])
     plain = [encode_keys(column) if _is_odd(column.type) else column for column in columns]
     there: Any = np.arange(rows)
@@ -72,19 +71,19 @@ def codes_of(columns: Sequence[pa.Array]) -> Ints:
 
 
 def _is_odd(type_: pa.DataType) -> bool:
-    """Types whose values may be equal without being the same to Arrow, or that it does not compare."""
+    """Return whether values of the type may be equal but not identical to Arrow, or cannot be compared by it."""
     return bool(pa.types.is_nested(type_) or pa.types.is_floating(type_))
 
 
 def _matches(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """All pairs of rows with one code, in the order of the left ones, then of the right ones.
+    """Return all pairs of rows with the same code, ordered by left row, then by right row.
 
-    `pyarrow.Table.join` has no bound on the rows that it makes, no order, and no nested columns.
+    `pyarrow.Table.join` does not limit the size of its result, has no defined order, and rejects nested columns.
     """
     order: Any = np.argsort(right, kind="stable")
     order = order[np.count_nonzero(right == NOTHING) :]
     codes = int(max(left.max(initial=NOTHING), right.max(initial=NOTHING))) + 1
-    # One more than there are codes: `NOTHING` is the last one, and has no partners.
+    # One more than the number of codes: `NOTHING` indexes the last one, which has no matches.
     of_code = np.bincount(right[order], minlength=codes + 1)
     counts = of_code[left]
     reserve(32 * int(counts.sum()))

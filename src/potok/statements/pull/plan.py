@@ -1,4 +1,4 @@
-"""A pull query ready to be computed: what is read, joined, filtered, grouped, shown and ordered."""
+"""The plan of a pull query: what is read, joined, filtered, grouped, selected and ordered."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from potok.statements.results import ResultColumn, result_columns
 
 @dataclass(frozen=True, slots=True)
 class PullPlan:
-    """All of a query, ready to be computed."""
+    """A pull query that is ready to be executed."""
 
     relations: tuple[RelationAnalysis, ...]
     joins: tuple[JoinAnalysis, ...]
     where: Typed | None
     lists: tuple[Typed, ...]
-    """What table functions compute: each item becomes a row, under the slots `exploded.0`, `exploded.1`..."""
+    """Expressions of table functions; each element becomes a row, under the slots `exploded.0`, `exploded.1`..."""
     grouping: Grouping | None
     having: Typed | None
     shown: tuple[Typed, ...]
@@ -36,19 +36,19 @@ class PullPlan:
     limit: int | None
     columns: tuple[ResultColumn, ...]
     wanted: frozenset[str]
-    """The slots that are read of the sources."""
+    """The slots to read from the sources."""
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     in_time: str = ""
-    """The slot of the time in whose order rows are aggregated, where the order matters."""
+    """The slot of the timestamp by which rows are ordered before aggregation, if their order matters."""
 
     @property
     def streams_rows(self) -> bool:
-        """Whether rows can be shown as they are read, so that a LIMIT ends the reading."""
+        """Whether rows can be returned as they are read, so that a LIMIT ends the scan."""
         return not self.joins and self.grouping is None and not self.order
 
 
 def plan_pull(catalog: Catalog, query: ast.Select, properties: Properties = NO_PROPERTIES) -> PullPlan:
-    """Raises the `SqlError` that says why a query cannot be pulled."""
+    """Plan a pull query. Raises `SqlError` if the query is invalid."""
     found = analyse(catalog, query, Form.PULL, properties)
     first = found.relations[0]
     in_time = slot_of(first.alias, ROWTIME) if _in_order(found.grouping, first.source) else ""
@@ -70,7 +70,7 @@ def plan_pull(catalog: Catalog, query: ast.Select, properties: Properties = NO_P
 
 
 def _key_slots(found: Analysis) -> set[str]:
-    """Return the columns that tell the rows of the result apart. Several records of a stream may have the same key."""
+    """Return the columns that identify a row of the result. Several records of a stream may have the same key."""
     if found.grouping is not None:
         return {f"group.{name}" for name, _ in found.grouping.keys}
     return {field.slot for field in found.rows.fields if field.is_key and found.rows.is_table}
@@ -89,6 +89,7 @@ def _read_slots(found: Analysis) -> frozenset[str]:
 
 
 def _in_order(grouping: Grouping | None, source: Source) -> bool:
-    """Whether aggregates ask which record was first: partitions are read one after the other, and tell nothing."""
+    """Return whether an aggregate depends on the order of records, which reading partition by partition does not
+    preserve."""
     aggregates = () if grouping is None or source.is_table else grouping.aggregates
     return any(item.how.fold.order_dependent for item in aggregates)

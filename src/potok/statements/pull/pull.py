@@ -1,4 +1,4 @@
-"""Pull queries: SELECT without EMIT, on tables and streams as they are at one instant."""
+"""Pull queries: SELECT without EMIT, on a snapshot of tables and streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from potok.sql.functions.function import Context
 from potok.sql.properties import RANGE_SCANS, TABLE_SCANS, Properties
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
-from potok.statements.catalog.remote_queries import left_behind
+from potok.statements.catalog.remote_queries import unprocessed_records
 from potok.statements.database import Database
 from potok.statements.frames import Frame, kept, python_rows, stacked
 from potok.statements.prepared import Prepared, prepared_for
@@ -43,13 +43,13 @@ Ends = Mapping[str, Mapping[int, int]]
 
 
 def check_pull(catalog: Catalog, query: ast.Select, properties: Properties) -> None:
-    """Raise what is wrong with a pull query; nothing is read."""
+    """Raise if a pull query is invalid; nothing is read."""
     plan_pull(catalog, query, properties)
 
 
 def run_pull(database: Database, query: ast.Select, properties: Properties) -> Rows:
-    """The rows of a pull query, all of one snapshot: tables of queries that commit together are as of one batch, and
-    the records of streams as far as they were there when it began."""
+    """Return the rows of a pull query from one snapshot: tables of queries that commit together are as of one batch,
+    streams as of the start of the query."""
     prepared = prepared_for(database)
     plan = prepared.plan(query, properties)
     context = Context(now_ms=now_ms())
@@ -59,12 +59,12 @@ def run_pull(database: Database, query: ast.Select, properties: Properties) -> R
         rows = python_rows(frame.computed(plan.shown, context), frame.rows)
     if context.failures:
         first = context.failures[min(context.failures)]
-        pull.warnings.append(f"some values could not be computed, and are NULL; one of them: {first}")
+        pull.warnings.append(f"some values could not be computed and are NULL, for example: {first}")
     return Rows("query", plan.columns, tuple(rows), warnings=tuple(pull.warnings))
 
 
 class _Pull:
-    """One run of a plan."""
+    """One execution of a plan."""
 
     def __init__(
         self, database: Database, prepared: Prepared, plan: PullPlan, context: Context, properties: Properties
@@ -75,7 +75,7 @@ class _Pull:
         self.warnings: list[str] = []
 
     def frame(self) -> Frame:
-        """The rows that are shown, before they are computed."""
+        """Return the selected rows before their expressions are computed."""
         plan = self._plan
         frame = self._read()
         if plan.grouping is not None:
@@ -87,7 +87,7 @@ class _Pull:
         return frame if plan.limit is None else frame.head(plan.limit)
 
     def _read(self) -> Frame:
-        """All rows of all sources, joined, that the condition is true for."""
+        """Return all rows of all sources, joined, for which the condition is true."""
         topics = [r.source.topic for r in self._plan.relations if not r.source.is_table]
         ends: Ends = self._broker.end_offsets_of(topics) if topics else {}
         tables = [relation for relation in self._plan.relations if relation.source.is_table]
@@ -99,24 +99,24 @@ class _Pull:
         return read_snapshots(looks, lambda snapshots: self._rows(dict(zip(queries, snapshots, strict=True)), ends))
 
     def _has_begun(self, query: str) -> bool:
-        if self._prepared.has_begun(query):
+        if self._prepared.has_started(query):
             return True
-        self.warnings.append(f"query {query} has not begun: its table has no rows yet")
+        self.warnings.append(f"query {query} has not started: its table has no rows yet")
         return False
 
     def _warn_of_stale(self, queries: Sequence[str]) -> None:
-        """Where this process runs no queries, perhaps nobody does."""
+        """Warn if this process runs no queries and no other process does."""
         if self._database.shared is not None:
             return
-        known = self._database.books().queries
+        known = self._database.catalog_state().queries
         for name in queries:
-            behind = left_behind(self._broker, known[name]) if name in known else 0
+            behind = unprocessed_records(self._broker, known[name]) if name in known else 0
             if behind:
                 records = "1 record" if behind == 1 else f"{behind} records"
-                self.warnings.append(f"query {name} is not running, and {records} behind: potok serve runs it")
+                self.warnings.append(f"query {name} is not running and is {records} behind; run it with potok serve")
 
     def _rows(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
-        """May run more than once, where the tables moved on meanwhile."""
+        """May run more than once if the tables change meanwhile."""
         plan = self._plan
         settle(0)
         if plan.streams_rows:
@@ -137,7 +137,7 @@ class _Pull:
         return [field for field in relation.fields if field.slot in self._plan.wanted]
 
     def _streamed(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
-        """Rows one piece after the other, and no more of them than there may be."""
+        """Yield rows in chunks, within the row limit."""
         plan, found, count = self._plan, [], 0
         for read in self._frames(plan.relations[0], snapshots, ends, plan.allowed):
             check_time()
@@ -182,7 +182,7 @@ class _Pull:
             return
         source, what = relation.source, "a range" if access.in_range else "all"
         keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
-        hint = f"name the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
+        hint = f"restrict the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
         raise Refused(
             f"the query would read {what} of table {quoted(source.name)}", hint=hint, place=relation.relation.at
         )
@@ -198,13 +198,13 @@ class _Pull:
                 unreadable += len(read.unreadable)
                 yield read.frame
         if unreadable:
-            self.warnings.append(f"{unreadable} records of {topic} could not be read, and are left out")
+            self.warnings.append(f"{unreadable} records of {topic} could not be decoded and are left out")
 
 
 def _partners(
     left: Frame, relation: RelationAnalysis, join: JoinAnalysis, allowed: Mapping[str, Allowed], context: Context
 ) -> Mapping[str, Allowed]:
-    """Few rows look their partners up by the key of the table that comes in."""
+    """Look up the matches of a few rows by the key of the joined table."""
     looked_up = partners_key(relation.source, relation.alias, join)
     if looked_up is None or left.rows > FEW:
         return allowed
@@ -214,19 +214,19 @@ def _partners(
             tuple(value for value in left.computed([by], context)[0].unique().to_pylist() if value is not None)
         )
     except (ValueError, OverflowError):
-        # Dates that Python's calendar does not have: all rows are compared.
+        # The key has dates outside Python's calendar: compare all rows.
         return allowed
     known = allowed.get(slot)
     return {**allowed, slot: found if known is None else known.and_(found)}
 
 
 def exploded(frame: Frame, lists: Sequence[Typed], context: Context) -> Frame:
-    """A row for each item of the lists; the longest tells how many, and a shorter one is filled up with NULL."""
+    """Return a row per element of the lists; shorter lists are padded with NULL."""
     return spread_over(frame, frame.computed(lists, context))
 
 
 def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
-    """The same, of lists that were computed before."""
+    """Explode lists that are already computed."""
     lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in made]
     counts = np.maximum.reduce(lengths)
     reserve(32 * int(counts.sum()))
@@ -243,7 +243,7 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
 
 
 def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
-    """Sorted by the last expression first: each sort leaves alone what it finds equal."""
+    """Sort by the last expression first: the sort is stable."""
     places = pa.array(np.arange(frame.rows))
     for part in reversed(order):
         (column,) = frame.computed([part.expression], context)

@@ -1,5 +1,5 @@
-"""Which rows a pull query needs of a table: those of some keys, of one range of keys, or all. It is decided here for
-who reads the rows and for who explains the query."""
+"""Decide which rows of a table a pull query reads: by keys, by one range of keys, or all. Used to read the rows and to
+explain the query."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from potok.statements.pull.allowed_values import Allowed
 MOST_LOOKUPS = 10_000
 
 FEW = 1_000
-"""So many rows of one side of a join look their partners up, instead of reading all."""
+"""Up to this many rows of one side of a join look up their matches; more read the whole table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`keys` holds the values that each column of the key may have; `within` what its only column may be. If neither is
-    there, all rows are looked at."""
+    """`keys` has the allowed values of each key column; `within` restricts the only key column. If neither is set, all
+    rows are read."""
 
     keys: tuple[tuple[Any, ...], ...] | None = None
     within: Allowed | None = None
@@ -36,8 +36,8 @@ EVERYTHING = Choice()
 
 
 def choice_of(source: Source, alias: str, allowed: Mapping[str, Allowed], *, windows: bool) -> Choice:
-    """The least that has to be looked at. `windows` says that rows are kept by key and window; a source with windows
-    whose rows are not has them in its keys."""
+    """Return the smallest selection that covers a condition. `windows` says that rows are stored by key and window;
+    otherwise a windowed source has the windows in its record keys."""
     if not allowed or (source.window is not None and not windows):
         return EVERYTHING
     parts = [allowed.get(slot_of(alias, column.name)) for column in source.keys]
@@ -50,8 +50,8 @@ def choice_of(source: Source, alias: str, allowed: Mapping[str, Allowed], *, win
 
 
 def partners_key(source: Source, alias: str, join: JoinAnalysis) -> tuple[Typed, str] | None:
-    """What gives the keys of partners, and the slot of the key that they are compared with; None if partners cannot be
-    looked up, because the join keeps rows without one, or compares something else."""
+    """Return the expression for the keys of matches, and the slot of the key that it is compared with; None if matches
+    cannot be looked up, because the join keeps unmatched rows or compares something else."""
     outer = join.kind in (ast.JoinKind.RIGHT, ast.JoinKind.FULL)
     if outer or not source.is_table or len(source.keys) != 1 or source.window is not None:
         return None

@@ -1,4 +1,4 @@
-"""Tables of a pull query: the few rows that its condition can mean, or all, out of one snapshot."""
+"""Read the tables of a pull query from a snapshot: the rows that match its condition, or all."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.row_selection import choice_of
 
 FIRST, CHUNK = 64, 4_096
-"""So many rows are looked at before a LIMIT is: few at first, then more and more."""
+"""How many rows are read before a LIMIT is checked: few at first, then more."""
 
 
 class Readers:
-    """The readers of tables, kept as long as their layouts stay the same."""
+    """Cached table readers, valid as long as the layouts of their queries are the same."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._known: dict[tuple[str, str], tuple[bytes, RowReader]] = {}
 
     def reader(self, source: Source) -> RowReader | None:
-        """None for a table whose query has not begun: it has no rows yet."""
+        """Return None for a table whose query has not started: it has no rows yet."""
         data = self._broker.get_metadata(metadata_key_of(source.table_of, "tables"))
         return None if data is None else self.reader_of(source, data)
 
     def reader_of(self, source: Source, data: bytes) -> RowReader:
-        """The reader of a table, by the layouts of its query as they are stored."""
+        """Return the reader of a table, by the stored layouts of its query."""
         name = source.name if source.kept is None else source.kept.table
         place = (source.table_of, name)
         known = self._known.get(place)
@@ -57,8 +57,8 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which rows of a table are read: those of `keys`, or those in a `span` of stored keys. `in_range` says that the
-    condition names a range of keys, even where rows are not stored in the order of their keys."""
+    """The rows of a table to read: those of `keys`, or those in a `span` of stored keys. `in_range` says that the
+    condition restricts the key to a range, even if rows are not stored in the order of their keys."""
 
     keys: tuple[bytes, ...] | None = None
     starts: Starts = EVER
@@ -67,7 +67,7 @@ class Access:
 
 
 def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[str, Allowed]) -> Access:
-    """The least that has to be read of a table."""
+    """Return the smallest part of a table that covers the condition."""
     choice = choice_of(source, alias, allowed, windows=reader.windowed)
     if choice.within is not None:
         span = _span(choice.within, reader)
@@ -90,7 +90,7 @@ def _stored_names(source: Source, reader: RowReader) -> list[str]:
 
 
 def kept_keys(kept: Kept, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:
-    """Where the rows may lie that a program keeps for these keys."""
+    """Return the stored keys under which a program may have rows for these keys."""
     found = (_key({"": stored}, reader) for value in values for stored in kept.keys(value))
     return tuple(dict.fromkeys(key for key in found if key is not None))
 
@@ -109,12 +109,12 @@ def _span(allowed: Allowed, reader: RowReader) -> Span:
     if stop is None or allowed.high is None:
         return start, stop
     high = encode_key(allowed.high, reader.key_type)
-    # The highest key belongs to the range: nothing lies between a key and the same with a zero behind.
+    # The upper bound is inclusive: no key sorts between a key and the same key followed by a zero byte.
     return start, None if high is None else stored_stop(high + b"\0")
 
 
 def _starts(source: Source, alias: str, allowed: Mapping[str, Allowed]) -> Starts:
-    """When the windows begin that are meant; an end tells a start where windows have one size."""
+    """Return the start times of the selected windows; an end implies a start if windows have a fixed size."""
     low, high = _instants(allowed.get(slot_of(alias, "WINDOWSTART")))
     size = source.window.size_ms if source.window is not None else None
     if size is not None:
@@ -144,8 +144,8 @@ def table_frames(
     *,
     limited: bool,
 ) -> Iterator[Frame]:
-    """The rows of a table, in the order in which the condition names their keys, or else of their stored keys; in small
-    pieces if somebody may stop early."""
+    """Yield the rows of a table, in the order of the keys in the condition, else of the stored keys; in small chunks if
+    the caller may stop early."""
     if access.keys is not None:
         for first in range(0, max(len(access.keys), 1), FIRST):
             cells = reader.of_keys(snapshot, access.keys[first : first + FIRST], access.starts)

@@ -1,4 +1,4 @@
-"""AS OF: the rows of a table as they were at an instant."""
+"""AS OF: the rows of a table at a point in time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def as_of_ms(instant: Typed, context: Context) -> int:
         found = pa.compute.divide(found.cast(pa.int64()), 1_000)
     value = found[0].as_py()
     if value is None:
-        raise Refused("AS OF needs an instant, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
+        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
     return int(value)
 
 
@@ -38,10 +38,10 @@ def version_frame(
     instant_ms: int,
     wanted: frozenset[str],
 ) -> Frame:
-    """The rows that a table had at an instant, those of some keys or all."""
+    """Return the rows that a table had at a point in time, for some keys or all."""
     layout, source = reader.layout, relation.source
     if not layout.history_ms:
-        hint = "leave AS OF out; versions are kept by tables that were made with a history"
-        raise Refused(f"table {quoted(source.name)} has no versions", hint=hint, place=relation.relation.at)
+        hint = "leave AS OF out; only versioned tables keep a history"
+        raise Refused(f"table {quoted(source.name)} is not versioned", hint=hint, place=relation.relation.at)
     check_retained(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
     return table_frame(reader.as_of(snapshot, instant_ms, access.keys), source, relation.alias, wanted)

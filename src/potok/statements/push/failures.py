@@ -1,4 +1,4 @@
-"""What a push query could not read or compute: rows go on without it, and the processing log tells of it."""
+"""Report what a push query could not decode or compute to the processing log; the query continues."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from potok.statements.frames import Frame
 log = logging.getLogger(__name__)
 
 OFFSET = "record.offset"
-"""The slot that tells which record a row is of."""
+"""The slot with the index of the record of a row."""
 
 TELL_S = 1.0
-"""A push query writes to the log no more often than this: a client must not be able to keep it busy."""
+"""The shortest interval between two writes of a push query to the log, so that a client cannot flood it."""
 
 
 class PushFailures:
-    """Gathers failures of one push query, and writes them down now and then. One thread computes, any may close."""
+    """Collects the failures of one push query and writes them periodically. One thread computes, any thread may close
+    it."""
 
     def __init__(self, broker: Broker, query_id: str, topic: str) -> None:
         self._broker, self._query_id, self._topic = broker, query_id, topic
@@ -39,10 +40,12 @@ class PushFailures:
         self.left_out = 0
 
     def unreadable(self, partition: int, errors: Mapping[int, str]) -> None:
-        """Records that could not be read, by offset, and why."""
+        """Add records that could not be decoded, by offset, with the reason."""
         if errors:
             self.left_out += len(errors)
-            self._note("", partition, {offset: f"the record cannot be read: {why}" for offset, why in errors.items()})
+            self._note(
+                "", partition, {offset: f"the record cannot be decoded: {why}" for offset, why in errors.items()}
+            )
 
     def computed(self, expressions: Sequence[Typed], frame: Frame, partition: int, now_ms: int) -> list[pa.Array]:
         return [self._computed(expression, frame, partition, now_ms) for expression in expressions]
@@ -65,7 +68,7 @@ class PushFailures:
                 self._failed.append(Failed(expression, message, self._topic, partition, offset))
 
     def tell(self, *, at_once: bool = False) -> None:
-        """Write down what has failed since the last time, if it is time for that."""
+        """Write the failures since the last write, if a write is due."""
         if not self._counts or (not at_once and time.monotonic() < self._due_at):
             return
         with self._noting:
@@ -76,5 +79,5 @@ class PushFailures:
                 make_log(self._broker)
                 self._broker.append(PROCESSING_LOG, log_records(self._query_id, counts, failed), 0)
         except PotokError as error:
-            # Its rows are what the client asked for; they do not wait for a log that cannot be written.
+            # The rows of the query must not wait for a log that cannot be written.
             log.warning("failures of %s could not be written to the processing log: %s", self._query_id, error)

@@ -1,4 +1,4 @@
-"""Push queries checked against a catalogue: those that look at one record at a time, and those that need a topology."""
+"""Plan push queries: those that process one record at a time, and those that need a topology."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FILLER = "KSQL_FILLER"
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """What becomes of each record of a source. Of a table, a record without a value is a row that goes."""
+    """How each record of a source is processed. A record of a table without a value deletes its row."""
 
     source: Source
     alias: str
@@ -44,21 +44,21 @@ class RecordPlan:
 
 @dataclass(frozen=True, slots=True)
 class TransientPlan:
-    """A topology that runs as long as somebody listens, and how its output is read."""
+    """A topology that runs while a client is connected, and how its output is decoded."""
 
     topology: Topology
     reading: RecordPlan
 
 
 def needs_topology(query: ast.Select) -> bool:
-    """Whether more than one record at a time is looked at; such as has no meaning is refused as in any query."""
+    """Return whether a query processes more than one record at a time."""
     stateful = query.joins or query.group_by or query.window or query.having or query.order_by
     final = query.emit is ast.Emit.FINAL
     return bool(stateful or final or any(map(is_aggregate, calls_of(query))))
 
 
 def plan_records(catalog: Catalog, query: ast.Select, properties: Properties = NO_PROPERTIES) -> RecordPlan:
-    """A query of one record at a time."""
+    """Plan a query that processes one record at a time."""
     found = analyse(catalog, query, Form.PUSH, properties)
     relation, lists = found.relations[0], tuple(typed for _, typed in found.lists)
     read = [*found.shown, *lists, *([] if found.where is None else [found.where])]
@@ -71,7 +71,7 @@ def plan_records(catalog: Catalog, query: ast.Select, properties: Properties = N
 def plan_transient(
     catalog: Catalog, query: ast.Select, name: str, properties: Properties = NO_PROPERTIES
 ) -> TransientPlan:
-    """A query that groups or joins: a topology of this name that writes to a topic of the same name."""
+    """Plan a query that groups or joins, as a topology of this name that writes to a topic of the same name."""
     graph = Graph(name)
     analysis = analyse(catalog, filled(query), Form.PUSH, properties)
     selected = lower(graph, analysis, "RESULT", properties)
@@ -101,7 +101,7 @@ def filled(query: ast.Select) -> ast.Select:
 def _key_columns(
     columns: tuple[SourceColumn, ...], key_type: pa.DataType | None, *, windowed: bool
 ) -> tuple[SourceColumn, ...]:
-    """The columns of the key as it is written, those that were not asked for among them."""
+    """Return the columns of the key as it is written, including those that were not selected."""
     asked = tuple(column for column in columns if column.is_key)
     if key_type is None:
         return asked
@@ -114,7 +114,7 @@ def _key_columns(
 
 
 def _reading(analysis: Analysis, source: Source) -> RecordPlan:
-    """The columns of a query in the order in which they were asked for, out of the records that it writes."""
+    """Return the selected columns in order, from the records of the topology."""
     fields = {field.name: field for field in source_fields(source, source.name, positions=False)}
     chosen = [fields[item.name] for item in analysis.items if item.name != _FILLER]
     shown = tuple(ColumnRef(field.type, field.slot) for field in chosen)

@@ -1,4 +1,4 @@
-"""Push queries: SELECT ... EMIT, and PRINT. Rows come as records do, until LIMIT or until somebody closes."""
+"""Push queries (SELECT ... EMIT) and PRINT. Rows arrive with the records, until LIMIT or close."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from potok.statements.results import Push, ResultColumn, Row
 log = logging.getLogger(__name__)
 
 Computing = Callable[[Sequence[Typed], Frame], list[pa.Array]]
-"""Computes expressions over the rows of a frame; what fails is NULL, and noted."""
+"""Computes expressions over the rows of a frame; a failed one is NULL, and the failure is recorded."""
 
 CHECK_S = 0.25
-"""How often a push query without rows looks whether what it waits for is still at work."""
+"""How often a push query without rows checks that its topology is still running."""
 
 PER_KEY = 128
-"""What a key is counted as that a push query remembers, besides its bytes."""
+"""The estimated size of a remembered key, in addition to its bytes."""
 
 _numbers = itertools.count(1)
 
 
 def check_push(catalog: Catalog, query: ast.Select, properties: Properties) -> None:
-    """Raise what is wrong with a push query; nothing is run."""
+    """Raise if a push query is invalid; nothing is run."""
     if needs_topology(query):
         plan_transient(catalog, query, "push", properties)
     else:
@@ -57,10 +57,10 @@ def check_push(catalog: Catalog, query: ast.Select, properties: Properties) -> N
 
 
 def start_push(database: Database, query: ast.Select, properties: Properties, text: str) -> Push:
-    """Begin a push query: from the present on, unless `auto.offset.reset` is `earliest`.
+    """Start a push query at the end of its sources, or at their start if `auto.offset.reset` is `earliest`.
 
-    What looks at one record at a time is computed here, as records are appended. What groups or joins runs as a
-    topology, beside the queries that stay, until the push query ends.
+    A query that processes one record at a time is computed in this process as records are appended. A query that groups
+    or joins runs as a topology in the group of persistent queries until it ends.
     """
     begin = _begin(properties)
     name = f"transient_{query.relation.name}_{next(_numbers)}"
@@ -77,7 +77,7 @@ def start_push(database: Database, query: ast.Select, properties: Properties, te
 
 
 def start_print(database: Database, statement: ast.Print) -> Push:
-    """Begin to show the records of a topic, a line for each."""
+    """Start to print the records of a topic, one line each."""
     broker, topic = database.broker, statement.topic
     if not broker.has_topic(topic):
         known = broker.topics()
@@ -100,7 +100,7 @@ def _subscribed(database: Database, topic: str, begin: str) -> Subscription:
 
 
 class TailPush(Push):
-    """Rows made of what is appended to a topic."""
+    """Rows computed from the records appended to a topic."""
 
     def __init__(
         self,
@@ -151,11 +151,11 @@ class TailPush(Push):
         return taken
 
     def looked(self) -> None:
-        """Called whenever it was seen what there is, rows or none."""
+        """Hook, called after each read, with or without records."""
 
     @abstractmethod
     def rows_of(self, block: Block) -> list[Row]:
-        """What a block of records comes to."""
+        """Compute the rows of a block of records."""
 
     def close(self) -> None:
         self._subscription.close()
@@ -164,7 +164,7 @@ class TailPush(Push):
 
 
 class TooManyKeys(QueryError):
-    """A push query that would have to remember more than it may."""
+    """A push query would have to remember too many keys."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -174,8 +174,8 @@ class TooManyKeys(QueryError):
 
 
 class KeysSent:
-    """Keys of a table whose rows are among the result of a push query, where not all are. They count as memory of the
-    tail until `clear`, which any thread may call."""
+    """The keys of a table that are in the result of a push query with a condition. They count as memory of the tail
+    until `clear`, which any thread may call."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory, self._keys, self._size, self._counted = memory, set[bytes](), 0, 0
@@ -187,7 +187,7 @@ class KeysSent:
             self._size += len(key) + PER_KEY
 
     def remove(self, key: bytes) -> bool:
-        """Whether it was there."""
+        """Remove a key; return whether it was present."""
         if key not in self._keys:
             return False
         self._keys.remove(key)
@@ -195,7 +195,7 @@ class KeysSent:
         return True
 
     def check(self) -> None:
-        """Raise where they are too many."""
+        """Raise if there are too many keys."""
         with self._lock:
             if self._is_over:
                 return
@@ -212,7 +212,7 @@ class KeysSent:
 
 
 class RecordPush(TailPush):
-    """The rows of a query that looks at one record at a time."""
+    """The rows of a query that processes one record at a time."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class RecordPush(TailPush):
         return self._with_gaps(frame.take(at), gone[at], computing)
 
     def _remembered(self, keys: list[bytes | None], gone: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Of the rows that are not in the result, those that were."""
+        """Of the rows that are not in the result, return those that were."""
         told = np.ones(len(keys), np.bool_)
         for row, (key, is_gone) in enumerate(zip(keys, gone.tolist(), strict=True)):
             if key is None:
@@ -290,7 +290,7 @@ class RecordPush(TailPush):
 
 
 class PrintPush(TailPush):
-    """Lines that show records, as far as their bytes can be read."""
+    """Formatted records of PRINT."""
 
     def __init__(self, query_id: str, catalog: Catalog, statement: ast.Print, subscription: Subscription) -> None:
         super().__init__(query_id, (ResultColumn("LINE", VARCHAR),), statement.limit, subscription)

@@ -1,4 +1,4 @@
-"""The ends of topics, watched by one thread for all push queries: what is appended is read once and handed to each."""
+"""Tail topics with one thread for all push queries: appended records are read once and handed to each subscription."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ log = logging.getLogger(__name__)
 LOOK_S = 0.01
 MOST_RECORDS = 100_000
 MOST_BYTES = 64 << 20
-"""What a reader may leave lying before it is dropped."""
+"""How many bytes may wait for one reader before it is dropped."""
 
 MOST_OF_ALL = 512 << 20
-"""What all readers together may; beyond it, the one that has left the most is dropped. Records that wait for many count
-once."""
+"""How many bytes may wait for all readers together; beyond it, the slowest is dropped. Records that wait for several
+readers count once."""
 
 BLOCK = 20_000
-"""So many records are read at a time by whoever begins in the past."""
+"""The batch size for a subscription that starts in the past."""
 
 TAKEN_BYTES = 256 << 10
 """How much a reader takes at a time; rows are several times larger."""
 
 
 class SlowReader(QueryError):
-    """A client that does not take its rows."""
+    """A client that does not read its rows fast enough."""
 
     def __init__(self, records: int) -> None:
         super().__init__(
@@ -45,14 +45,14 @@ class SlowReader(QueryError):
 
 
 class TooManyWait(QueryError):
-    """So much waits for other clients that there is no room for the records of one more."""
+    """Slow clients use all the memory for waiting records."""
 
     def __init__(self) -> None:
-        super().__init__("too many records wait for slow clients at this moment", hint="ask again later")
+        super().__init__("too many records are waiting for slow clients", hint="try again later")
 
 
 class Memory:
-    """Counts the bytes that are kept for all readers of a tail; from any thread."""
+    """Counts the bytes held for all readers of a tail; thread-safe."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -68,7 +68,7 @@ class Memory:
 
 
 class Lease:
-    """Counts the bytes of a batch for as long as anybody has a part of it: parts share its memory."""
+    """Counts the bytes of a batch while any part of it is referenced: parts share its memory."""
 
     __slots__ = ("_memory", "_size")
 
@@ -82,7 +82,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Records of one partition, in their order."""
+    """Records of one partition, in order."""
 
     partition: int
     batch: pa.RecordBatch
@@ -102,7 +102,7 @@ class _Waiting:
     size: int = 0
 
     def take(self) -> list[Block]:
-        """Return the first records, as many as are read at a time."""
+        """Return the first records, up to the read size."""
         taken, size = list[Block](), 0
         while self.blocks and (not taken or size + self.blocks[0].batch.nbytes <= TAKEN_BYTES):
             taken.append(self.blocks.popleft())
@@ -113,7 +113,7 @@ class _Waiting:
 
 
 def pieces(block: Block) -> Iterator[Block]:
-    """Split a block into parts that are read at a time, of at least one record each."""
+    """Split a block into parts of the read size, with at least one record each."""
     batch, size, rows = block.batch, block.batch.nbytes, block.batch.num_rows
     if size <= TAKEN_BYTES or rows <= 1:
         if rows:
@@ -125,12 +125,12 @@ def pieces(block: Block) -> Iterator[Block]:
 
 
 class Subscription:
-    """The records of one topic, from some offsets on. One thread takes, any may close."""
+    """The records of one topic from given offsets on. One thread takes, any thread may close it."""
 
     def __init__(self, tail: Tail, topic: str, places: Mapping[int, int]) -> None:
         self._tail, self.topic = tail, topic
         self._places = dict(places)
-        """Up to where this subscription has read by itself, until it has caught up with the tail."""
+        """The offsets up to which this subscription has read on its own, until it has caught up with the tail."""
         self._until: dict[int, int] = {}
         self._reading: Iterator[Block] = iter(())
         """Parts of the historical batch."""
@@ -139,14 +139,14 @@ class Subscription:
         self._joined, self.closed = False, False
         self._error: PotokError | None = None
         self.wake: Callable[[], None] | None = None
-        """Called, from any thread, whenever `take` may have something to give."""
+        """Callback, from any thread, whenever `take` may have records."""
 
     @property
     def memory(self) -> Memory:
         return self._tail.memory
 
     def take(self, timeout_s: float | None = None) -> list[Block]:
-        """The next blocks; none if there were none in time, or if it is closed. Raises why it was dropped."""
+        """Return the next blocks; none after the timeout or if it is closed. Raises if the subscription was dropped."""
         found = self._behind()
         if found:
             return found
@@ -159,7 +159,7 @@ class Subscription:
             return []
 
     def _behind(self) -> list[Block]:
-        """What lies before the place from which on the tail hands records over, read here."""
+        """Read records before the offsets at which the tail takes over."""
         while not self.closed:
             block = next(self._reading, None)
             if block is not None:
@@ -188,7 +188,7 @@ class Subscription:
         self._places[partition] = stop
 
     def offer(self, block: Block) -> bool:
-        """Leave a block for the reader; False if it has left too many."""
+        """Queue a block for the reader; return False if too much is waiting."""
         block = self._unread(block)
         if not block.batch.num_rows:
             return True
@@ -205,7 +205,7 @@ class Subscription:
             return True
 
     def _unread(self, block: Block) -> Block:
-        """A block without what lies before the place of the reader: the tail may be behind that."""
+        """Drop the records before the offset of the reader: the tail may be behind it."""
         start, offsets = self._places.get(block.partition, 0), block.batch.column("offset")
         if offsets[0].as_py() >= start:
             return block
@@ -217,7 +217,7 @@ class Subscription:
         return self._waiting.size
 
     def drop(self) -> None:
-        """Give up what waits, and tell the reader why."""
+        """Drop the queue, and raise this error in the reader."""
         with self._woken:
             self._error = self._error or SlowReader(self._waiting.records)
             self._waiting = _Waiting()
@@ -239,7 +239,7 @@ class Subscription:
         self._tail.leave(self)
 
     def remind(self) -> None:
-        """Wake whoever is to be woken if there is more to take already."""
+        """Call the callback if there is more to take."""
         with self._woken:
             if self.wake is not None and (not self._joined or self._until or self._waiting.blocks):
                 self.wake()
@@ -251,7 +251,7 @@ class Subscription:
 
 
 class Tail:
-    """Hands what is appended to the topics of its subscriptions over to them."""
+    """Hands the records appended to topics to its subscriptions."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker, self.memory = broker, Memory()
@@ -261,11 +261,12 @@ class Tail:
         self._thread: threading.Thread | None = None
 
     def subscribe(self, topic: str, places: Mapping[int, int]) -> Subscription:
-        """The records of a topic from these offsets on; of partitions without one, from their start."""
+        """Subscribe to a topic from these offsets on; partitions without one start at their beginning."""
         return Subscription(self, topic, places)
 
     def join(self, reader: Subscription, places: Mapping[int, int]) -> dict[int, int]:
-        """Where a reader has to read up to by itself. If that is not far it is handed all that comes after."""
+        """Return the offsets up to which a new subscription reads on its own. If they are close, the tail takes over
+        from there."""
         with self._lock:
             ends = self._places.get(reader.topic) or dict(self.broker.end_offsets(reader.topic))
             far = sum(end - places.get(partition, 0) for partition, end in ends.items())
@@ -289,7 +290,7 @@ class Tail:
                 self._places.pop(reader.topic, None)
 
     def _watch(self) -> None:
-        """Ends when nobody is left."""
+        """Run until no subscription is left."""
         pause = threading.Event()
         while True:
             with self._lock:
@@ -304,7 +305,7 @@ class Tail:
             pause.wait(LOOK_S)
 
     def _look_one_by_one(self, topics: Iterable[str], error: PotokError) -> None:
-        """A topic that is gone is the trouble of those who read it."""
+        """An error of a topic only affects its subscriptions."""
         for topic in topics:
             try:
                 self._look([topic])
@@ -335,10 +336,10 @@ class Tail:
             self._hand_over_to(topic, partition, start, end, None)
 
     def _hand_over_to(self, topic: str, partition: int, start: int, end: int, batch: pa.RecordBatch | None) -> bool:
-        """Whether the readers are still where they were."""
+        """Return whether the subscriptions still match the offsets."""
         with self._lock:
             if topic not in self._places or self._places[topic].get(partition, 0) != start:
-                # All readers left, and others came: they have begun somewhere else.
+                # All subscriptions ended and new ones started at other offsets.
                 return False
             self._places[topic][partition] = end
             readers = list(self._readers.get(topic, ()))
@@ -353,7 +354,7 @@ class Tail:
         return True
 
     def _slowest(self) -> Subscription | None:
-        """The reader that has left the most; None if none has left anything."""
+        """Return the subscription with the most waiting bytes; None if nothing waits."""
         with self._lock:
             readers = [reader for of_topic in self._readers.values() for reader in of_topic]
         found = max(readers, key=lambda reader: reader.waiting_bytes, default=None)
@@ -369,7 +370,7 @@ _opening = threading.Lock()
 
 
 def tail_of(database: Database) -> Tail:
-    """The one tail of a database."""
+    """Return the tail of a database."""
     with _opening:
         found = _tails.get(database)
         if found is None:

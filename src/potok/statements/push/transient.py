@@ -1,4 +1,4 @@
-"""Topologies that run for a push query alone: begun with it, and gone with it, whatever becomes of the process."""
+"""Topologies that run for one push query and are removed with it, even after a crash."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ PREFIX = "_potok_push_"
 
 
 class PushFailed(QueryError):
-    """The query behind a push query failed."""
+    """The topology of a push query failed."""
 
     def __init__(self, error: str) -> None:
-        super().__init__(f"the query failed: {error}", hint="mend what the error names, and send it again")
+        super().__init__(f"the query failed: {error}", hint="fix what the error names, and send the query again")
 
 
 def transient_name(query_id: str) -> str:
-    """The name of a topology and of its topic; no other process has the same."""
+    """Return a name for a topology and its topic that is unique across processes."""
     return f"{PREFIX}{query_id.lower()}_{uuid.uuid4().hex[:8]}"
 
 
 class Transient:
-    """A topology at work for one push query."""
+    """A running topology of one push query."""
 
     def __init__(self, broker: Broker, shared: QueryGroup, name: str) -> None:
         self._broker, self._shared, self._name = broker, shared, name
@@ -63,14 +63,14 @@ class Transient:
         return run
 
     def check(self) -> None:
-        """Raise what has ended it, if something has."""
+        """Raise the error that ended the topology, if any."""
         status = self._shared.statuses().get(self._name)
         if self._ended or (status is not None and status.state.value != "FAILED"):
             return
         raise PushFailed("the queries were stopped" if status is None else status.error)
 
     def end(self) -> None:
-        """Harmless if it has ended."""
+        """Stop the topology. Calling it again has no effect."""
         if self._ended:
             return
         self._ended = True
@@ -81,11 +81,11 @@ class Transient:
         try:
             _remove(self._broker, self._name)
         except PotokError:
-            log.warning("%s could not be removed; it will be when somebody opens the catalogue", self._name)
+            log.warning("%s could not be removed; it is removed when the catalog is opened again", self._name)
 
 
 def _remove(broker: Broker, name: str) -> None:
-    """Raises where the topology runs."""
+    """Raise if the topology runs in another process."""
     if name in known_queries(broker):
         reset_offsets.forget(broker, name)
     for topic in (name, dead_letter_topic(name)):
@@ -94,11 +94,11 @@ def _remove(broker: Broker, name: str) -> None:
 
 
 def remove_leftovers(broker: Broker) -> None:
-    """Remove what push queries of processes that were killed have left; those that run somewhere stay."""
+    """Remove push queries of killed processes; keep those that are still running."""
     names = {topic for topic in broker.topics() if topic.startswith(PREFIX)}
     names |= {query for query in known_queries(broker) if query.startswith(PREFIX)}
     for name in sorted(name.removesuffix("-dead-letters") for name in names):
         try:
             _remove(broker, name)
         except PotokError as error:
-            log.info("%s is left as it is: %s", name, error)
+            log.info("%s is not removed: %s", name, error)

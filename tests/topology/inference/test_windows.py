@@ -44,7 +44,7 @@ def test_sessions_from_the_last_record_are_native() -> None:
 )
 def test_other_windows_need_their_records(window: Any) -> None:
     found = step_of(topology(window, "sum", "n"))
-    assert not found.native and "folded anew" in found.reason
+    assert not found.native and "recomputed when" in found.reason
     assert found.plan is not None and not found.plan.native and str(found.value) == "int64"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from potok.operators.core.function_usage import asks_no_attributes, fields_read, only_looks_up
+from potok.operators.core.function_usage import fields_read, only_looks_up, uses_no_attributes
 
 LIMIT = 5
 WANTED = ["a", "b"]
@@ -42,7 +42,7 @@ def test_items_operators_and_harmless_builtins_look_only(function: Any) -> None:
     ],
 )
 def test_whatever_may_ask_for_attributes_does_not(function: Any) -> None:
-    assert not asks_no_attributes(function)
+    assert not uses_no_attributes(function)
 
 
 def extend(v: Any) -> Any:
@@ -90,4 +90,4 @@ def test_what_is_called_may_be_an_object_that_cannot_be_remembered() -> None:
             return value in self
 
     found = Remembers()
-    assert (asks_no_attributes(found), only_looks_up(found), fields_read(found, 0)) == (False, False, None)
+    assert (uses_no_attributes(found), only_looks_up(found), fields_read(found, 0)) == (False, False, None)

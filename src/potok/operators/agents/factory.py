@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from potok.operators.agents.agents import DriveAgents
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of, sender_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, sender_of
 from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.exchange.repartition import Exchange, ExchangeDynamic, GatherRecords
 from potok.topology.nodes import Agents, AgentSends, AgentTable
 
 
-@body_of(Agents)
+@post_shuffle_of(Agents)
 def agents(node: Agents, shop: OperatorFactory) -> Operator:
     topology = shop.plan.topology
     tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
@@ -33,6 +33,6 @@ def wire_table(node: AgentTable, wiring: Wiring) -> None:
     wiring.step(node, materialised=False)
 
 
-@body_of(AgentSends, AgentTable)
+@post_shuffle_of(AgentSends, AgentTable)
 def output(node: AgentSends | AgentTable, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)

@@ -10,7 +10,7 @@ from typing import Any
 
 from potok.expressions.function import Function
 from potok.operators.core.call import plain
-from potok.operators.core.function_usage import asks_no_attributes, only_looks_up
+from potok.operators.core.function_usage import only_looks_up, uses_no_attributes
 from potok.records.keys import encode_key
 from potok.records.value import Value
 from potok.topology.nodes import Aggregation
@@ -63,7 +63,7 @@ class Fold(Accumulator):
         assert aggregation.function is not None
         self._call: Callable[..., Any] = aggregation.function.callable
         self._with_key = aggregation.function.arity == 3
-        self.wrapped = not asks_no_attributes(self._call)
+        self.wrapped = not uses_no_attributes(self._call)
         self.mutable = not only_looks_up(self._call)
         self._aggregation = aggregation
 
@@ -96,7 +96,7 @@ class Reduce(Accumulator):
     def __init__(self, function: Function) -> None:
         self._call = function.callable
         self._looks_only = only_looks_up(self._call)
-        self.wrapped, self.mutable = not asks_no_attributes(self._call), not self._looks_only
+        self.wrapped, self.mutable = not uses_no_attributes(self._call), not self._looks_only
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if state is None:

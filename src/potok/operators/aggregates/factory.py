@@ -9,13 +9,13 @@ from potok.operators.aggregates.pre_aggregate import PreAggregate
 from potok.operators.aggregates.row_aggregates import FoldRecords
 from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of, head_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, pre_shuffle_of
 from potok.operators.exchange.repartition import RepartitionRecords
 from potok.operators.windows.factory import CHECKED, aggregate_windows, repartition_to_windows
 from potok.topology.nodes import Aggregate, Hopping, Session, Sliding, Tumbling
 
 
-@head_of(Aggregate)
+@pre_shuffle_of(Aggregate)
 def ship(node: Aggregate, shop: OperatorFactory) -> Operator:
     plan = shop.step(node).plan
     assert plan is not None
@@ -40,7 +40,7 @@ def _fields(node: Aggregate) -> frozenset[str] | None:
     return fields_read(function.callable, function.arity - 2)
 
 
-@body_of(Aggregate)
+@post_shuffle_of(Aggregate)
 def aggregate(node: Aggregate, shop: OperatorFactory) -> Operator:
     key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
     assert plan is not None

@@ -1,5 +1,6 @@
-"""What the tasks of one batch are told: the attempt, the ranges to read, and the clocks. Nothing else is read from a
-clock."""
+"""The specification of one attempt at a batch, sent to its tasks: the ranges to read, the watermarks and the
+processing time. Tasks read no other clock.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from potok.state.store import Store, check_not_behind
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Records of one partition, and the stream time that stood before them."""
+    """Records of one partition, and the stream time before them."""
 
     input_partition: int
     start: int
@@ -29,7 +30,7 @@ class Range:
 
 
 class BatchTooLarge(QueryError):
-    """A task that has read more bytes than it may; the batch is planned again, with fewer records."""
+    """A task that has read more bytes than allowed; the batch is planned again with fewer records."""
 
     def __init__(self, record_bytes: float) -> None:
         self.record_bytes = record_bytes
@@ -41,7 +42,7 @@ class BatchTooLarge(QueryError):
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """One attempt at one batch. The sums of the `careful` steps have overflowed: they take record by record."""
+    """One attempt at one batch. The sums of the `careful` steps have overflowed: they are added record by record."""
 
     fence: Fence
     broker: Broker
@@ -60,16 +61,16 @@ class BatchSpec:
     cells: Attempt | None = None
     """The last committed attempt, which every shard must have seen."""
     task_bytes: int = 0
-    """How much each reading task may read; 0 for no bound."""
+    """How many bytes each reading task may read; 0 for no limit."""
 
     @property
     def records(self) -> int:
-        """How many records there are to read; fewer where the log has gaps."""
+        """Return the number of records to read, an upper bound where the log has gaps."""
         return sum(len(part) for task in self.tasks for part in task)
 
     @property
     def staging(self) -> Path | None:
-        """Where tasks put output that is too large to be handed back; None where the driver would not find it."""
+        """Return where tasks put output that is too large for their report; None if the driver cannot read it."""
         return self._staging if self.one_machine else None
 
     @property

@@ -1,4 +1,4 @@
-"""Calling the user's functions on a chunk: as Arrow compute where they were traced, as Python where not."""
+"""Call the user's functions on a chunk: as Arrow compute if they were traced, as Python otherwise."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ Errors = dict[int, str]
 
 @dataclass(slots=True)
 class Called:
-    """The results of a function, row by row; the rows in `errors` raised and hold nothing."""
+    """The results of a function, row by row; the rows in `errors` raised and have no result."""
 
     column: Column
     errors: Errors
 
 
 def python_rows(column: Column, function: Function | None = None) -> list[Any]:
-    """What a user's function sees of a column: fields by item and by attribute.
+    """Convert a column to what a user's function sees: fields by item and by attribute.
 
-    A dynamic value is copied for it, unless it neither asks for attributes nor could change the value that other
-    steps see.
+    A dynamic value is copied, unless the function neither uses attributes nor could change the value that other steps
+    see.
     """
     if not isinstance(column, list):
         return rows_of(column)
@@ -52,7 +52,7 @@ def python_rows(column: Column, function: Function | None = None) -> list[Any]:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised, and the line of the user's program that did."""
+    """Describe an error, with the line of the user's program that raised it."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - an error of the user's own may answer anything
@@ -62,7 +62,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _raised_at(error: BaseException) -> str:
-    """The innermost line that belongs neither to Potok nor to what is installed."""
+    """Return the innermost line that belongs neither to Potok nor to an installed package."""
     place, trace = "", error.__traceback__
     while trace is not None:
         place = _line_of_user(trace.tb_frame.f_code.co_filename, trace.tb_lineno) or place
@@ -76,8 +76,8 @@ _NOT_THE_USERS = tuple(os.path.realpath(place) + os.sep for place in (str(Path(_
 
 @lru_cache(maxsize=1_000)
 def _line_of_user(file: str, number: int) -> str:
-    """A line of a program as text; "" if it is not the user's. Many records may fail at one line."""
-    # Cython names its files by paths of its own.
+    """Return a line of a program as text; "" if it is not the user's. Many records may fail at one line."""
+    # Cython names its files by its own paths.
     if file.endswith((".pyx", ".pxi")) or os.path.realpath(file).startswith(_NOT_THE_USERS):
         return ""
     line = linecache.getline(file, number).strip()
@@ -97,7 +97,7 @@ def call_python(function: Function, chunk: Chunk, rows: npt.NDArray[np.intp] | N
 
 
 def _argument(column: Column, function: Function, position: int) -> list[Any]:
-    """What a function sees of a column; of typed values no more than the fields that it looks up."""
+    """Convert a column to an argument; of typed values only the fields that the function reads."""
     if isinstance(column, list):
         return python_rows(column, function)
     return rows_of(column, fields_read(function.callable, position))
@@ -112,15 +112,16 @@ def call_each_pair(function: Callable[..., Any], keys: list[Any], values: list[A
 
 
 def _call_all(function: Callable[..., Any], count: int, *arguments: Iterator[Any]) -> tuple[list[Any], Errors]:
-    """The results of all calls. What was made before a failure stays in the list, and the iterators stand behind the
-    one that failed."""
+    """Call the function for all rows. On a failure the results so far stay in the list, and the iterators are past
+    the row that failed.
+    """
     results: list[Any] = []
     errors: Errors = {}
     while len(results) < count:
         try:
             results.extend(map(function, *arguments))
             if len(results) < count:
-                # It ended the loop instead of failing in it.
+                # It ended the loop instead of raising in it.
                 raise StopIteration
         except Exception as error:  # noqa: BLE001 - user code may raise anything
             errors[len(results)] = describe_error(error)
@@ -132,7 +133,7 @@ _PLAIN = frozenset((dict, list, str, int, float, bool, tuple, bytes, type(None))
 
 
 def plain(value: Any) -> Any:
-    """What a function returned, as data that any process can read."""
+    """Convert the result of a function to data that any process can read."""
     if type(value) in _PLAIN:
         return value
     if type(value) is Value:
@@ -143,8 +144,9 @@ def plain(value: Any) -> Any:
 
 
 def _fields(value: Any) -> Any:
-    """A dataclass or a `Record` as a dict. One that holds what cannot be copied is no data, and stays what it is for
-    the next step to find."""
+    """Convert a dataclass or a `Record` to a dict. One that holds values that cannot be copied is not data, and is
+    left as it is for the next step to reject.
+    """
     try:
         return value.asdict() if isinstance(value, Record) else asdict(value)
     except Exception:  # noqa: BLE001 - copying an object may run code of the user's
@@ -152,7 +154,7 @@ def _fields(value: Any) -> Any:
 
 
 def must_fit(value: Any, type_: pa.DataType) -> None:
-    """Raise if a result has not the type of its step: a sum of integers may have outgrown 64 bits."""
+    """Raise if a result does not have the type of its step: a sum of integers may exceed 64 bits."""
     try:
         pa.scalar(plain(value), type_)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
@@ -170,8 +172,9 @@ def typed_columns(chunk: Chunk) -> Mapping[str, pa.Array]:
 
 
 def evaluated(expr: Expr, chunk: Chunk, log: FailureLog | None) -> Evaluated:
-    """An expression over the records of a chunk. What fails is added to a log with their positions, if there is one:
-    what is computed again failed, and was reported, when it was computed first."""
+    """Evaluate an expression over a chunk. Failures are added to `log` with their positions; without one, the
+    expression is evaluated again and its failures have been reported.
+    """
     result = evaluate(expr, typed_columns(chunk), len(chunk))
     if log is not None and result.failures:
         log.add(result.failures, lambda row: position_of(chunk, row))
@@ -179,7 +182,7 @@ def evaluated(expr: Expr, chunk: Chunk, log: FailureLog | None) -> Evaluated:
 
 
 def call_traced(expr: Expr, function: Function, chunk: Chunk, log: FailureLog | None) -> Called:
-    """Arrow compute for all rows; where it might differ from Python, the function itself decides."""
+    """Use Arrow compute for all rows; where it might differ from Python, call the function itself."""
     result = evaluated(expr, chunk, log)
     rows = _suspects(result)
     if not len(rows):
@@ -190,14 +193,14 @@ def call_traced(expr: Expr, function: Function, chunk: Chunk, log: FailureLog | 
 
 
 def _suspects(result: Evaluated) -> npt.NDArray[np.intp]:
-    """The rows for which Arrow's result might differ from Python's."""
+    """Return the rows for which Arrow's result might differ from Python's."""
     if result.suspect is None:
         return np.empty(0, np.intp)
     return np.flatnonzero(result.suspect.to_numpy(zero_copy_only=False))
 
 
 def patch(column: pa.Array, rows: npt.NDArray[np.intp], values: list[Any]) -> tuple[pa.Array, Errors]:
-    """The column with some rows replaced; a replacement that its type cannot hold is an error of that row."""
+    """Replace some rows of a column; a replacement that does not fit its type is an error of that row."""
     errors: Errors = {}
     if pa.types.is_struct(column.type):
         values = [_as_struct(value, column.type) for value in values]
@@ -218,7 +221,7 @@ def patch(column: pa.Array, rows: npt.NDArray[np.intp], values: list[Any]) -> tu
 
 
 def _as_struct(value: Any, type_: pa.DataType) -> Any:
-    """A pair that a function returned, as the struct that a traced pair is."""
+    """Convert a pair that a function returned to the struct of a traced pair."""
     if isinstance(value, tuple) and len(value) == type_.num_fields:
         return {type_.field(index).name: plain(item) for index, item in enumerate(value)}
     return value
@@ -227,7 +230,7 @@ def _as_struct(value: Any, type_: pa.DataType) -> Any:
 def truth(
     expr: Expr | None, function: Function, chunk: Chunk, log: FailureLog | None
 ) -> tuple[npt.NDArray[np.bool_], Errors]:
-    """Which records satisfy a predicate, by Python's idea of truth."""
+    """Return which records satisfy a predicate, by Python's rules of truth."""
     if expr is not None:
         result = evaluated(expr, chunk, log)
         mask = np.array(truthy(result.column).to_numpy(zero_copy_only=False), np.bool_)

@@ -25,19 +25,19 @@ Column: TypeAlias = pa.Array | list[Any]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 NO_INPUT_PARTITION = -1
-"""The input partition of a record that has no single input record: a change of a table."""
+"""The input partition of a record that has no single input record, such as a change of a table."""
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Records in the order they came.
+    """Records in their order of arrival.
 
     An input partition is one topic partition, by its index in the batch; with the offset it is a record's position.
     `before` is set for the changes of a table only. `home` is the key to return to while records look something up
     under another key. `raw_key` and `raw_value` are the bytes as they were read, while they are available; `intact`
     means that the value still corresponds to those bytes. `order` holds the order keys
     (`operators/core/record_order.py`) of records whose order is not that of their positions. `cause` is the position
-    of the record that made a change, as pairs of input partition and offset. `alignment_time` is the time by which
+    of the record that caused a change, as pairs of input partition and offset. `alignment_time` is the time by which
     inputs are aligned (`runtime/planning/alignment.py`), where it differs from the stream time.
     """
 
@@ -110,14 +110,14 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def as_objects(column: Column) -> list[Any]:
-    """A column as dynamic values."""
+    """Convert a column to dynamic values."""
     return (
         column if isinstance(column, list) else [dict(row) if isinstance(row, dict) else row for row in rows_of(column)]
     )
 
 
 def concat(chunks: Sequence[Chunk]) -> Chunk:
-    """One chunk of all. The raw values come along if all are intact."""
+    """Concatenate chunks. The raw values are kept if all are intact."""
     if len(chunks) == 1:
         return chunks[0]
     intact = all(chunk.intact and chunk.raw_value is not None for chunk in chunks)
@@ -160,22 +160,22 @@ def _concat_headers(chunks: Sequence[Chunk]) -> pa.Array | None:
 
 
 def order_of(chunk: Chunk) -> Ints:
-    """The places of records."""
+    """Return the order keys of records."""
     return by_position(chunk.input_partition, chunk.offset) if chunk.order is None else chunk.order
 
 
 def cause_of(chunk: Chunk) -> Ints:
-    """The positions of the records that made changes; no lane where none did alone."""
+    """Return the positions of the records that caused changes; no input partition for changes without a single cause."""
     return np.full((len(chunk), 2), NO_INPUT_PARTITION, np.int64) if chunk.cause is None else chunk.cause
 
 
 def aligned_by(chunk: Chunk) -> Ints:
-    """The time by which the inputs of a query are aligned, of each record."""
+    """Return the time of each record by which the inputs of a query are aligned."""
     return chunk.stream_time if chunk.alignment_time is None else chunk.alignment_time
 
 
 def headers_of(rows: list[Any]) -> pa.Array | None:
-    """A column of headers; none where no record has any."""
+    """Return a column of headers; None if no record has any."""
     return pa.array(rows, HEADERS) if any(row is not None for row in rows) else None
 
 
@@ -184,13 +184,16 @@ def positions_of(chunk: Chunk) -> Ints:
 
 
 def causes_of(chunk: Chunk) -> Ints:
-    """The positions of records, and of changes those of the records that made them; no lane where none did alone."""
+    """Return the positions of records, and for changes those of the records that caused them; no input partition
+    where no single record did.
+    """
     own = positions_of(chunk)
     return own if chunk.cause is None else np.where(own[:, :1] == NO_INPUT_PARTITION, chunk.cause, own)
 
 
 def position_of(chunk: Chunk, row: int) -> tuple[int, int]:
-    """The lane and the offset of a record, or of the one that made a change; no lane where none did alone."""
+    """Return the position of a record, or of the one that caused a change; no input partition if no single record
+    did."""
     input_partition, offset = int(chunk.input_partition[row]), int(chunk.offset[row])
     if input_partition == NO_INPUT_PARTITION and chunk.cause is not None:
         input_partition, offset = chunk.cause[row].tolist()
@@ -198,12 +201,13 @@ def position_of(chunk: Chunk, row: int) -> tuple[int, int]:
 
 
 def gathered(chunks: Sequence[Chunk]) -> Chunk:
-    """All chunks as one, in order."""
+    """Concatenate chunks, in order."""
     return in_order(concat(_one_after_the_other(chunks)))
 
 
 def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """Chunks that do not overlap by their positions, so that nothing is left to sort; others as they came."""
+    """Return chunks that do not overlap in their positions in order, so that nothing is left to sort; others as they
+    came."""
     if len(chunks) < 2 or any(chunk.order is not None or not len(chunk) for chunk in chunks):
         return chunks
     spans = [
@@ -215,15 +219,15 @@ def _one_after_the_other(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
 
 
 def in_order(chunk: Chunk) -> Chunk:
-    """The records by their places, or by position; those of one position stay in the order they came."""
+    """Sort records by their order keys, or by position; those with one position keep their order."""
     order = sorted_rows(chunk.order, chunk.input_partition, chunk.offset)
     return chunk if np.array_equal(order, np.arange(len(chunk))) else chunk.take(order)
 
 
 def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
-    """The chunk as bytes, for the way through a shuffle; of the raw bytes, those that intact values mean come along.
+    """Serialize a chunk for a shuffle; raw bytes of intact values are included.
 
-    `as_read` says that the values hold nothing but what JSON can hold.
+    `as_read` says that the values hold only what JSON can hold.
     """
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
@@ -295,13 +299,14 @@ def from_ipc(data: bytes) -> pa.RecordBatch:
 
 
 def dump_objects(objects: list[Any], *, as_read: bool = False) -> bytes:
-    """Objects that were read from JSON the fast way. What a user's function made may hold anything, of which `marshal`
-    would silently turn some into bytes: a number of numpy's, for one."""
+    """Serialize objects; those read from JSON in the fast way. Results of a user's function may be of any type, and
+    `marshal` would silently turn some into bytes, such as numbers of NumPy.
+    """
     if as_read:
         try:
             return b"m" + marshal.dumps(objects)
         except ValueError:
-            pass  # nested more deeply than it can follow
+            pass  # nested more deeply than marshal allows
     try:
         return b"p" + pickle.dumps(objects, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""Records that cannot go on: set aside with their bytes, their position, the step and the reason."""
+"""Dead letters: records that cannot be processed, with their bytes, position, step and reason."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class InputPartition:
 
 
 NOWHERE = InputPartition("", -1)
-"""Where a record is that is in no topic."""
+"""The position of a record that is in no topic."""
 
 
 class Note:
-    """The headers that a dead letter has behind those of its record; the first of them is always there."""
+    """The headers that a dead letter has after those of its record; the first of them is always present."""
 
     TOPIC = "potok.topic"
     PARTITION = "potok.partition"
@@ -48,24 +48,24 @@ class Note:
     REASON = "potok.reason"
     ERROR = "potok.error"
     AT = "potok.at"
-    """When it was set aside: milliseconds since 1970."""
+    """When the record was set aside: milliseconds since 1970."""
     BYTES = "potok.bytes"
-    """There if key and value are not those of the record: `seen` or `cut`."""
+    """Present if key and value are not those of the record: `seen` or `cut`."""
     TIME = "potok.time"
-    """The time of the record, where the log would not keep it."""
+    """The timestamp of the record, if the log would not accept it."""
 
 
 SEEN = "seen"
-"""The record was no longer in the log; key and value are what the step had made of it."""
+"""The record was no longer in the log; key and value are as the step saw them."""
 
 CUT = "cut"
-"""The letter would have been too large for the log; its record may still be where it came from."""
+"""The dead letter would have been too large for the log; its record may still be in its topic."""
 
 Headers = list[dict[str, Any]] | None
 
 
 def split_headers(headers: Headers) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The headers of the record, which may have been a dead letter itself, and the notes."""
+    """Split headers into those of the record, which may have been a dead letter itself, and the notes."""
     listed = headers or []
     firsts = [at for at, header in enumerate(listed) if header["name"] == Note.TOPIC]
     return (listed[: firsts[-1]], listed[firsts[-1] :]) if firsts else (listed, [])
@@ -73,7 +73,7 @@ def split_headers(headers: Headers) -> tuple[list[dict[str, Any]], list[dict[str
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A record as the log has it."""
+    """A record as stored in the log."""
 
     key: bytes | None
     value: bytes | None
@@ -81,18 +81,19 @@ class Original:
 
 
 Fetch = Callable[[str, int, Sequence[int]], Mapping[int, Original]]
-"""Reads records of a partition again, for those that left their bytes behind at a shuffle; an offset whose record is no
-longer in the log is left out."""
+"""Read records of a partition again, for those that left their bytes behind at a shuffle; an offset whose record is
+no longer in the log is left out.
+"""
 
 LONGEST = 2_000
-"""So much of what went wrong is kept."""
+"""The maximum length of an error text."""
 
-BATCH_LETTERS = 65_536
+BATCH_DEAD_LETTERS = 65_536
 BATCH_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class _Letter:
+class _DeadLetter:
     original: Original
     timestamp: int
     notes: dict[str, str]
@@ -109,7 +110,7 @@ class _Letter:
 
 @dataclass(slots=True)
 class ReasonCounter:
-    """The dead letters of one step for one reason: how many, and what went wrong with which record first."""
+    """The dead letters of one step for one reason: how many, and the first error with its record."""
 
     count: int
     error: str
@@ -123,7 +124,7 @@ ReasonCounts = dict[tuple[str, str], ReasonCounter]
 
 
 def add_reason_counts(reason_counts: ReasonCounts, others: ReasonCounts) -> None:
-    """Add those of another task."""
+    """Add the counts of another task."""
     for name, counter in others.items():
         known = reason_counts.setdefault(name, counter)
         if known is not counter:
@@ -131,23 +132,23 @@ def add_reason_counts(reason_counts: ReasonCounts, others: ReasonCounts) -> None
 
 
 class DeadLetters:
-    """Collects the dead letters of one task."""
+    """Collect the dead letters of one task."""
 
     def __init__(self, input_partitions: list[InputPartition], fetch: Fetch, at_ms: int) -> None:
         self._input_partitions = input_partitions
         self._fetch = fetch
         self.at_ms = at_ms
-        self._letters: list[_Letter] = []
-        self._left_behind: dict[InputPartition, dict[int, list[_Letter]]] = {}
+        self._dead_letters: list[_DeadLetter] = []
+        self._left_behind: dict[InputPartition, dict[int, list[_DeadLetter]]] = {}
         self.reasons: Counter[str] = Counter()
         self.late: Counter[str] = Counter()
         self.reason_counts: ReasonCounts = {}
 
     def __len__(self) -> int:
-        return len(self._letters)
+        return len(self._dead_letters)
 
     def add(self, chunk: Chunk, errors: Mapping[int, str], step: str, reason: Reason) -> None:
-        """Set aside the records of a chunk by index, each with what went wrong."""
+        """Set aside records of a chunk by index, each with its error."""
         if not errors:
             return
         self.reasons[reason.value] += len(errors)
@@ -180,16 +181,16 @@ class DeadLetters:
         self.reason_counts[step, reason.value] = counter
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The letters in the order they came; those that left their bytes behind are read again, all at once."""
+        """Return the dead letters in order; records that left their bytes behind are read again, all at once."""
         self._catch_up()
         rows: list[dict[str, Any]] = []
         size = 0
-        for letter in self._letters:
-            if rows and (len(rows) == BATCH_LETTERS or size + letter.size > BATCH_BYTES):
+        for dead_letter in self._dead_letters:
+            if rows and (len(rows) == BATCH_DEAD_LETTERS or size + dead_letter.size > BATCH_BYTES):
                 yield pa.RecordBatch.from_pylist(rows, schema)
                 rows, size = [], 0
-            rows.append(letter.row())
-            size += letter.size
+            rows.append(dead_letter.row())
+            size += dead_letter.size
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema)
 
@@ -208,23 +209,23 @@ class DeadLetters:
         ):
             headers = None if chunk.headers is None else chunk.headers[row].as_py()
             original = Original(chunk.raw_key[row].as_py(), chunk.raw_value[row].as_py(), headers)
-            self._letters.append(_Letter(original, timestamp, notes))
+            self._dead_letters.append(_DeadLetter(original, timestamp, notes))
             return
         seen = Original(_bytes(_item(chunk.key, row)), _bytes(_item(chunk.value, row)))
-        letter = _Letter(seen, timestamp, notes)
-        self._letters.append(letter)
+        dead_letter = _DeadLetter(seen, timestamp, notes)
+        self._dead_letters.append(dead_letter)
         if input_partition.topic:
             notes[Note.BYTES] = SEEN
-            self._left_behind.setdefault(input_partition, {}).setdefault(offset, []).append(letter)
+            self._left_behind.setdefault(input_partition, {}).setdefault(offset, []).append(dead_letter)
 
     def _catch_up(self) -> None:
-        for input_partition, letters in self._left_behind.items():
+        for input_partition, dead_letters in self._left_behind.items():
             for offset, original in self._fetch(
-                input_partition.topic, input_partition.partition, sorted(letters)
+                input_partition.topic, input_partition.partition, sorted(dead_letters)
             ).items():
-                for letter in letters[offset]:
-                    letter.original = original
-                    del letter.notes[Note.BYTES]
+                for dead_letter in dead_letters[offset]:
+                    dead_letter.original = original
+                    del dead_letter.notes[Note.BYTES]
         self._left_behind = {}
 
 
@@ -233,19 +234,19 @@ def _item(column: Any, row: int) -> Any:
 
 
 def _bytes(value: Any) -> bytes | None:
-    """A value that exists only inside the query, as readable bytes."""
+    """Render a value that exists only inside the query as readable bytes."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
         return str.encode(value, "utf-8", "replace")
     try:
-        # Instants go through `str`: orjson crashes the process at a zone that raises.
+        # Instants go through `str`: orjson crashes the process on a time zone that raises.
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME)
     except orjson.JSONEncodeError:
-        return _shown(value).encode("utf-8", "replace")
+        return _render(value).encode("utf-8", "replace")
 
 
-def _shown(value: Any) -> str:
+def _render(value: Any) -> str:
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - an object of the user's own may answer anything

@@ -1,4 +1,4 @@
-"""The event time of records, out of a field or by a function of key and value."""
+"""The event time of records, from a field or by a function of key and value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.operators.core.chunk import Chunk, Column, Ints
 
 
 def event_times(chunk: Chunk, function: Function, expr: Expr | None, format_: str = "") -> tuple[Ints, Errors]:
-    """The times of the records of a chunk, and the records of which none can be read, with the reason."""
+    """Return the times of the records of a chunk, and the errors of records whose time cannot be read."""
     if expr is None:
         results, errors = call_python(function, chunk)
         times, misfits = instants(results, format_)
@@ -26,20 +26,22 @@ def event_times(chunk: Chunk, function: Function, expr: Expr | None, format_: st
     called = call_traced(expr, function, chunk, None)
     times, misfits = instants(called.column, format_)
     if misfits and isinstance(expr, Computed):
-        misfits = _told(expr, chunk, sorted(misfits))
+        misfits = _input_errors(expr, chunk, sorted(misfits))
     return times, {**misfits, **called.errors}
 
 
-def _told(expr: Computed, chunk: Chunk, rows: list[int]) -> Errors:
-    """A computation leaves null where it fails: what it was given says why."""
+def _input_errors(expr: Computed, chunk: Chunk, rows: list[int]) -> Errors:
+    """Explain a computation that failed with null by its input."""
     part = chunk.take(np.array(rows))
     given = [evaluated(arg, part, None).column.to_pylist() for arg in expr.args]
-    shown = (", ".join("nothing" if v is None else repr(v) for v in values) for values in zip(*given, strict=True))
-    return {row: f"cannot read a time from {text}, as {expr} wants it" for row, text in zip(rows, shown, strict=True)}
+    rendered = (", ".join("nothing" if v is None else repr(v) for v in values) for values in zip(*given, strict=True))
+    return {
+        row: f"cannot read a time from {text}, required by {expr}" for row, text in zip(rows, rendered, strict=True)
+    }
 
 
 def instants(column: Column, format_: str = "") -> tuple[Ints, Errors]:
-    """Milliseconds since 1970 of numbers (milliseconds), text, dates and datetimes."""
+    """Convert numbers (milliseconds), text, dates and datetimes to milliseconds since 1970."""
     if not isinstance(column, list) and not format_:
         if pa.types.is_integer(column.type) and not column.null_count:
             return np.asarray(column.to_numpy(), np.int64), {}
@@ -58,7 +60,7 @@ def instants(column: Column, format_: str = "") -> tuple[Ints, Errors]:
 
 
 def _floored(column: pa.Array) -> Ints:
-    """Whole milliseconds at or before each instant, before 1970 too."""
+    """Return whole milliseconds at or before each instant, also before 1970."""
     per_ms = {"s": 1_000, "ms": 1, "us": 1_000, "ns": 1_000_000}[column.type.unit]
     counts = np.asarray(column.cast(pa.int64()).to_numpy(), np.int64)
     return counts * per_ms if column.type.unit == "s" else counts // per_ms

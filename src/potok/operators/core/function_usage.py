@@ -1,4 +1,4 @@
-"""What a function does with its arguments, as far as its bytecode tells."""
+"""What a function does with its arguments, derived from its bytecode."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 _ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR"))
 _CHANGES = frozenset(("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"))
 _ALL_NAMES = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "breakpoint"))
-"""What reaches an argument without its name in the bytecode."""
+"""Builtins that access an argument without a name in the bytecode."""
 
 _HARMLESS = (str, int, float, bool, len, abs, round, min, max, sum, sorted, repr, ord, chr)
 
 
-def asks_no_attributes(function: Callable[..., Any]) -> bool:
-    """Whether a plain dict does as well as one with attributes: only items, operators and harmless builtins are
-    used."""
-    # What is called may be any object, and not all objects can be remembered.
-    return type(function) is FunctionType and _asks_no_attributes(function)
+def uses_no_attributes(function: Callable[..., Any]) -> bool:
+    """Whether a plain dict is enough, without attributes: the function uses only items, operators and harmless
+    builtins."""
+    # A callable may be any object, and not all objects are hashable.
+    return type(function) is FunctionType and _uses_no_attributes(function)
 
 
 @lru_cache(maxsize=1024)
-def _asks_no_attributes(function: FunctionType) -> bool:
+def _uses_no_attributes(function: FunctionType) -> bool:
     if function.__closure__ or function.__defaults__ or function.__kwdefaults__:
         return False
     code = function.__code__
@@ -35,26 +35,27 @@ def _asks_no_attributes(function: FunctionType) -> bool:
 
 
 def only_looks_up(function: Callable[..., Any]) -> bool:
-    """Whether, besides, it cannot change the dict that it is given."""
+    """Whether the function also cannot change the dict."""
     return type(function) is FunctionType and _only_looks_up(function)
 
 
 @lru_cache(maxsize=1024)
 def _only_looks_up(function: FunctionType) -> bool:
-    if not _asks_no_attributes(function):
+    if not _uses_no_attributes(function):
         return False
     return not any(step.opname in _CHANGES or _in_place(step) for step in dis.get_instructions(function))
 
 
 def _in_place(step: dis.Instruction) -> bool:
-    """Whether it is an operator such as `+=`, which changes a list or a dict itself."""
+    """Whether it is an operator such as `+=`, which changes a list or a dict in place."""
     return step.opname == "BINARY_OP" and step.argrepr.endswith("=")
 
 
 def fields_read(function: Callable[..., Any], position: int) -> frozenset[str] | None:
-    """The names that a function looks up in one of its arguments, or None if it does anything else with it.
+    """Return the names that a function looks up in one of its arguments, or None if it uses the argument in another
+    way.
 
-    `lambda k, v, total: total + v["amount"]` reads `amount` of its argument 1, so nothing else of `v` needs to travel.
+    `lambda k, v, total: total + v["amount"]` reads `amount` of its argument 1, so no other field of `v` is shuffled.
     """
     return _fields_read(function, position) if type(function) is FunctionType else None
 

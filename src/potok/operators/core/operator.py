@@ -1,4 +1,4 @@
-"""Operators: the steps of one stage at work in one task."""
+"""Operators: the running steps of one stage in one task."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from potok.operators.core.dead_letters import DeadLetters, Reason
 
 
 def all_but(rows: Mapping[int, object], count: int) -> npt.NDArray[np.bool_]:
-    """True for every row that is not among these."""
+    """Return a mask that is true for every row that is not among these."""
     mask = np.ones(count, np.bool_)
     mask[list(rows)] = False
     return mask
 
 
 class Receiver(Protocol):
-    """Whatever takes the records of a step."""
+    """Receives the records of a step."""
 
     def push(self, chunk: Chunk) -> None: ...
 
 
 @dataclass(slots=True)
 class Task:
-    """What the operators of one task share. `jumps` counts, by topic, the records that moved the clock by days."""
+    """What the operators of one task share. `jumps` counts, by topic, the records that advanced the stream time by
+    days."""
 
     dead_letters: DeadLetters
     failures: FailureLog = field(default_factory=FailureLog)
@@ -41,10 +42,10 @@ class Task:
 
 
 class Operator:
-    """A step at work: chunks are pushed in, results are pushed on; `finish` comes after the last chunk.
+    """A running step: chunks are pushed in, results are pushed on; `finish` is called after the last chunk.
 
-    What is only a part of a step, or the way to it, is not `counted`. `step` is what dead letters name: for a part that
-    has a name of its own, the step as the user knows it.
+    A part of a step, or an exchange before it, is not `counted`. `step` is the name for dead letters: that of the
+    user's step where a part has its own name.
     """
 
     counted = True
@@ -61,38 +62,38 @@ class Operator:
             self.process(chunk)
 
     def connect(self, receiver: Receiver, output: int | None = None) -> None:
-        """Push results on to a receiver. An operator with several outputs is told which of them is meant."""
+        """Push results on to a receiver. An operator with several outputs takes the number of the output."""
         assert output is None
         self.downstream.append(receiver)
 
     def port(self, index: int) -> Receiver:
-        """Where the records of the upstream with this number go in."""
+        """Return the receiver for the records of the upstream with this number."""
         return self
 
     @property
     def state_tables(self) -> list[str]:
-        """The names under which this operator keeps cells."""
+        """The names of the cell tables of this operator."""
         return []
 
     def next_due(self) -> int | None:
-        """The least reading of the closing clock at which this operator has something to do; asked after the
-        commit."""
+        """Return the least watermark at which this operator has something to do; called after the commit."""
         return None
 
     def next_timer(self) -> int | None:
-        """The least processing time at which this operator has something to do, records or not; asked after the
-        commit."""
+        """Return the least processing time at which this operator has something to do, with or without records;
+        called after the commit.
+        """
         return None
 
     def process(self, chunk: Chunk) -> None:
-        """Deal with the records of one chunk. Steps without work of their own pass them on."""
+        """Process the records of one chunk. Steps without their own work pass them on."""
         self.emit(chunk)
 
     def finish(self) -> None:
-        """Deal with what needs all records of the task. Upstream operators have finished."""
+        """Process what needs all records of the task. Upstream operators have finished."""
 
     def set_aside(self, chunk: Chunk, errors: Mapping[int, str], reason: Reason = Reason.ERROR) -> Chunk:
-        """Make dead letters of the records that failed, by index; returns the others."""
+        """Make dead letters of the records that failed, by index; return the others."""
         if not errors:
             return chunk
         self.task.dead_letters.add(chunk, errors, self.step, reason)

@@ -1,4 +1,4 @@
-"""From the nodes of a topology to operators at work: each family of steps says how its operators are made."""
+"""Create operators for the nodes of a topology: each family of steps registers how its operators are created."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Sender = Callable[[Any, "OperatorFactory", int, str], Operator]
 S = TypeVar("S", bound=Sender)
 
 _BODIES: dict[type[Node], Maker] = {}
-_HEADS: dict[type[Node], Maker] = {}
+_PRE_SHUFFLE: dict[type[Node], Maker] = {}
 _SENDERS: dict[type[Node], Sender] = {}
 
 
-def body_of(*kinds: type[Node]) -> Callable[[M], M]:
-    """Marks the function that makes the operator of a step itself."""
+def post_shuffle_of(*kinds: type[Node]) -> Callable[[M], M]:
+    """Register the function that creates the operator of a step after the shuffle."""
 
     def register(maker: M) -> M:
         _BODIES.update(dict.fromkeys(kinds, maker))
@@ -40,19 +40,20 @@ def body_of(*kinds: type[Node]) -> Callable[[M], M]:
     return register
 
 
-def head_of(*kinds: type[Node]) -> Callable[[M], M]:
-    """Marks the function that makes what a step does with records before they move to their shard."""
+def pre_shuffle_of(*kinds: type[Node]) -> Callable[[M], M]:
+    """Register the function that creates what a step does with records before they move to their shard."""
 
     def register(maker: M) -> M:
-        _HEADS.update(dict.fromkeys(kinds, maker))
+        _PRE_SHUFFLE.update(dict.fromkeys(kinds, maker))
         return maker
 
     return register
 
 
 def sender_of(*kinds: type[Node]) -> Callable[[S], S]:
-    """Marks the function that makes what brings the records of an upstream, by its number and under a name, to the
-    shards of a step that gathers; others are moved as they are."""
+    """Register the function that creates the exchange from an upstream, by its number and under a name, to the shards
+    of a step that gathers; other records are moved as they are.
+    """
 
     def register(maker: S) -> S:
         _SENDERS.update(dict.fromkeys(kinds, maker))
@@ -61,14 +62,14 @@ def sender_of(*kinds: type[Node]) -> Callable[[S], S]:
     return register
 
 
-def has_head(node: Node) -> bool:
-    """Whether a step begins with a part that runs before its records move."""
-    return type(node) in _HEADS
+def has_pre_shuffle(node: Node) -> bool:
+    """Whether a step has a part that runs before its records move."""
+    return type(node) in _PRE_SHUFFLE
 
 
 @dataclass(slots=True)
 class OperatorFactory:
-    """Makes the operators of one stage in one task, on one shard."""
+    """Create the operators of one stage in one task, on one shard."""
 
     plan: Plan
     spec: BatchSpec
@@ -79,13 +80,13 @@ class OperatorFactory:
     session: StateSession | None
 
     def head(self, node: Node) -> Operator:
-        return _HEADS[type(node)](node, self)
+        return _PRE_SHUFFLE[type(node)](node, self)
 
     def body(self, node: Node) -> Operator:
         return _BODIES[type(node)](node, self)
 
     def sender(self, node: Node, index: int, name: str) -> Operator:
-        """What brings the records of one upstream to the shards of a step."""
+        """Return the exchange from one upstream to the shards of a step."""
         if type(node) in _SENDERS:
             return _SENDERS[type(node)](node, self, index, name)
         windowed = self.step(node).window is not None
@@ -97,14 +98,14 @@ class OperatorFactory:
         return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned)
 
     def step(self, node: Node) -> Step:
-        """What is known of a step: its types and its traced functions."""
+        """Return the types and traced functions of a step."""
         return self.plan.inferred[node]
 
     def level(self, node: Node) -> int:
         return self.plan.levels[node]
 
     def clock(self, node: Node) -> int:
-        """The closing clock of a step, as of the start of the batch; steps before it may hold it back."""
+        """Return the watermark of a step at the start of the batch, which preceding steps may hold back."""
         clock_ms = self.spec.clocks.get(node.name, NEVER)
         return clock_ms if clock_ms <= NEVER else clock_ms - self.plan.topology.held_back_ms(node)
 

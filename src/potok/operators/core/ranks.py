@@ -11,9 +11,10 @@ NOWHERE = ("", -1, 0)
 
 
 def ranks_of(chunk: Chunk, input_partitions: list[InputPartition]) -> list[Rank]:
-    """One rank per record, the same after any replay.
+    """Return one rank per record, the same after any replay.
 
-    A change of a table has no place that means anything in another batch: of those with one time, the later counts.
+    A change of a table has no position that is meaningful in another batch: of those with one time, the later one
+    wins.
     """
     names = [(input_partition.topic, input_partition.partition) for input_partition in input_partitions]
     rows = zip(chunk.timestamp.tolist(), chunk.input_partition.tolist(), chunk.offset.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Reading a range of a topic: bytes become columns, and every record gets its event time and its stream time."""
+"""Read a range of a topic: decode bytes to columns, and give every record its event time and its stream time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from potok.topology.nodes import Serde, StreamSource, TableSource
 from potok.topology.nodes.sources import TimeNotion
 
 FAR_JUMP_MS = 86_400_000
-"""A record that moves the clock further than this is worth a warning: all that comes after it may be late."""
+"""A record that advances the stream time by more than this causes a warning: all later records may be late."""
 
 
 class ReadBytes:
-    """What one task has read, all sources together. It stops where that is more than it may be."""
+    """The bytes that one task has read from all sources. It stops when they exceed the limit."""
 
     def __init__(self, most: int) -> None:
         self._most, self._records, self.total = most, 0, 0
@@ -40,7 +40,7 @@ class ReadBytes:
 
 
 class SourceReader(Operator):
-    """Reads the ranges of one source and pushes what it decodes."""
+    """Read the ranges of one source and push the decoded records."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class SourceReader(Operator):
         for batch in self._broker.read(self._node.topic, partition, part.start, part.end):
             self.take(batch, part.input_partition, part.stream_time_ms)
 
-    def take(self, batch: pa.RecordBatch, input_partition: int, began_ms: int) -> None:
-        """The next records of a partition, whose stream time stood at `began_ms` before the batch."""
+    def take(self, batch: pa.RecordBatch, input_partition: int, start_ms: int) -> None:
+        """Process the next records of a partition, whose stream time before the batch was `start_ms`."""
         self.bytes.add(batch)
         chunk, self.stream_times[input_partition] = self._chunk(
-            batch, input_partition, self.stream_times.get(input_partition, began_ms)
+            batch, input_partition, self.stream_times.get(input_partition, start_ms)
         )
         if self._by_log_time and batch.num_rows:
-            self._align(chunk, batch, input_partition, began_ms)
+            self._align(chunk, batch, input_partition, start_ms)
         self.task.records_in[self.name] += batch.num_rows
         self.emit(chunk)
 
@@ -103,18 +103,19 @@ class SourceReader(Operator):
             clock = int(chunk.stream_time[-1])
         return chunk, clock
 
-    def _align(self, chunk: Chunk, batch: pa.RecordBatch, input_partition: int, began_ms: int) -> None:
-        """Set the time by which inputs are aligned. The planner knows the timestamps in the log, also those of records
-        that cannot be decoded, and no bound on how far one of them moves the clock."""
+    def _align(self, chunk: Chunk, batch: pa.RecordBatch, input_partition: int, start_ms: int) -> None:
+        """Set the time by which inputs are aligned. The planner uses the timestamps in the log, including those of
+        records that cannot be decoded, without a limit on how far one of them advances the stream time.
+        """
         times = np.asarray(batch.column("timestamp").to_numpy(), np.int64)
-        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(input_partition, began_ms))
+        reached = np.maximum(np.maximum.accumulate(times), self._log_times.get(input_partition, start_ms))
         self._log_times[input_partition] = int(reached[-1])
         reached = reached[np.searchsorted(batch.column("offset").to_numpy(), chunk.offset)]
         if not np.array_equal(reached, chunk.stream_time):
             chunk.alignment_time = reached
 
     def _stream_times(self, times: Ints, clock: int) -> Ints:
-        """The greatest time so far; a record that is far ahead moves it no further than it may."""
+        """Return the greatest time so far; a record that is far ahead advances it by no more than the limit."""
         reached = np.maximum(np.maximum.accumulate(times), clock)
         bound = self._node.timestamps.max_jump_ms
         moved = np.diff(reached, prepend=clock if clock > NEVER else reached[0])
@@ -132,8 +133,9 @@ class SourceReader(Operator):
         return np.asarray(batch.column(name).to_numpy(), np.int64)
 
     def _stamp(self, chunk: Chunk) -> Chunk:
-        """Event time from a field or a function; a record whose time cannot be read is set aside. One without a value
-        has nothing to read a time from, and keeps its own."""
+        """Take the event time from a field or a function; a record whose time cannot be read is set aside. A record
+        without a value keeps its timestamp.
+        """
         timestamps = self._node.timestamps
         assert timestamps.function is not None
         times, errors = event_times(chunk, timestamps.function, self._step.exprs[0], timestamps.format)
@@ -147,9 +149,9 @@ class SourceReader(Operator):
             return stamped
         if timestamps.strict:
             row = min(errors)
-            place = f"{self._node.topic}, partition {chunk.input_partition[row]}, offset {chunk.offset[row]}"
-            hint = "correct or delete the record, or let such records be set aside"
-            raise QueryError(f"the time of a record cannot be read ({place}): {errors[row]}", hint=hint)
+            position = f"{self._node.topic}, partition {chunk.input_partition[row]}, offset {chunk.offset[row]}"
+            hint = "correct or delete the record, or set such records aside"
+            raise QueryError(f"the time of a record cannot be read ({position}): {errors[row]}", hint=hint)
         self.set_aside(chunk, errors, Reason.TIMESTAMP)
         return stamped.where(all_but(errors, len(chunk)))
 
@@ -162,7 +164,7 @@ def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[C
 
 
 def bounded(times: Ints, clock: int, bound: int) -> Ints:
-    """The clock after each record, if one record may move it by no more than `bound`."""
+    """Return the stream time after each record, if one record may advance it by at most `bound`."""
     reached = np.empty(len(times), np.int64)
     for row, at in enumerate(times.tolist()):
         clock = at if clock <= NEVER else max(clock, min(at, clock + bound))
@@ -171,6 +173,6 @@ def bounded(times: Ints, clock: int, bound: int) -> Ints:
 
 
 def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The records that have a value."""
+    """Return the records that have a value."""
     values = batch.column("value")
     return batch.filter(values.is_valid()) if values.null_count else batch

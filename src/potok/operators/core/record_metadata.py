@@ -1,4 +1,4 @@
-"""What is known of records beside their values, as columns."""
+"""Add metadata of records to their values, as columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.topology.nodes import About
 
 
 class Annotate(Operator):
-    """Adds fields to the values."""
+    """Add fields to the values."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Annotate(Operator):
     def process(self, chunk: Chunk) -> None:
         value = chunk.value
         assert not isinstance(value, list)
-        # What lies underneath a null struct is not of the record.
+        # Values under a null struct do not belong to the record.
         known = value.flatten() if value.null_count else [value.field(i) for i in range(value.type.num_fields)]
-        # Fields that nobody looks at were not decoded.
+        # Fields that no step reads were not decoded.
         fields = [*value.type, *(self._type.field(name) for name, _ in self._fields)]
         added = [self._column(about, chunk, self._type.field(name).type) for name, about in self._fields]
         mask = value.is_null() if value.null_count else None
@@ -60,7 +60,7 @@ class Annotate(Operator):
 
 
 def _headers(headers: pa.Array | None, count: int, type_: pa.DataType) -> pa.Array:
-    """A list for each record, empty where there are none."""
+    """Return a list for each record, empty where there are no headers."""
     if headers is None:
         return pa.array([[]] * count, type_)
     known = headers.cast(type_)

@@ -1,4 +1,4 @@
-"""What the tasks of a batch hand back: staged output, counts, clocks."""
+"""The report of a task: staged output, counts, stream times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.sinks.guarantee import Guarantee
 
 @dataclass(slots=True)
 class Report:
-    """The report of one task, and, added up, of the whole batch."""
+    """The report of one task and, added up, of the whole batch."""
 
     staged: list[Staged] = field(default_factory=list)
     unfenced: dict[Guarantee, list[Staged]] = field(default_factory=dict)
@@ -36,30 +36,30 @@ class Report:
     state_keys: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[int, int] = field(default_factory=dict)
     written: int = 0
-    places: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The place of the first record of staged output, by its id, until it is arranged."""
+    order_keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The order key of the first record of staged output, by its id, until it is arranged."""
     bytes_in: int = 0
 
-    def stage(self, guarantee: Guarantee, staged: Sequence[Staged], place: tuple[int, ...] = ()) -> None:
+    def stage(self, guarantee: Guarantee, staged: Sequence[Staged], order_key: tuple[int, ...] = ()) -> None:
         """Keep output for the commit, or for before or after it."""
-        if place:
-            self.places |= dict.fromkeys(map(id, staged), place)
+        if order_key:
+            self.order_keys |= dict.fromkeys(map(id, staged), order_key)
         if guarantee is Guarantee.EXACTLY_ONCE:
             self.staged += staged
         else:
             self.unfenced.setdefault(guarantee, []).extend(staged)
 
     def arrange(self) -> None:
-        """Put what several shards have staged in the order of the first records; a partition gets it in this order."""
-        rows = [row for row, staged in enumerate(self.staged) if id(staged) in self.places]
-        ordered = sorted((self.staged[row] for row in rows), key=lambda staged: self.places[id(staged)])
+        """Sort what several shards have staged by the first records; a partition gets it in this order."""
+        rows = [row for row, staged in enumerate(self.staged) if id(staged) in self.order_keys]
+        ordered = sorted((self.staged[row] for row in rows), key=lambda staged: self.order_keys[id(staged)])
         for row, staged in zip(rows, ordered, strict=True):
             self.staged[row] = staged
-        self.places.clear()
+        self.order_keys.clear()
 
     def add(self, other: Report) -> None:
         self.staged += other.staged
-        self.places |= other.places
+        self.order_keys |= other.order_keys
         for guarantee, staged in other.unfenced.items():
             self.stage(guarantee, staged)
         self.outgoing += other.outgoing

@@ -1,5 +1,6 @@
-"""Values that are no data: an open file, a function, an object of the user's own class. No step can keep them, so they
-are found before it tries, and one of them is set aside instead of stopping the query."""
+"""Values that are not data: an open file, a function, an object of a user's class. No step can store them, so they
+are found first, and their record is set aside instead of stopping the query.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from potok.operators.tables.changes import blank
 from potok.state.codec import check_data, dump_state
 
 NOT_DATA = (StateError, TypeError, ValueError, RecursionError)
-"""What `dump_state` raises at a value that is no data."""
+"""The errors that `dump_state` raises for a value that is not data."""
 
 
 def not_data(values: list[Any]) -> Errors:
-    """The values that cannot be kept, each with the reason. All are tried at once, and one by one only if that
-    fails."""
+    """Return the values that cannot be stored, each with the reason. All are tried at once, and one by one only if
+    that fails.
+    """
     errors: Errors = {}
     try:
         check_data(_deeper(values))
@@ -36,18 +38,18 @@ def not_data(values: list[Any]) -> Errors:
 
 
 def _deeper(value: Any) -> Any:
-    """Cells hold a value inside others, and how deeply things may be nested has a limit."""
+    """Nest a value as deeply as cells do, because nesting has a limit."""
     return [[[[[value]]]]]
 
 
 def only_data(column: Column) -> tuple[Column, Errors]:
-    """The column with nothing where its value is no data; and why it is none."""
+    """Replace values that are not data by null; return the column and the reasons."""
     errors = not_data(plain_all(column)) if isinstance(column, list) else {}
     return (blank(column, all_but(errors, len(column))) if errors else column), errors
 
 
 def data_records(operator: Operator, chunk: Chunk, key_type: pa.DataType | None) -> Chunk:
-    """Records under canonical keys without those whose values are no data, which are set aside."""
+    """Return records under canonical keys, without those whose values are not data, which are set aside."""
     _, errors = only_data(chunk.value)
     if not errors:
         return chunk
@@ -58,8 +60,9 @@ def data_records(operator: Operator, chunk: Chunk, key_type: pa.DataType | None)
 
 
 def data_changes(operator: Operator, chunk: Chunk) -> Chunk:
-    """Changes of a table. A row whose value is no data is deleted and set aside, as one whose function raises: if it
-    stayed as it was, what is left would depend on which changes came in one batch."""
+    """Return changes of a table. A row whose value is not data is deleted and set aside, like one whose function
+    raises: if it were left unchanged, the result would depend on which changes are in one batch.
+    """
     value, errors = only_data(chunk.value)
     if not errors:
         return chunk

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from potok.operators.core.operator import Operator, Receiver
-from potok.operators.core.operator_factory import OperatorFactory, has_head
+from potok.operators.core.operator_factory import OperatorFactory, has_pre_shuffle
 from potok.operators.core.read_topic import SourceReader
 from potok.operators.tables.tables import Keep, Receive
 from potok.topology.nodes import Node
@@ -18,7 +18,7 @@ _WIRES: dict[type[Node], Wire] = {}
 
 
 def wiring_of(*kinds: type[Node]) -> Callable[[W], W]:
-    """Mark the function that wires nodes of these classes in place of `Wiring.step`."""
+    """Register the function that wires nodes of these classes in place of `Wiring.step`."""
 
     def register(wire: W) -> W:
         _WIRES.update(dict.fromkeys(kinds, wire))
@@ -51,14 +51,14 @@ class Wiring:
         return self.operator_factory.level(node) == self._level
 
     def step(self, node: Node, *, materialised: bool = True) -> Operator | None:
-        """Place what runs of a node on this level; return the operator of the node itself, if it is that.
+        """Place the parts of a node that run on this level; return the operator of the node itself, if it is one of
+        them.
 
-        Args:
-            materialised: Keep the rows of a table behind its operator; False where the upstream has written them.
+        Args: | materialised: Keep the rows of a table after its operator; False if the upstream has written them.
         """
         operator_factory = self.operator_factory
         here = [(index, upstream) for index, upstream in enumerate(node.upstreams) if self.is_here(upstream)]
-        if has_head(node):
+        if has_pre_shuffle(node):
             for _, upstream in here:
                 self._connect(upstream, self.place(operator_factory.head(node)))
             if not self.is_here(node):
@@ -73,7 +73,7 @@ class Wiring:
         return None
 
     def place(self, operator: Operator, after: Operator | None = None) -> Operator:
-        """Let an operator run on this level; with `after`, as a part of that one's step that is not counted."""
+        """Run an operator on this level; with `after`, as an uncounted part of that one's step."""
         self.order.append(operator)
         if after is not None:
             operator.counted = False
@@ -81,7 +81,7 @@ class Wiring:
         return operator
 
     def end_with(self, node: Node, operator: Operator) -> None:
-        """Have the results of a node come from `operator`."""
+        """Connect the downstream of a node to `operator`."""
         self._tails[node] = operator
 
     def _body(self, node: Node, *, materialised: bool) -> Operator:
@@ -107,5 +107,5 @@ class Wiring:
 
 
 def _edge(index: int, upstream: Node, node: Node) -> str:
-    """The name of the way from a step to another on a higher level; a step may be upstream twice."""
+    """Return the name of the edge from a step to another on a higher level; a step may be upstream twice."""
     return f"{upstream.name}>{node.name}#{index}"

@@ -1,1 +1,1 @@
-"""Moving records to the shard of their key, and cells to other shards."""
+"""Move records to the shard of their key, and cells to other shards."""

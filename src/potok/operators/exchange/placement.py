@@ -1,7 +1,7 @@
-"""On which shard each cell of a step lives: told by the key of the cell, if one knows what step it is.
+"""The shard of each cell of a step, derived from the key of the cell and the kind of step.
 
-Steps whose rows have windows live on the shard of the key that was grouped by. Every table that a step keeps must be
-named here: a table that is not can be neither moved nor left behind.
+Rows with windows are on the shard of the grouping key. Every table of a step must be listed here: a table that is not
+can be neither moved nor deleted.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from potok.topology.nodes.joins import HistoryLookup, JoinKind, StreamJoin, Tabl
 Placements = dict[str, Placement]
 
 TIME = 8
-"""Bytes of an instant in a key."""
+"""The bytes of an instant in a key."""
 
 
 def placements(node: Node, inferred: Inferred) -> Placements:
-    """The tables that a step may have, and how each is spread."""
+    """Return the tables that a step may have, and how each is placed."""
     found = own_tables(node, inferred)
     if node.stateful and not isinstance(node, AgentTable | Aggregate | TableSource | ToTable):
         found[node.name] = ByKey(_without_window(inferred[node].window))
@@ -51,7 +51,7 @@ def placements(node: Node, inferred: Inferred) -> Placements:
 
 @singledispatch
 def own_tables(node: Node, inferred: Inferred) -> Placements:  # noqa: ARG001 - every kind of node has the same two
-    """What a step keeps for itself, beside the table that it may be."""
+    """Return the internal tables of a step, in addition to the table that it may be."""
     return {}
 
 
@@ -162,12 +162,12 @@ def _after_time(keys: list[bytes]) -> list[bytes]:
 
 
 def _prefixed(keys: list[bytes]) -> list[bytes]:
-    """Keys that begin with the length of the one that is meant."""
+    """Keys with the length of the shard's key as prefix."""
     return [key[4 : 4 + int.from_bytes(key[:4], "big")] for key in keys]
 
 
 def _without_window(window: Window | None) -> Homes:
-    """Keys that end with the start of a window and, if that has an end of its own, with that too."""
+    """Keys that end with the start of a window and, where it is variable, with its end."""
     if window is None:
         return _itself
     width = 2 * TIME if isinstance(window, Session) else TIME
@@ -175,7 +175,7 @@ def _without_window(window: Window | None) -> Homes:
 
 
 def _row_homes(node: Node, inferred: Inferred) -> Homes:
-    """Keys that are those of the rows of a table, as its downstream sees them: with their windows, if it has any."""
+    """Keys of the rows of a table, as its downstream sees them: with windows, if it has any."""
     if inferred[node].window is None:
         return _itself
     whole = inferred[node].key

@@ -1,4 +1,4 @@
-"""Sending whole records to the shard of their key, where an aggregate or a table takes them one by one."""
+"""Send whole records to the shard of their key, where an aggregate or a table processes them one by one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from potok.topology.nodes import FixedWindow
 
 
 class RepartitionRecords(GroupRecords):
-    """Selects what an aggregate takes of each record, and sends it under its canonical key."""
+    """Select what an aggregate reads of each record, and send it under its canonical key."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RepartitionRecords(GroupRecords):
             self._shuffle_writer.send(self._level, shard, self.name, payload)
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
-        """The canonical bytes are not what a function of key and value expects."""
+        """Select with the original keys: a function of key and value does not expect canonical bytes."""
         shown = chunk.with_key(key_column(chunk.key, None)) if dynamic_keys and function.arity == 2 else chunk
         column, errors = self.selected(shown, function, expr)
         if errors:
@@ -69,7 +69,7 @@ class RepartitionRecords(GroupRecords):
         return chunk.with_value(column).where(all_but(errors, len(chunk)))
 
     def selected(self, chunk: Chunk, function: Function, expr: Expr | None) -> tuple[Column, Errors]:
-        """What the aggregate takes of each record, and those that it cannot be taken of."""
+        """Return what the aggregate reads of each record, and the errors of records where that fails."""
         if expr is not None:
             called = call_traced(expr, function, chunk, self.task.failures)
             return called.column, called.errors
@@ -78,7 +78,7 @@ class RepartitionRecords(GroupRecords):
 
 
 def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
-    """Dynamic values with no more than the fields that somebody will look up."""
+    """Reduce dynamic values to the fields that are read."""
     names = sorted(fields)
     if names and set(map(type, values)) == {dict}:
         try:
@@ -91,14 +91,14 @@ def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
 
 
 def grouped_keys(keys: Column) -> Column:
-    """The keys of a table with windows, without the windows."""
+    """Return the keys of a windowed table, without the windows."""
     return [key["key"] for key in keys] if isinstance(keys, list) else keys.field(0)
 
 
 class Exchange(Operator):
-    """Sends records as they are to the shard of their key; records without a key stay together on one shard.
+    """Send records unchanged to the shard of their key; records without a key go to one shard.
 
-    The rows of a `windowed` table live on the shard of the key that was grouped by, without the window.
+    The rows of a `windowed` table are on the shard of the grouping key, without the window.
     """
 
     counted = False
@@ -113,9 +113,7 @@ class Exchange(Operator):
         windowed: bool = False,
         step: str = "",
     ) -> None:
-        """Args:
-        step: The step for which records are sent, under which those that cannot be are set aside.
-        """
+        """Args: | step: The step that records are sent to; those that cannot be sent are its dead letters."""
         super().__init__(name, task)
         self._shuffle_writer, self._level, self._shards, self._windowed = shuffle_writer, level, shards, windowed
         self.step = step or name
@@ -131,14 +129,14 @@ class Exchange(Operator):
 
 
 class ExchangeDynamic(Exchange):
-    """Sends records to the shard of their key as it is written where keys may be anything, whatever they are here."""
+    """Send records to the shard of their key in its dynamic form, whatever its type here."""
 
     def process(self, chunk: Chunk) -> None:
         super().process(chunk if isinstance(chunk.key, list) else chunk.with_key(rows_of(chunk.key)))
 
 
 class GatherRecords(Operator):
-    """Sends all records, whatever their keys, to the first shard."""
+    """Send all records, whatever their keys, to the first shard."""
 
     counted = False
 

@@ -1,4 +1,4 @@
-"""Sending whole records to the shard of their key, with what `opens` and `closes` say of each."""
+"""Send whole records to the shard of their key, with the results of `opens` and `closes` for each."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from potok.operators.windows.lateness import EventWindow, on_time
 from potok.records.keys import encode_keys
 
 Predicate = tuple[Function, Expr | None]
-"""A function of the user's, as an expression too if it was traced."""
+"""A user's function, and its expression if it was traced."""
 
 OPENS, CLOSES = 1, 2
 
 
 class RepartitionFlagged(RepartitionRecords):
-    """Selects what an aggregate takes of each record, and sends it with its marks under its canonical key."""
+    """Select what an aggregate reads of each record, and send it with its flags under its canonical key."""
 
     def __init__(
         self,
@@ -41,22 +41,22 @@ class RepartitionFlagged(RepartitionRecords):
         shards: int,
         selector: Predicate | None,
         fields: frozenset[str] | None,
-        marks: tuple[Predicate | None, Predicate | None],
+        flags: tuple[Predicate | None, Predicate | None],
         *,
         valueless: bool = False,
     ) -> None:
         super().__init__(name, task, None, shuffle_writer, level, shards, selector, fields)
-        self._event_window, self._marks, self._valueless = window, marks, valueless
-        self._calls = selector is not None or any(marks)
+        self._event_window, self._flags, self._valueless = window, flags, valueless
+        self._calls = selector is not None or any(flags)
 
     def process(self, chunk: Chunk) -> None:
         dynamic = isinstance(chunk.key, list)
         chunk = on_time(self, self._event_window, self.keyed(chunk))
         if not len(chunk):
             return
-        # The user's functions see keys as they are, not as bytes.
+        # The user's functions see the original keys, not bytes.
         seen = chunk.with_key(key_column(chunk.key, None)) if dynamic and self._calls else chunk
-        marks, errors = self._marked(seen)
+        flags, errors = self._flagged(seen)
         value = chunk.value
         if self._selector is not None:
             value, failed = self.selected(seen, *self._selector)
@@ -71,27 +71,27 @@ class RepartitionFlagged(RepartitionRecords):
             good
         )
         if len(chunk):
-            self._send(chunk, marks[good])
+            self._send(chunk, flags[good])
 
-    def _marked(self, chunk: Chunk) -> tuple[npt.NDArray[np.uint8], Errors]:
-        """Which records may open a session, and which close theirs."""
-        opens, closes = self._marks
-        marks = np.full(len(chunk), OPENS if opens is None else 0, np.uint8)
+    def _flagged(self, chunk: Chunk) -> tuple[npt.NDArray[np.uint8], Errors]:
+        """Return which records may open a session, and which close theirs."""
+        opens, closes = self._flags
+        flags = np.full(len(chunk), OPENS if opens is None else 0, np.uint8)
         errors: Errors = {}
         for mark, predicate in ((OPENS, opens), (CLOSES, closes)):
             if predicate is not None:
                 function, expr = predicate
                 answers, failed = truth(expr, function, chunk, self.task.failures)
-                marks |= np.where(answers, mark, 0).astype(np.uint8)
+                flags |= np.where(answers, mark, 0).astype(np.uint8)
                 errors = {**failed, **errors}
-        return marks, errors
+        return flags, errors
 
-    def _send(self, chunk: Chunk, marks: npt.NDArray[np.uint8]) -> None:
+    def _send(self, chunk: Chunk, flags: npt.NDArray[np.uint8]) -> None:
         if self._fields is not None and isinstance(chunk.value, list):
             chunk.value = only_fields(chunk.value, self._fields)
 
         def pack(chunk: Chunk, rows: Rows) -> bytes:
-            return pickle.dumps((marks[rows].tobytes(), to_wire(chunk.take(rows))), protocol=5)
+            return pickle.dumps((flags[rows].tobytes(), to_wire(chunk.take(rows))), protocol=5)
 
         for shard, payload in packed(self.name, self.task, chunk, chunk.key, self._shards, pack):
             self._shuffle_writer.send(self._level, shard, self.name, payload)

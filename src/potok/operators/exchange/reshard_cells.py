@@ -1,7 +1,7 @@
-"""Spreading the cells of a stopped query over another number of shards, for each form that cells have.
+"""Distribute the cells of a stopped query over another number of shards, for each form of cells.
 
-Most cells go as they are to the shard of a key that can be told from their own key. Where one cell holds what belongs
-to many keys, it is taken apart, and the parts that meet on a shard are put together.
+Most cells move unchanged to the shard of a key that is derived from their own key. A cell that holds values of many
+keys is split, and parts that meet on a shard are merged.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PAGE = 20_000
 Mask = npt.NDArray[np.bool_]
 
 Homes = Callable[[list[bytes]], list[bytes]]
-"""From the keys of cells to the canonical keys by whose shard they live."""
+"""From the keys of cells to the canonical keys that determine their shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCell:
-    """A cell that has a value: its key, its value, and how the store has it."""
+    """A cell with a value: its key, its value, and its stored form."""
 
     key: bytes
     value: bytes
@@ -48,7 +48,7 @@ class LiveCell:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A shard as it was."""
+    """A shard before resharding."""
 
     store: Store
     fence: Fence
@@ -58,7 +58,7 @@ class Source:
         return StateSession(self.store, self.fence)
 
     def pages(self, table: str) -> Iterator[list[LiveCell]]:
-        """The cells that have a value; what was deleted, or never committed, is left behind."""
+        """Yield the cells that have a value; deleted and uncommitted ones are left behind."""
         start = b""
         while True:
             rows = self.store.page(table, start, limit=PAGE)
@@ -71,7 +71,7 @@ class Source:
 
 
 class Target:
-    """A shard as it will be. All is written by one attempt, which was committed."""
+    """A shard after resharding. Everything is written by one committed attempt."""
 
     def __init__(self, store: Store, attempt: Attempt) -> None:
         self._store, self._attempt = store, attempt
@@ -81,7 +81,7 @@ class Target:
         return StateSession(self._store, Fence(self._attempt))
 
     def copy(self, table: str, rows: list[Row]) -> None:
-        """Cells as they are, with the attempts that wrote them."""
+        """Copy cells unchanged, with the attempts that wrote them."""
         self._store.put_many(self._attempt, [(table, rows)])
 
     def write(self, table: str, rows: Sequence[tuple[bytes, bytes]]) -> None:
@@ -90,12 +90,12 @@ class Target:
         session.commit()
 
     def settle(self) -> None:
-        """Let nobody in who is older than what was copied, also where there was nothing to copy."""
+        """Fence writers older than what was copied, even if there was nothing to copy."""
         self._store.put_many(self._attempt, [])
 
 
 class Placement(Protocol):
-    """How the cells of one table are spread."""
+    """How the cells of one table are distributed."""
 
     def spread(self, table: str, sources: Sequence[Source], targets: Sequence[Target]) -> None: ...
 
@@ -118,7 +118,7 @@ class ByKey:
 
 @dataclass(frozen=True, slots=True)
 class OnFirst:
-    """All cells stay together, on the first shard."""
+    """All cells stay on the first shard."""
 
     def spread(self, table: str, sources: Sequence[Source], targets: Sequence[Target]) -> None:
         for source in sources:
@@ -128,7 +128,7 @@ class OnFirst:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """Every shard has the same cell: the horizon, which each of them moves by the same clock."""
+    """Every shard has the same cell: the horizon, which each advances with the same watermark."""
 
     def spread(self, table: str, sources: Sequence[Source], targets: Sequence[Target]) -> None:
         found = [cell.value for source in sources for page in source.pages(table) for cell in page]
@@ -138,7 +138,7 @@ class Everywhere:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """A cell is a list of keys under a time; lists of one time that meet become one."""
+    """A cell is a list of keys under a time; lists of one time that meet are merged."""
 
     homes: Homes
 
@@ -156,7 +156,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A cell is a column of records under the time of the first, and a number that tells when it was written."""
+    """A cell is a column of records under the time of the first one, and a number that says when it was written."""
 
     windowed: bool
 
@@ -164,7 +164,7 @@ class Packed:
         numbers: list[dict[bytes, Iterator[int]]] = [defaultdict(count) for _ in targets]
         for source in sources:
             cells = [cell for page in source.pages(table) for cell in page]
-            # The number decides in which order records of one time go on.
+            # The number determines the order in which records of one time are emitted.
             for cell in sorted(cells, key=lambda cell: cell.key[8:]):
                 keys = waiting_keys(cell.value)
                 homes = encode_keys(grouped_keys(keys) if self.windowed else keys).fill_null(b"").to_pylist()
@@ -179,7 +179,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class InRuns:
-    """Rows that wait for others lie in pages by the hash of their key, and that hash tells the shard."""
+    """Rows that wait for others are in pages by the hash of their key, and that hash determines the shard."""
 
     keep_ms: int
     marked: bool

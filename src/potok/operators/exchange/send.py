@@ -1,5 +1,5 @@
-"""Chunks on their way to the shards of their keys. What cannot travel, such as an open file, is set aside where it
-is."""
+"""Send chunks to the shards of their keys. Values that cannot be sent, such as an open file, become dead letters
+here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Pack = Callable[[Chunk, Rows], bytes]
 def packed(
     step: str, task: Task, chunk: Chunk, keys: pa.Array, shards: int, pack: Pack, shown: Chunk | None = None
 ) -> list[tuple[int, bytes]]:
-    """What goes to each shard. `shown` holds the same rows as `chunk`, as dead letters show them."""
+    """Yield the bytes for each shard. `shown` holds the same rows as `chunk`, in the form for dead letters."""
     homes = list(split(keys, shards))
     try:
         return [(shard, pack(chunk, rows)) for shard, rows in homes]
@@ -37,8 +37,9 @@ def packed(
 
 
 def _portable(step: str, task: Task, chunk: Chunk, shown: Chunk) -> tuple[Chunk, Mask]:
-    """The chunk without what cannot travel, and the rows that still go. Of a change, a value that cannot stands for no
-    row."""
+    """Return the chunk without values that cannot be sent, and the rows that remain. In a change, such a value counts
+    as no row.
+    """
     stuck = {**_stuck(chunk.home), **_stuck(chunk.key)}
     errors = {**_stuck(chunk.value), **stuck}
     task.dead_letters.add(shown, errors, step, Reason.ERROR)
@@ -52,7 +53,7 @@ def _portable(step: str, task: Task, chunk: Chunk, shown: Chunk) -> tuple[Chunk,
 
 
 def _stuck(column: Column | None) -> Errors:
-    """The rows whose items cannot be sent, each with the reason."""
+    """Return the rows whose items cannot be sent, each with the reason."""
     errors: Errors = {}
     for row, item in enumerate(column if isinstance(column, list) else ()):
         try:

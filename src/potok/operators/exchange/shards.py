@@ -1,4 +1,4 @@
-"""Which shard a key lives on, and splitting rows by it."""
+"""The shard of a key, and splitting rows by shard."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from potok.records.keys import decode_keys
 
 
 def shards_of(keys: pa.Array, shards: int) -> npt.NDArray[np.int64]:
-    """crc32 of the canonical key bytes, so that the shard depends on the key alone."""
+    """Return crc32 of the canonical key bytes, so that the shard depends on the key alone."""
     if shards == 1:
         return np.zeros(len(keys), np.int64)
     return np.fromiter(map(crc32, keys.to_pylist()), np.int64, len(keys)) % shards
 
 
 def split(keys: pa.Array, shards: int) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    """The rows of each shard that has any, in their order."""
+    """Yield the rows of each shard that has any, in their order."""
     home = shards_of(keys, shards)
     for shard in np.unique(home):
         yield int(shard), np.flatnonzero(home == shard)
 
 
 def key_column(keys: pa.Array, type_: pa.DataType | None) -> Column:
-    """Canonical key bytes back as the keys of a stream."""
+    """Convert canonical key bytes back to the keys of a stream."""
     if type_ is None:
         return decode_keys(keys.to_pylist(), None)
     if pa.types.is_string(type_):

@@ -1,4 +1,4 @@
-"""What leaves a task: parcels for steps on other shards."""
+"""Output of a task for steps on other shards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ShuffleBlock(NamedTuple):
-    """Some rows on their way to a step on a shard. `sequence` keeps the order in which a task sent them."""
+    """Some rows for a step on a shard. `sequence` keeps the order in which a task sent them."""
 
     level: int
     shard: int
@@ -19,7 +19,7 @@ class ShuffleBlock(NamedTuple):
 
 @dataclass(slots=True)
 class ShuffleWriter:
-    """Collects the parcels of one task."""
+    """Collect the shuffle blocks of one task."""
 
     task: int
     shuffle_blocks: list[ShuffleBlock] = field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of, sender_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, sender_of
 from potok.operators.core.processing_order import ProcessingOrder
 from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.joins import stream_join, stream_table_join, versioned_table_join
@@ -38,7 +38,7 @@ def send_side(node: StreamJoin, shop: OperatorFactory, index: int, edge: str) ->
     return SendSide(edge, shop.task, _side(node, shop, index), shop.shuffle_writer, shop.level(node), shop.shards)
 
 
-@body_of(StreamJoin)
+@post_shuffle_of(StreamJoin)
 def join_streams(node: StreamJoin, shop: OperatorFactory) -> Operator:
     step, ups = shop.step(node), (shop.step(node.left), shop.step(node.right))
     return stream_join.StreamJoin(
@@ -82,7 +82,7 @@ def _turns(shop: OperatorFactory) -> ProcessingOrder:
     return ProcessingOrder([input_partition.topic in tables for input_partition in shop.spec.input_partitions])
 
 
-@body_of(TableLookup)
+@post_shuffle_of(TableLookup)
 def look_up(node: TableLookup, shop: OperatorFactory) -> Operator:
     return stream_table_join.TableLookup(
         node.name,
@@ -99,7 +99,7 @@ def look_up(node: TableLookup, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(HistoryLookup)
+@post_shuffle_of(HistoryLookup)
 def look_back(node: HistoryLookup, shop: OperatorFactory) -> Operator:
     stream = shop.step(node.stream)
     return versioned_table_join.HistoryLookup(
@@ -121,12 +121,12 @@ def look_back(node: HistoryLookup, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(LookupKey)
+@post_shuffle_of(LookupKey)
 def lookup_key(node: LookupKey, shop: OperatorFactory) -> Operator:
     return stream_table_join.LookupKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
 
 
-@body_of(TableRecords)
+@post_shuffle_of(TableRecords)
 def table_records(node: TableRecords, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)
 
@@ -140,11 +140,11 @@ def wire_table_records(node: TableRecords, wiring: Wiring) -> None:
         wiring.end_with(node, records)
 
 
-@body_of(HistoryFilter)
+@post_shuffle_of(HistoryFilter)
 def history_filter(node: HistoryFilter, shop: OperatorFactory) -> Operator:
     return versioned_table_join.HistoryFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
 
 
-@body_of(HistoryMapValues)
+@post_shuffle_of(HistoryMapValues)
 def history_map_values(node: HistoryMapValues, shop: OperatorFactory) -> Operator:
     return versioned_table_join.HistoryMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.processors.process import ProcessRecords
 from potok.operators.processors.time_ordered import OrderRecords
 from potok.topology.nodes import Channel, Ordered, Process, StoreTable
 
 
-@body_of(Process)
+@post_shuffle_of(Process)
 def process(node: Process, shop: OperatorFactory) -> Operator:
     up = shop.step(node.upstream)
     clock_ms = shop.clock(node)
@@ -18,12 +18,12 @@ def process(node: Process, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(Ordered)
+@post_shuffle_of(Ordered)
 def ordered(node: Ordered, shop: OperatorFactory) -> Operator:
     input_partitions, batch = shop.spec.input_partitions, shop.spec.fence.attempt.batch
     return OrderRecords(node.name, shop.task, node.grace_ms, shop.state, shop.clock(node), input_partitions, batch)
 
 
-@body_of(Channel, StoreTable)
+@post_shuffle_of(Channel, StoreTable)
 def output(node: Channel | StoreTable, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)

@@ -1,1 +1,1 @@
-"""Writing to topics and to external sinks."""
+"""Write to topics and to external sinks."""

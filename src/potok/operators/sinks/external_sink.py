@@ -1,4 +1,4 @@
-"""Records for a sink outside the log: prepared, put in order, and kept until the batch commits."""
+"""Records for an external sink: encoded, sorted, and staged until the batch commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.topology.nodes import Deliver
 
 
 class ExternalSinkOperator(Operator):
-    """Stages the records of one sink outside the log, of one task."""
+    """Stage the records of one task for one external sink."""
 
     def __init__(self, node: Deliver, task: Task, types: Types, number: int, spec: BatchSpec, report: Report) -> None:
         super().__init__(node.name, task)

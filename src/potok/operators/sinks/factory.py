@@ -1,9 +1,9 @@
-"""Where records go: topics, and systems outside the log."""
+"""Operators that write to topics and to external systems."""
 
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.sinks.external_sink import ExternalSinkOperator
 from potok.operators.sinks.topic_sink import SinkWriter
 from potok.operators.stateless.factory import traced
@@ -11,7 +11,7 @@ from potok.sinks.sink_spec import Types
 from potok.topology.nodes import Deliver, Sink
 
 
-@body_of(Sink)
+@post_shuffle_of(Sink)
 def sink(node: Sink, shop: OperatorFactory) -> Operator:
     topology = shop.plan.topology
     sources = [source for source in topology.sources if source.topic in topology.upstream_topics(node)]
@@ -31,7 +31,7 @@ def sink(node: Sink, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(Deliver)
+@post_shuffle_of(Deliver)
 def deliver(node: Deliver, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     return ExternalSinkOperator(

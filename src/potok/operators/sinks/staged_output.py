@@ -1,4 +1,4 @@
-"""What a task has for a sink outside the log: its records as bytes, in the report or in a file, or a part it wrote."""
+"""Output of a task for an external sink: its records as bytes, in the report or in a file, or a part it wrote."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Outgoing:
         data = Path(self.path).read_bytes()
         if _digest(data) != self.digest:
             raise QueryError(
-                f"{self.path} is not as the task wrote it, so its records were not read",
-                hint="check who else can write to the query's directory; the next start runs the batch again",
+                f"{self.path} differs from what the task wrote, so its records were not read",
+                hint="check which other processes can write to the query's directory; the next start runs the batch again",
             )
         return from_wire(data)
 
 
 def _digest(data: bytes) -> bytes:
-    """Comes back with the report of the task: a file is read as objects only if it is what the task wrote."""
+    """Return the digest that the report carries: a file is deserialized only if it is what the task wrote."""
     return hashlib.blake2b(data, digest_size=32).digest()
 
 
 def stage_chunk(staging: Path | None, step: str, task: int, chunk: Chunk) -> Outgoing:
-    """Keep small output inline; write what is larger to a file, if there is a place: it need not outlive the batch."""
+    """Keep small output inline; write larger output to a file, if possible: it need not outlive the batch."""
     data = to_wire(chunk)
     if staging is None or len(data) < INLINE_BYTES:
         return Outgoing(step, task, len(chunk), data)

@@ -1,4 +1,4 @@
-"""Writing to topics: records are encoded, given their partition, and staged until the batch commits."""
+"""Write to topics: records are encoded, assigned to partitions, and staged until the batch commits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SinkWriter(Operator):
         self._stamp = stamp
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
-        self._places: list[tuple[Ints | None, Ints, Ints]] = []
+        self._orders: list[tuple[Ints | None, Ints, Ints]] = []
 
     def process(self, chunk: Chunk) -> None:
         if self._stamp is not None:
@@ -79,7 +79,7 @@ class SinkWriter(Operator):
             batch, homes, chunk = batch.filter(pa.array(good)), homes[good], chunk.where(good)
         self._rows.append(batch)
         self._homes.append(homes)
-        self._places.append((chunk.order, chunk.input_partition, chunk.offset))
+        self._orders.append((chunk.order, chunk.input_partition, chunk.offset))
         self.task.records_out[self.name] += batch.num_rows
 
     def _stamped(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
@@ -111,8 +111,8 @@ class SinkWriter(Operator):
             return
         table = pa.Table.from_batches(self._rows).combine_chunks()
         homes = np.concatenate(self._homes)
-        places = _Places.of(self._places)
-        order = places.order()
+        order_keys = _Order.of(self._orders)
+        order = order_keys.order()
         if np.any(order[1:] < order[:-1]):
             # Records of several branches: in a partition they stand in the order of what they came from.
             table, homes = table.take(pa.array(order)), homes[order]
@@ -123,21 +123,21 @@ class SinkWriter(Operator):
             begin = 0
             for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
                 staged = self._broker.stage(self._staging, self._topic, int(partition), batch)
-                self._report.stage(self._guarantee, [staged], places.at(int(order[rows[begin]])))
+                self._report.stage(self._guarantee, [staged], order_keys.at(int(order[rows[begin]])))
                 begin += batch.num_rows
-        self._rows, self._homes, self._places = [], [], []
+        self._rows, self._homes, self._orders = [], [], []
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
-    """Where records stand: by their places, or without any by their positions."""
+class _Order:
+    """Where records stand: by their order_keys, or without any by their positions."""
 
-    places: Ints | None
+    order_keys: Ints | None
     input_partitions: Ints
     offsets: Ints
 
     @classmethod
-    def of(cls, parts: list[tuple[Ints | None, Ints, Ints]]) -> _Places:
+    def of(cls, parts: list[tuple[Ints | None, Ints, Ints]]) -> _Order:
         input_partitions, offsets = (np.concatenate([part[index] for part in parts]) for index in (1, 2))
         if all(order is None for order, _, _ in parts):
             return cls(None, input_partitions, offsets)
@@ -147,14 +147,16 @@ class _Places:
         return cls(np.concatenate(known), input_partitions, offsets)
 
     def order(self) -> npt.NDArray[np.intp]:
-        return sorted_rows(self.places, self.input_partitions, self.offsets)
+        return sorted_rows(self.order_keys, self.input_partitions, self.offsets)
 
     def at(self, row: int) -> tuple[int, ...]:
         rows = slice(row, row + 1)
-        places = (
-            by_position(self.input_partitions[rows], self.offsets[rows]) if self.places is None else self.places[rows]
+        order_keys = (
+            by_position(self.input_partitions[rows], self.offsets[rows])
+            if self.order_keys is None
+            else self.order_keys[rows]
         )
-        return tuple(places[0].tolist())
+        return tuple(order_keys[0].tolist())
 
 
 def encode(column: Column, format_name: str) -> Encoded:

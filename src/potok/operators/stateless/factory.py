@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from potok.expressions.expr import Expr
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of, head_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, pre_shuffle_of
 from potok.operators.core.read_topic import SourceReader
 from potok.operators.core.record_metadata import Annotate as Annotated
 from potok.operators.core.wiring import Wiring, wiring_of
@@ -36,7 +36,7 @@ def traced(node: Node, shop: OperatorFactory) -> Expr | None:
     return exprs[0] if exprs else None
 
 
-@body_of(StreamSource)
+@post_shuffle_of(StreamSource)
 def source(node: StreamSource, shop: OperatorFactory) -> Operator:
     return shop.reader(node)
 
@@ -48,23 +48,23 @@ def wire_source(node: StreamSource, wiring: Wiring) -> None:
         wiring.readers[node.topic] = reader
 
 
-@body_of(Filter)
+@post_shuffle_of(Filter)
 def filter_(node: Filter, shop: OperatorFactory) -> Operator:
     return stateless.Filter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
 
 
-@body_of(Branch)
+@post_shuffle_of(Branch)
 def branch(node: Branch, shop: OperatorFactory) -> Operator:
     arms = list(zip(node.predicates, shop.step(node).exprs, strict=True))
     return stateless.Branch(node.name, shop.task, arms)
 
 
-@body_of(Arm)
+@post_shuffle_of(Arm)
 def arm(node: Arm, shop: OperatorFactory) -> Operator:
     return Operator(node.name, shop.task)
 
 
-@body_of(Map)
+@post_shuffle_of(Map)
 def map_(node: Map, shop: OperatorFactory) -> Operator:
     return stateless.Map(
         node.name,
@@ -78,31 +78,31 @@ def map_(node: Map, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(MapValues)
+@post_shuffle_of(MapValues)
 def map_values(node: MapValues, shop: OperatorFactory) -> Operator:
     expr = traced(node, shop)
     return stateless.MapValues(node.name, shop.task, node.function, expr, node.schema, null_stays=node.null_stays)
 
 
-@body_of(SelectKey)
+@post_shuffle_of(SelectKey)
 def select_key(node: SelectKey, shop: OperatorFactory) -> Operator:
     return stateless.SelectKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
 
 
-@body_of(FlatMap)
+@post_shuffle_of(FlatMap)
 def flat_map(node: FlatMap, shop: OperatorFactory) -> Operator:
     schemas = node.key_schema, node.schema
     return stateless.FlatMap(node.name, shop.task, node.function, *schemas, values_only=False)
 
 
-@body_of(Annotate)
+@post_shuffle_of(Annotate)
 def annotate(node: Annotate, shop: OperatorFactory) -> Operator:
     type_ = shop.step(node).value
     assert type_ is not None
     return Annotated(node.name, shop.task, node.fields, type_, shop.spec.input_partitions)
 
 
-@body_of(FlatMapValues)
+@post_shuffle_of(FlatMapValues)
 def flat_map_values(node: FlatMapValues, shop: OperatorFactory) -> Operator:
     expr = traced(node, shop)
     if expr is not None:
@@ -110,22 +110,22 @@ def flat_map_values(node: FlatMapValues, shop: OperatorFactory) -> Operator:
     return stateless.FlatMap(node.name, shop.task, node.function, None, node.schema, values_only=True)
 
 
-@body_of(Peek, Foreach)
+@post_shuffle_of(Peek, Foreach)
 def action(node: Peek | Foreach, shop: OperatorFactory) -> Operator:
     return stateless.Peek(node.name, shop.task, node.action)
 
 
-@body_of(Merge)
+@post_shuffle_of(Merge)
 def merge(node: Merge, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     return stateless.Merge(node.name, shop.task, dynamic_key=step.key is None, dynamic_value=step.value is None)
 
 
-@head_of(Repartition)
+@pre_shuffle_of(Repartition)
 def exchange(node: Repartition, shop: OperatorFactory) -> Operator:
     return Exchange(node.name, shop.task, shop.shuffle_writer, shop.level(node), shop.shards)
 
 
-@body_of(Repartition)
+@post_shuffle_of(Repartition)
 def repartition(node: Repartition, shop: OperatorFactory) -> Operator:
     return Receive(node.name, shop.task)

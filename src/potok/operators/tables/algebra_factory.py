@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.joins.foreign_key import ForeignKeys, MatchRows
 from potok.operators.joins.foreign_key_result import SettleRows
 from potok.operators.joins.table_join import JoinTables
@@ -17,7 +17,7 @@ from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, TableAgg
 from potok.topology.nodes.joins import JoinKind
 
 
-@body_of(TableGroup)
+@post_shuffle_of(TableGroup)
 def group(node: TableGroup, shop: OperatorFactory) -> Operator:
     schemas = node.key_schema, node.schema
     made = GroupChanges(node.name, shop.task, node.function, traced(node, shop), schemas, pairs=node.pairs)
@@ -25,7 +25,7 @@ def group(node: TableGroup, shop: OperatorFactory) -> Operator:
     return made
 
 
-@body_of(TableAggregate)
+@post_shuffle_of(TableAggregate)
 def aggregate(node: TableAggregate, shop: OperatorFactory) -> Operator:
     step, aggregation = shop.step(node), node.aggregation
     of_user = aggregation.kind in ("reduce", "fold")
@@ -43,7 +43,7 @@ def aggregate(node: TableAggregate, shop: OperatorFactory) -> Operator:
     )
 
 
-@body_of(TableJoin)
+@post_shuffle_of(TableJoin)
 def join(node: TableJoin, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
@@ -51,7 +51,7 @@ def join(node: TableJoin, shop: OperatorFactory) -> Operator:
     return JoinTables(node.name, shop.task, joiner, step.key, shop.state, *windows, every_update=node.every_update)
 
 
-@body_of(ForeignKey)
+@post_shuffle_of(ForeignKey)
 def foreign_key(node: ForeignKey, shop: OperatorFactory) -> Operator:
     """Its keys are compared with those of the other table, so they are of that type."""
     match = next(match for match in shop.plan.topology.of_type(ForeignMatch) if match.left is node)
@@ -63,7 +63,7 @@ def foreign_key(node: ForeignKey, shop: OperatorFactory) -> Operator:
     return made
 
 
-@body_of(ForeignMatch)
+@post_shuffle_of(ForeignMatch)
 def foreign_match(node: ForeignMatch, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value)
@@ -72,7 +72,7 @@ def foreign_match(node: ForeignMatch, shop: OperatorFactory) -> Operator:
     return made
 
 
-@body_of(ForeignJoin)
+@post_shuffle_of(ForeignJoin)
 def foreign_join(node: ForeignJoin, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     return SettleRows(node.name, shop.task, step.key, step.value, every_update=node.upstream.every_update)

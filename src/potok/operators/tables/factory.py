@@ -5,7 +5,7 @@ from __future__ import annotations
 from potok.operators.aggregates.accumulators import Latest
 from potok.operators.aggregates.row_aggregates import FoldRecords
 from potok.operators.core.operator import Operator
-from potok.operators.core.operator_factory import OperatorFactory, body_of, head_of
+from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, pre_shuffle_of
 from potok.operators.core.record_metadata import Annotate
 from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.exchange.repartition import RepartitionRecords
@@ -17,29 +17,29 @@ from potok.operators.windows import suppress as suppressing
 from potok.topology.nodes import Suppress, TableFilter, TableMapValues, TableSource, ToStream, ToTable
 
 
-@body_of(ToStream)
+@post_shuffle_of(ToStream)
 def to_stream(node: ToStream, shop: OperatorFactory) -> Operator:
     return tables.ToStream(node.name, shop.task, changes=node.changes)
 
 
-@body_of(TableFilter)
+@post_shuffle_of(TableFilter)
 def table_filter(node: TableFilter, shop: OperatorFactory) -> Operator:
     return tables.TableFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
 
 
-@body_of(TableMapValues)
+@post_shuffle_of(TableMapValues)
 def table_map_values(node: TableMapValues, shop: OperatorFactory) -> Operator:
     return tables.TableMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
 
 
-@body_of(Suppress)
+@post_shuffle_of(Suppress)
 def suppress(node: Suppress, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     types = step.key, step.value
     return suppressing.Suppress(node.name, shop.task, step.window, node.every_ms, types, shop.state, shop.clock(node))
 
 
-@head_of(TableSource, ToTable)
+@pre_shuffle_of(TableSource, ToTable)
 def ship(node: TableSource | ToTable, shop: OperatorFactory) -> Operator:
     return RepartitionRecords(node.name, shop.task, None, shop.shuffle_writer, shop.level(node), shop.shards)
 
@@ -59,7 +59,7 @@ def wire_source(node: TableSource, wiring: Wiring) -> None:
     wiring.step(node)
 
 
-@body_of(TableSource, ToTable)
+@post_shuffle_of(TableSource, ToTable)
 def latest(node: TableSource | ToTable, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     by_time = isinstance(node, ToTable) and shop.step(node.upstream).rekeyed

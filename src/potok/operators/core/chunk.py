@@ -165,7 +165,7 @@ def order_of(chunk: Chunk) -> Ints:
 
 
 def cause_of(chunk: Chunk) -> Ints:
-    """Return the positions of the records that caused changes; no input partition for changes without a single cause."""
+    """Return the positions of the records that caused changes; no input partition if there is no single cause."""
     return np.full((len(chunk), 2), NO_INPUT_PARTITION, np.int64) if chunk.cause is None else chunk.cause
 
 

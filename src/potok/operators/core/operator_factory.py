@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Maker)
 Sender = Callable[[Any, "OperatorFactory", int, str], Operator]
 S = TypeVar("S", bound=Sender)
 
-_BODIES: dict[type[Node], Maker] = {}
+_POST_SHUFFLE: dict[type[Node], Maker] = {}
 _PRE_SHUFFLE: dict[type[Node], Maker] = {}
 _SENDERS: dict[type[Node], Sender] = {}
 
@@ -34,7 +34,7 @@ def post_shuffle_of(*kinds: type[Node]) -> Callable[[M], M]:
     """Register the function that creates the operator of a step after the shuffle."""
 
     def register(maker: M) -> M:
-        _BODIES.update(dict.fromkeys(kinds, maker))
+        _POST_SHUFFLE.update(dict.fromkeys(kinds, maker))
         return maker
 
     return register
@@ -79,11 +79,11 @@ class OperatorFactory:
     report: Report
     session: StateSession | None
 
-    def head(self, node: Node) -> Operator:
+    def pre_shuffle(self, node: Node) -> Operator:
         return _PRE_SHUFFLE[type(node)](node, self)
 
-    def body(self, node: Node) -> Operator:
-        return _BODIES[type(node)](node, self)
+    def post_shuffle(self, node: Node) -> Operator:
+        return _POST_SHUFFLE[type(node)](node, self)
 
     def sender(self, node: Node, index: int, name: str) -> Operator:
         """Return the exchange from one upstream to the shards of a step."""

@@ -54,20 +54,21 @@ class Wiring:
         """Place the parts of a node that run on this level; return the operator of the node itself, if it is one of
         them.
 
-        Args: | materialised: Keep the rows of a table after its operator; False if the upstream has written them.
+        Args:
+            materialised: Keep the rows of a table after its operator; False if the upstream has written them.
         """
         operator_factory = self.operator_factory
         here = [(index, upstream) for index, upstream in enumerate(node.upstreams) if self.is_here(upstream)]
         if has_pre_shuffle(node):
             for _, upstream in here:
-                self._connect(upstream, self.place(operator_factory.head(node)))
+                self._connect(upstream, self.place(operator_factory.pre_shuffle(node)))
             if not self.is_here(node):
                 return None
-            body = self.place(operator_factory.body(node))
-            self.receivers[node.name] = self._tails[node] = body
-            return body
+            operator = self.place(operator_factory.post_shuffle(node))
+            self.receivers[node.name] = self._tails[node] = operator
+            return operator
         if self.is_here(node):
-            return self._body(node, materialised=materialised and node.stateful)
+            return self._post_shuffle(node, materialised=materialised and node.stateful)
         for index, upstream in here:
             self._connect(upstream, self.place(operator_factory.sender(node, index, _edge(index, upstream, node))))
         return None
@@ -84,23 +85,23 @@ class Wiring:
         """Connect the downstream of a node to `operator`."""
         self._tails[node] = operator
 
-    def _body(self, node: Node, *, materialised: bool) -> Operator:
+    def _post_shuffle(self, node: Node, *, materialised: bool) -> Operator:
         operator_factory = self.operator_factory
-        body = self.place(operator_factory.body(node))
-        self._tails[node] = body
+        operator = self.place(operator_factory.post_shuffle(node))
+        self._tails[node] = operator
         for index, upstream in enumerate(node.upstreams):
             if self.is_here(upstream):
-                self._connect(upstream, body.port(index), node.upstream_output)
+                self._connect(upstream, operator.port(index), node.upstream_output)
             else:
                 receiver = Receive(_edge(index, upstream, node), operator_factory.task)
                 self.receivers[receiver.name] = receiver
-                self.order.insert(self.order.index(body), receiver)
-                receiver.downstream.append(body.port(index))
+                self.order.insert(self.order.index(operator), receiver)
+                receiver.downstream.append(operator.port(index))
         if materialised:
             keep = Keep(node.name, operator_factory.task, operator_factory.state, operator_factory.step(node).window)
-            body.downstream.append(self.place(keep))
+            operator.downstream.append(self.place(keep))
             self._tails[node] = keep
-        return body
+        return operator
 
     def _connect(self, upstream: Node, receiver: Receiver, output: int | None = None) -> None:
         self._tails[upstream].connect(receiver, output)

@@ -113,7 +113,9 @@ class Exchange(Operator):
         windowed: bool = False,
         step: str = "",
     ) -> None:
-        """Args: | step: The step that records are sent to; those that cannot be sent are its dead letters."""
+        """Args:
+        step: The step that records are sent to; those that cannot be sent are its dead letters.
+        """
         super().__init__(name, task)
         self._shuffle_writer, self._level, self._shards, self._windowed = shuffle_writer, level, shards, windowed
         self.step = step or name

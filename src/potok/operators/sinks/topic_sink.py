@@ -28,7 +28,7 @@ from potok.sinks.guarantee import Guarantee
 
 
 class SinkWriter(Operator):
-    """Stages the records of one sink of one task."""
+    """Stage the records of one task for one sink."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SinkWriter(Operator):
         self.task.records_out[self.name] += batch.num_rows
 
     def _stamped(self, chunk: Chunk, function: Function, expr: Expr | None) -> Chunk:
-        """Records under the time that is read from them; one that deletes has none to read, and keeps its own."""
+        """Return records with the timestamp read from them; a tombstone has none, and keeps its own."""
         there = np.flatnonzero(present(chunk.value))
         times, errors = event_times(chunk.take(there), function, expr)
         stamps = chunk.timestamp.copy()
@@ -93,13 +93,14 @@ class SinkWriter(Operator):
         return replace(chunk, timestamp=stamps).where(all_but(failed, len(chunk)))
 
     def _values(self, chunk: Chunk) -> Encoded:
-        """Values nobody touched go out as the bytes that came in."""
+        """Encode values; unchanged ones are written as the bytes that were read."""
         if chunk.intact and chunk.raw_value is not None and self._value_format in ("", self._source_format):
             return Encoded(chunk.raw_value, {})
         return encode(chunk.value, self._value_format)
 
     def _home(self, keys: pa.Array, chunk: Chunk) -> npt.NDArray[np.int64]:
-        """The partition of the key as Kafka finds it; records without a key are spread by their position."""
+        """Return the partition of the key as Kafka computes it; records without a key are distributed by their
+        position."""
         homes = np.asarray(partitions_of(keys.fill_null(b""), self._partitions), np.int64)
         if keys.null_count:
             spread = (chunk.offset + np.maximum(chunk.input_partition, 0)) % self._partitions
@@ -114,7 +115,7 @@ class SinkWriter(Operator):
         order_keys = _Order.of(self._orders)
         order = order_keys.order()
         if np.any(order[1:] < order[:-1]):
-            # Records of several branches: in a partition they stand in the order of what they came from.
+            # Records of several branches: within a partition they follow the order of their source records.
             table, homes = table.take(pa.array(order)), homes[order]
         self._report.written += len(homes)
         for partition in np.unique(homes):
@@ -130,7 +131,7 @@ class SinkWriter(Operator):
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Where records stand: by their order_keys, or without any by their positions."""
+    """The order of records: by their order keys, or else by their positions."""
 
     order_keys: Ints | None
     input_partitions: Ints

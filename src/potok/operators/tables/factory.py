@@ -55,7 +55,7 @@ def wire_source(node: TableSource, wiring: Wiring) -> None:
             value = shop.step(node).value
             assert value is not None
             last = wiring.place(Annotate(node.name, shop.task, node.about, value, shop.spec.input_partitions), last)
-        wiring.place(shop.head(node), last)
+        wiring.place(shop.pre_shuffle(node), last)
     wiring.step(node)
 
 

@@ -17,8 +17,10 @@ LEAST = 1_000
 def fair_limits(waiting: Mapping[str, int], paces: Mapping[str, int], queries: int) -> dict[str, int]:
     """Return how many records each query may read: those with few get all of them, the others share the rest.
 
-    Args: | waiting: The unread records of each query that has any. | paces: How many records of each query fill a
-    batch. | queries: The number of queries, including those without records.
+    Args:
+        waiting: The unread records of each query that has any.
+        paces: How many records of each query fill a batch.
+        queries: The number of queries, including those without records.
     """
     left, most = 1.0, 1.0 if queries == 1 else MOST_SHARE
     limits: dict[str, int] = {}

@@ -62,7 +62,9 @@ class Planner:
 
         A batch that was started is planned again to the same end.
 
-        Args: | limit: The maximum number of records. | ends: The ends of topics, if known.
+        Args:
+            limit: The maximum number of records.
+            ends: The ends of topics, if known.
         """
         entry = self.ledger.entry
         if entry.intended is not None:

@@ -32,7 +32,7 @@ class Query:
         leader: str = "",
         own: frozenset[str] = frozenset(),
     ) -> None:
-        """Args: see `Planner` for `target`, `own` and `leader`."""
+        """Start the query; `Planner` describes `target`, `own` and `leader`."""
         topology = prepared.plan.topology
         self.name, self._broker = topology.name, prepared.broker
         one_by_one = any(isinstance(node, Agents | Process) for node in topology.nodes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from potok.expressions.function import Function
-from potok.operators.aggregates.accumulators import Accumulator, Rank, accumulator_of, shown_by
+from potok.operators.aggregates.accumulators import Accumulator, Rank, accumulator_of, result_of
 from potok.operators.aggregates.accumulators import Latest as ByTime
 from potok.records.value import Value
 from potok.state.codec import dump_state, load_state
@@ -49,7 +49,7 @@ def test_a_named_aggregate_of_numbers_and_of_nothing_but_nulls(kind: str, result
     state = accumulator.start()
     for record in values:
         state = accumulator.add(state, *record)
-    assert shown_by(kind)(state) == result
+    assert result_of(kind)(state) == result
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.expressions.function import Function
 from potok.operators.aggregates.accumulate import UNTOUCHED, Folding
 from potok.operators.aggregates.accumulators import accumulator_of
-from potok.operators.aggregates.row_aggregates import FoldRecords
+from potok.operators.aggregates.row_aggregates import AccumulateRecords
 from potok.operators.core.chunk import to_wire
 from potok.operators.core.operator import Task
 from potok.operators.windows.expiry import NEVER
@@ -64,7 +64,7 @@ def test_failures_do_not_cost_a_replay_each(tmp_path: Path) -> None:
         return spoil(k, v, agg)
 
     accumulator = accumulator_of(Aggregation("fold", Function.of(count, (3,)), []))
-    operator = FoldRecords(
+    operator = AccumulateRecords(
         "f", task_of(), accumulator, None, pa.string(), None, session_of(tmp_path), NEVER, INPUT_PARTITIONS
     )
     operator.receive(to_wire(chunk_of(pa.array([b"k"] * 200), list(range(200)))))
@@ -90,7 +90,9 @@ def cells_of(path: Path, aggregator: Any, keys: list[bytes], task: Task, **optio
     """What the cells hold after one batch of records with the values 0, 1, 2..."""
     accumulator = accumulator_of(Aggregation("fold", Function.of(aggregator, (3,)), []))
     session, caught = session_of(path), Catch()
-    operator = FoldRecords("f", task, accumulator, None, pa.string(), None, session, NEVER, INPUT_PARTITIONS, **options)
+    operator = AccumulateRecords(
+        "f", task, accumulator, None, pa.string(), None, session, NEVER, INPUT_PARTITIONS, **options
+    )
     operator.downstream.append(caught)
     operator.receive(to_wire(chunk_of(pa.array(keys, pa.binary()), list(range(len(keys))))))
     operator.finish()
@@ -254,7 +256,7 @@ def test_a_cell_that_a_stranger_wrote_stops_the_query_and_runs_nothing(tmp_path:
     first = session_of(tmp_path)
     first.write("f", [(b"k", pickle.dumps((0, Attack())), None)])
     first.commit()
-    operator = FoldRecords(
+    operator = AccumulateRecords(
         "f", task_of(), accumulator, None, pa.string(), None, session_of(tmp_path, batch=2), NEVER, INPUT_PARTITIONS
     )
     operator.receive(to_wire(chunk_of(pa.array([b"k"]), [2])))

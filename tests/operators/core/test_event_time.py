@@ -16,8 +16,8 @@ PATTERN = "TIMESTAMP = 't', TIMESTAMP_FORMAT = 'yyyy-MM-dd'"
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ({"t": "yesterday"}, "cannot read a time from 'yesterday', as column T by 'yyyy-MM-dd' wants it"),
-        ({}, "cannot read a time from nothing, as column T by 'yyyy-MM-dd' wants it"),
+        ({"t": "yesterday"}, "cannot read a time from 'yesterday' for column T by 'yyyy-MM-dd'"),
+        ({}, "cannot read a time from nothing for column T by 'yyyy-MM-dd'"),
     ],
 )
 def test_a_letter_says_which_text_is_no_time(value: dict[str, str], told: str) -> None:

@@ -1,4 +1,4 @@
-"""Adding the records of a batch to the states of their cells, so that one that fails leaves no trace."""
+"""Add the records of a batch to the states of their cells, so that a record that fails has no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNTOUCHED: Any = object()
 
 
 def kept(data: bytes | None) -> Any:
-    """What the folder kept in a cell."""
+    """Return the accumulator stored in a cell."""
     return UNTOUCHED if data is None else load_state(data)[1]
 
 
@@ -40,10 +40,10 @@ class Folding:
         self._good: dict[int, list[int]] = {}
         self._saved: dict[int, bytes] = {}
         self.steps: list[tuple[int, bytes]] = []
-        """For each record that went well its number and, if asked for, what the folder kept after it."""
+        """The number of each record that succeeded and, if requested, the stored accumulator after it."""
 
     def run(self, states: list[Any]) -> Errors:
-        """Changes the states in place; those that no record reached in the end are UNTOUCHED."""
+        """Change the states in place; those that no record reached in the end are UNTOUCHED."""
         done = 0
         if not self._each_record and self._start(states):
             done = self._accumulator.add_all(states, self._ids, self._keys, self._values, self._ranks)
@@ -61,7 +61,7 @@ class Folding:
         return self._errors
 
     def _start(self, states: list[Any]) -> bool:
-        """Give each new cell its initial state; says whether the initializer allowed it."""
+        """Give each new cell its initial state; return whether the initializer succeeded."""
         start = self._accumulator.start
         try:
             states[:] = [start() if state is UNTOUCHED else state for state in states]
@@ -70,7 +70,7 @@ class Folding:
         return True
 
     def _carefully(self, first: int, states: list[Any]) -> None:
-        """The records from number `first` on, one by one."""
+        """Add the records from number `first` on, one by one."""
         accumulator = self._accumulator
         for row in range(first, len(self._ids)):
             i = self._ids[row]
@@ -95,10 +95,10 @@ class Folding:
         return accumulator.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
 
     def _restored(self, i: int) -> Any:
-        """The state of a cell without the record that failed, which may have changed it in place.
+        """Return the state of a cell without the record that failed, which may have changed it in place.
 
-        The records that went well since the last failure in the cell are added again to what was saved then, so each
-        record is added again once at most, however many others fail.
+        The records that succeeded since the last failure in the cell are added again to the state saved then, so each
+        record is added again at most once, however many others fail.
         """
         rows = self._good.pop(i, [])
         saved = self._saved.get(i, self._before[i])

@@ -1,4 +1,4 @@
-"""How each aggregate that is kept row by row takes one more record."""
+"""How each row-by-row aggregate adds a record."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Rank = tuple[int, tuple[str, int, int]]
 
 
 class Accumulator(ABC):
-    """An aggregate of one kind: `add` gives the state after one more record, `result` what the table shows.
+    """An aggregate of one kind: `add` returns the state after another record, `result` what the table shows.
 
-    `mutable` folders may change the state they are given; `ranked` ones look at the rank of a record, which is None for
-    the others; those not `wrapped` take dicts as they are.
+    `mutable` accumulators may change the state they are given; `ranked` ones use the rank of a record, which is None
+    for the others; those not `wrapped` take dicts as they are.
     """
 
     mutable = False
@@ -39,7 +39,7 @@ class Accumulator(ABC):
     def add_all(
         self, states: list[Any], ids: list[int], keys: list[Any], values: list[Any], ranks: Sequence[Rank | None]
     ) -> int:
-        """Add each record to the state with its number, in order; returns how many went well before one failed."""
+        """Add each record to the state with its number, in order; return how many succeeded before one failed."""
         row, add = 0, self.add
         try:
             for row, (i, value, rank) in enumerate(zip(ids, values, ranks, strict=True)):  # noqa: B007 - see below
@@ -49,7 +49,7 @@ class Accumulator(ABC):
         return len(ids)
 
     def kept(self, state: Any) -> Any:
-        """The state as data that can be written."""
+        """Return the state as serializable data."""
         return plain(state)
 
     def result(self, state: Any) -> Any:
@@ -91,7 +91,7 @@ class Fold(Accumulator):
 
 
 class Reduce(Accumulator):
-    """The user's reducer; the state is a one-tuple, so that a first value of None is told from no value."""
+    """The user's reducer; the state is a one-tuple, which distinguishes a first value of None from no value."""
 
     def __init__(self, function: Function) -> None:
         self._call = function.callable
@@ -113,7 +113,7 @@ class Reduce(Accumulator):
 
 
 class Count(Accumulator):
-    """For counts that are taken record by record; others are merged as columns."""
+    """Counts that are taken record by record; others are merged as columns."""
 
     def start(self) -> Any:
         return 0
@@ -130,7 +130,7 @@ class Sum(Accumulator):
 
 
 class Least(Accumulator):
-    """Nothing, and what is not a number, lose against any number, so that the order does not matter."""
+    """Null and NaN are ordered after any number, so that the order of records does not matter."""
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if value is None:
@@ -168,7 +168,7 @@ class CollectList(Accumulator):
 
 
 class CountDistinct(Accumulator):
-    """Values are told apart by their canonical bytes, so that lists and structs count too."""
+    """Values are identified by their canonical bytes, so that lists and structs count too."""
 
     def start(self) -> Any:
         return set()
@@ -184,7 +184,8 @@ class CountDistinct(Accumulator):
 
 class Latest(Accumulator):
     """The greatest event time and position, so that the order of arrival does not matter. The state holds them before
-    the value: time, topic, partition and offset."""
+    the value: time, topic, partition and offset.
+    """
 
     ranked = True
 
@@ -231,8 +232,8 @@ def accumulator_of(aggregation: Aggregation) -> Accumulator:
     return _NAMED[aggregation.kind]()
 
 
-def shown_by(kind: str) -> Callable[[Any], Any]:
-    """What a table of a kind shows of the state that its cells hold."""
+def result_of(kind: str) -> Callable[[Any], Any]:
+    """Return what a table of a kind shows of the state of its cells."""
     if kind == "reduce":
         return lambda state: state[0]
     accumulator = Latest if kind == "by_time" else _NAMED.get(kind)

@@ -1,5 +1,4 @@
-"""The half of an aggregate that runs on the shard: partial results merge into fenced cells of fixed width, as
-arrays."""
+"""The post-shuffle operator of an aggregate: partial results merge into fenced cells of fixed width, as arrays."""
 
 from __future__ import annotations
 
@@ -68,12 +67,12 @@ class Aggregate(Operator):
             self._expiry.settle()
 
     def _merged(self) -> pa.Table:
-        """What the batch brings to each cell."""
+        """Return what the batch adds to each cell."""
         table = merge_partials(self._partials, self._plan, self.name)
         return by_window(table, self._plan, self._window, self.name) if isinstance(self._window, Hopping) else table
 
     def _merge(self, table: pa.Table) -> None:
-        # In the order of their keys, cells that are close to each other are read and written one after the other.
+        # In key order, so that neighbouring cells are read and written together.
         table = table.sort_by([(name, "ascending") for name in ("start", "key") if name in table.column_names])
         keys = table.column("key").combine_chunks()
         cell_keys = keys.to_pylist()
@@ -120,7 +119,7 @@ class Aggregate(Operator):
 def table_keys(
     keys: pa.Array, starts: Array | None, window: FixedWindow | None, key_type: pa.DataType | None
 ) -> Column:
-    """The keys of a table as its downstream sees them; those of a windowed table hold the window."""
+    """Return the keys of a table as its downstream sees them; those of a windowed table include the window."""
     column = key_column(keys, key_type)
     if window is None or starts is None:
         return column
@@ -143,7 +142,7 @@ def change(
     cause: Ints | None = None,
     headers: pa.Array | None = None,
 ) -> Chunk:
-    """Changes of a table: no input record stands for them, so they are numbered in the order of their keys."""
+    """Return changes of a table: they have no input record, so they are numbered in the order of their keys."""
     count = len(timestamps)
     return Chunk(
         keys,

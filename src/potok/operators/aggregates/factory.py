@@ -1,12 +1,13 @@
-"""Aggregates: the half that runs where the records are, and the half on the shard."""
+"""Aggregates: the pre-shuffle operator, which runs where records are read, and the post-shuffle operator on the
+shard."""
 
 from __future__ import annotations
 
 from potok.operators.aggregates import aggregates
 from potok.operators.aggregates.accumulators import accumulator_of
-from potok.operators.aggregates.overflow_sums import AggregateSingly, SendSingly
+from potok.operators.aggregates.overflow_sums import AggregateOneByOne, SendOneByOne
 from potok.operators.aggregates.pre_aggregate import PreAggregate
-from potok.operators.aggregates.row_aggregates import FoldRecords
+from potok.operators.aggregates.row_aggregates import AccumulateRecords
 from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, pre_shuffle_of
@@ -23,7 +24,7 @@ def ship(node: Aggregate, shop: OperatorFactory) -> Operator:
         return repartition_to_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        sends = SendSingly if node.name in shop.spec.careful else PreAggregate
+        sends = SendOneByOne if node.name in shop.spec.careful else PreAggregate
         return sends(node.name, shop.task, plan, node.window, shop.shuffle_writer, shop.level(node), shop.shards)
     function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
     selector = (function, plan.selector) if function is not None else None
@@ -33,7 +34,7 @@ def ship(node: Aggregate, shop: OperatorFactory) -> Operator:
 
 
 def _fields(node: Aggregate) -> frozenset[str] | None:
-    """What an aggregator looks up in a value, if it does nothing else with it."""
+    """Return the fields that an aggregator reads of a value, if it uses the value in no other way."""
     function = node.aggregation.function
     if node.aggregation.kind != "fold" or function is None:
         return None
@@ -48,9 +49,9 @@ def aggregate(node: Aggregate, shop: OperatorFactory) -> Operator:
         return aggregate_windows(node, node.window, shop)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        adds = AggregateSingly if node.name in shop.spec.careful else aggregates.Aggregate
+        adds = AggregateOneByOne if node.name in shop.spec.careful else aggregates.Aggregate
         return adds(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
-    return FoldRecords(
+    return AccumulateRecords(
         node.name,
         shop.task,
         accumulator_of(node.aggregation),

@@ -1,7 +1,8 @@
-"""An aggregate whose sums overflowed: its records travel one by one, so that those which overflow can be set aside.
+"""An aggregate whose sums overflowed: its records are shuffled one by one, so that those which overflow can be set
+aside.
 
-The batch is run in this way when it could not be run in the other, where nothing tells one record of a partial result
-from another. The cells are the same, and so is every result that fits.
+A batch runs in this way when the usual one has failed, because a partial result does not identify single records. The
+cells are the same, and so is every result that fits.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _POSITION = ("lane", "offset")
 
 
-class SendSingly(PreAggregate):
-    """Each record as a partial result of its own, with its position."""
+class SendOneByOne(PreAggregate):
+    """Each record as its own partial result, with its position."""
 
     def positions(self, chunk: Chunk) -> dict[str, pa.Array]:
         return {"lane": pa.array(chunk.input_partition), "offset": pa.array(chunk.offset)}
@@ -48,10 +49,10 @@ class SendSingly(PreAggregate):
         return pa.concat_tables(self._partials)
 
 
-class AggregateSingly(Aggregate):
-    """Takes the records of a cell in the order of their positions; one that makes a sum overflow is set aside."""
+class AggregateOneByOne(Aggregate):
+    """Add the records of a cell in the order of their positions; one that makes a sum overflow is set aside."""
 
-    # Sums wrap around on the way, and come out right: what would not fit in the end was left out.
+    # Intermediate sums may wrap around, and the final one is correct: records that would not fit were left out.
     checked = False
 
     def _merged(self) -> pa.Table:
@@ -65,7 +66,7 @@ class AggregateSingly(Aggregate):
         return group_partials(left.drop_columns(list(_POSITION)), self._plan, None)
 
     def _in_windows(self, table: pa.Table) -> tuple[pa.Table, Ints]:
-        """One row for each record and window, and the number of the record."""
+        """Return one row for each record and window, and the number of the record."""
         if not isinstance(self._window, Hopping):
             return table, np.arange(len(table))
         first, last = (table.column(name).to_numpy() for name in ("start", "last"))
@@ -74,7 +75,7 @@ class AggregateSingly(Aggregate):
         return wide.set_column(wide.column_names.index("start"), "start", pa.array(starts)), rows
 
     def _overflows(self, table: pa.Table) -> Errors:
-        """The rows whose sum, with all that their cell took before them, has no place in 64 bits."""
+        """Return the rows whose sum, with all earlier ones of their cell, does not fit into 64 bits."""
         sums = [i for i, slot in enumerate(self._plan.slots) if slot.op == "sum" and slot.type == pa.int64()]
         cells = table.column("key").to_pylist()
         if self._window is not None:
@@ -92,7 +93,7 @@ class AggregateSingly(Aggregate):
         return errors
 
     def _totals(self, cells: list[bytes], sums: list[int]) -> dict[bytes, list[int]]:
-        """What the sums of each cell come to before this batch."""
+        """Return the sums of each cell before this batch."""
         old, existed = self._session.read_fixed(self._table, cells, self._cells.dtype)
         columns: list[list[int]] = []
         for i in sums:
@@ -102,7 +103,7 @@ class AggregateSingly(Aggregate):
         return {cell: list(found) for cell, found in zip(cells, zip(*columns, strict=True), strict=True)}
 
     def _set_aside(self, table: pa.Table, errors: Errors) -> None:
-        """Each record once, also one that overflows in several windows."""
+        """Set aside each record once, even if it overflows in several windows."""
         names = [f"s{index}" for index in range(len(self._plan.slots))]
         values: list[Any] = table.select(names).to_pylist()
         times, stream_times, input_partitions, offsets = (

@@ -1,6 +1,6 @@
-"""The half of an aggregate that runs where the records are: partial results per key and window, one row each.
+"""The pre-shuffle operator of an aggregate: partial results per key and window, one row each.
 
-Nothing but these rows travels to the shards.
+Only these rows are sent to the shards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GROUPABLE = (pa.types.is_string, pa.types.is_binary, pa.types.is_integer, pa.ty
 
 
 class AggregateOverflow(QueryError):
-    """A sum of integers that 64 bits cannot hold."""
+    """A sum of integers that does not fit into 64 bits."""
 
     def __init__(self, step: str) -> None:
         self.step = step
@@ -46,14 +46,14 @@ class AggregateOverflow(QueryError):
 
 
 class GroupRecords(Operator):
-    """What all aggregates do first: records without a key and late records are set aside."""
+    """The first step of all aggregates: records without a key and late records are set aside."""
 
     def __init__(self, name: str, task: Task, window: FixedWindow | None) -> None:
         super().__init__(name, task)
         self._window = window
 
     def admit(self, chunk: Chunk) -> tuple[Chunk, Spans | None]:
-        """The records that belong to a group, and their windows."""
+        """Return the records that belong to a group, and their windows."""
         chunk = self.keyed(chunk)
         if self._window is None:
             return chunk, None
@@ -67,7 +67,7 @@ class GroupRecords(Operator):
         return chunk, spans
 
     def keyed(self, chunk: Chunk) -> Chunk:
-        """The records that have a key, dynamic keys as canonical bytes."""
+        """Return the records that have a key, dynamic keys as canonical bytes."""
         if isinstance(chunk.key, list):
             chunk = self._canonical(chunk)
         assert not isinstance(chunk.key, list)
@@ -79,7 +79,7 @@ class GroupRecords(Operator):
         return chunk
 
     def _canonical(self, chunk: Chunk) -> Chunk:
-        """Dynamic keys as canonical bytes; what cannot be a key is set aside."""
+        """Convert dynamic keys to canonical bytes; values that cannot be keys are set aside."""
         encoded = encode_each_key(chunk.key)
         canonical = chunk.with_key(encoded.values)
         if not encoded.errors:
@@ -132,7 +132,7 @@ class PreAggregate(GroupRecords):
         self._hold(self._group(table))
 
     def positions(self, chunk: Chunk) -> dict[str, pa.Array]:
-        """Where the records were read, for those who tell one from another; a partial result stands for many."""
+        """Return the positions of records, if they are needed; a partial result covers many records."""
         return {}
 
     def _group(self, table: pa.Table) -> pa.Table:
@@ -173,7 +173,7 @@ class PreAggregate(GroupRecords):
 
 
 def _groupable(chunk: Chunk) -> pa.Array:
-    """A key column that Arrow can group by: as it is, or as canonical bytes."""
+    """Return a key column that Arrow can group by: as it is, or as canonical bytes."""
     assert not isinstance(chunk.key, list)
     if any(test(chunk.key.type) for test in _GROUPABLE):
         return chunk.key
@@ -181,7 +181,7 @@ def _groupable(chunk: Chunk) -> pa.Array:
 
 
 def _slot_values(slot: Slot, chunk: Chunk, failures: RowFailures) -> tuple[pa.Array, Errors]:
-    """The numbers that a slot takes from each record; a row that Arrow cannot be trusted with is computed by Python."""
+    """Return the numbers that a slot takes from each record; rows where Arrow may differ are computed by Python."""
     assert slot.expr is not None
     term, columns = slot.term, typed_columns(chunk)
     result = evaluate(slot.expr, columns, len(chunk)) if term is None else term.evaluate(columns, len(chunk))
@@ -207,8 +207,9 @@ def _slot_values(slot: Slot, chunk: Chunk, failures: RowFailures) -> tuple[pa.Ar
 
 
 def check_overflow(slot: Slot, table: pa.Table, name: str, by: list[str], step: str | None) -> None:
-    """Arrow's sums wrap around in silence. Where one could, Python adds up each group, and a sum that does is
-    refused; without a step it may."""
+    """Raise if a sum overflows: Arrow's sums wrap around silently. Where one could, Python adds up each group;
+    without a step it may wrap.
+    """
     column = table.column(name)
     if step is None or slot.op != "sum" or not pa.types.is_integer(column.type) or not len(column):
         return
@@ -228,7 +229,7 @@ MERGES = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 def merge_partials(partials: list[pa.Table], plan: AggregatePlan, step: str) -> pa.Table:
-    """Partial results of several chunks or tasks as one row per key and window, or per key and run of windows."""
+    """Merge partial results of several chunks or tasks to one row per key and window, or per key and run of windows."""
     return partials[0] if len(partials) == 1 else group_partials(pa.concat_tables(partials), plan, step)
 
 

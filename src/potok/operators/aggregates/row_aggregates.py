@@ -1,4 +1,4 @@
-"""Aggregates that take one record after the other, on the shard of their key."""
+"""Aggregates that process records one by one, on the shard of their key."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from potok.topology.nodes import FixedWindow, Hopping
 _NOTHING = (NEVER, UNTOUCHED)
 
 UNFIT = (StateError, pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
-"""What goes wrong with an aggregate that is no data, or not of the declared type."""
+"""The errors of an aggregate that is not data, or not of the declared type."""
 
 
-class FoldRecords(Operator):
-    """One state per key, or per key and window; a state is (time, what the folder keeps)."""
+class AccumulateRecords(Operator):
+    """One state per key, or per key and window; a state is (time, stored accumulator)."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class FoldRecords(Operator):
         old_times: Ints,
         steps: list[tuple[int, bytes]],
     ) -> None:
-        """One change for each record that went well, in their order."""
+        """Emit one change for each record that succeeded, in their order."""
         last = [kept(data) for data in before]
         times = old_times.copy()
         after: list[Any] = []
@@ -144,7 +144,7 @@ class FoldRecords(Operator):
         self.emit(made)
 
     def _spread(self, chunk: Chunk) -> tuple[Chunk, Ints | None, npt.NDArray[np.intp] | None]:
-        """Each record once for each of its windows, with their starts and with the numbers of the records."""
+        """Repeat each record for each of its windows, with their starts and the numbers of the records."""
         if self._window is None:
             return chunk, None, None
         spans = spans_of(self._window, chunk)
@@ -154,7 +154,7 @@ class FoldRecords(Operator):
         return chunk.take(rows), starts, rows
 
     def _groups(self, chunk: Chunk, times: Ints | None) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-        """The number of each record's cell, and the keys of the cells."""
+        """Return the number of each record's cell, and the keys of the cells."""
         assert isinstance(chunk.key, pa.Array)
         encoded = chunk.key.dictionary_encode()
         ids, keys = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
@@ -175,7 +175,7 @@ class FoldRecords(Operator):
         times: Ints,
         errors: Errors,
     ) -> list[tuple[int, bytes]]:
-        """The states as bytes. For one that cannot be kept, the records that led to it are found and set aside."""
+        """Serialize the states. If one cannot be stored, the records that led to it are found and set aside."""
         rows: list[tuple[int, bytes]] = []
         by_cell: list[npt.NDArray[np.intp]] = []
         for i, (state, time) in enumerate(zip(states, times.tolist(), strict=True)):
@@ -193,19 +193,19 @@ class FoldRecords(Operator):
         return rows
 
     def _data(self, state: tuple[int, Any]) -> bytes:
-        """A state as bytes, if it is data and has the declared type."""
+        """Serialize a state, if it is data and has the declared type."""
         self._check(state[1])
         return encode_row(state[0], self._accumulator.kept(state[1]))
 
     def _check(self, state: Any) -> None:
-        """Raise if a state has not the declared type."""
+        """Raise if a state does not have the declared type."""
         if self._declared and self._result_type is not None:
             must_fit(self._accumulator.result(state), self._result_type)
 
     def _carefully(
         self, chunk: Chunk, rows: list[int], cell_key: bytes, before: bytes | None, errors: Errors
     ) -> bytes | None:
-        """The records of one cell again, each on the state that the last good one left."""
+        """Process the records of one cell again, each on the state after the last one that succeeded."""
         keys, values, ranks = self._records(chunk, [cell_key])
         data = before
         for row, value, rank, time in zip(rows, values, ranks, chunk.timestamp.tolist(), strict=True):
@@ -220,7 +220,7 @@ class FoldRecords(Operator):
         return self._accumulator.start() if data is None else kept(data)
 
     def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
-        """The keys of the cells, and the values and ranks of the records."""
+        """Return the keys of the cells, and the values and ranks of the records."""
         inner = cell_keys if self._window is None else [key[8:] for key in cell_keys]
         keys = python_rows(key_column(pa.array(inner, pa.binary()), self._key_type))
         values = chunk.value
@@ -258,14 +258,14 @@ class FoldRecords(Operator):
 
 
 def greatest_of(ids: npt.NDArray[np.int64], times: Ints, count: int) -> Ints:
-    """The greatest time of each of `count` groups."""
+    """Return the greatest time of each of `count` groups."""
     found = np.full(count, np.iinfo(np.int64).min, np.int64)
     np.maximum.at(found, ids, times)
     return found
 
 
 def rows_by_cell(ids: npt.NDArray[np.int64], count: int) -> list[npt.NDArray[np.intp]]:
-    """The rows of each of `count` groups, in their order."""
+    """Return the rows of each of `count` groups, in their order."""
     order = np.argsort(ids, kind="stable")
     return np.split(order, np.searchsorted(ids[order], np.arange(1, count)))
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.operators.aggregates.accumulators import shown_by
+from potok.operators.aggregates.accumulators import result_of
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.state.codec import dump_state, load_state
 from potok.topology.aggregations import AggregatePlan, Slot
@@ -46,7 +46,7 @@ class ObjectCells(CellCodec):
     """Rows of `encode_row`; `kind` says how the table shows their state."""
 
     def __init__(self, kind: str) -> None:
-        self._shown = shown = shown_by(kind)
+        self._shown = shown = result_of(kind)
         self.value = lambda data: shown(decode_row(data)[1])
 
     def decode(self, cells: Sequence[bytes]) -> tuple[list[int], list[Any]]:

@@ -36,7 +36,7 @@ def _input_errors(expr: Computed, chunk: Chunk, rows: list[int]) -> Errors:
     given = [evaluated(arg, part, None).column.to_pylist() for arg in expr.args]
     rendered = (", ".join("nothing" if v is None else repr(v) for v in values) for values in zip(*given, strict=True))
     return {
-        row: f"cannot read a time from {text}, required by {expr}" for row, text in zip(rows, rendered, strict=True)
+        row: f"cannot read a time from {text} for {expr}" for row, text in zip(rows, rendered, strict=True)
     }
 
 

@@ -1,4 +1,4 @@
-"""Joins of a stream: what each side brings to the shard of its key, and the half on the shard."""
+"""Joins of streams: how each side reaches the shard of its key, and the post-shuffle operators."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def join_streams(node: StreamJoin, shop: OperatorFactory) -> Operator:
 
 
 def _lookup_side(node: TableLookup | HistoryLookup, shop: OperatorFactory, index: int) -> JoinSide:
-    """Records that look something up under a key of their choice may choose none; a table's are the table's care."""
+    """Return the side of a lookup: records that compute their lookup key may have none."""
     if index == 1:
         return JoinSide(node.name, shop.task, silent=True)
     looks_up = bool(shop.step(node.stream).home)
@@ -73,7 +73,8 @@ def send_to_lookup(node: TableLookup | HistoryLookup, shop: OperatorFactory, ind
 
 
 def _row_fields(node: Node, shop: OperatorFactory) -> tuple[str, ...] | None:
-    """What the joiner reads of a row; all of it where that is nothing, for whether there is a row must be told."""
+    """Return the fields of a row that the joiner reads; all of them if it reads none, because a row must differ from
+    no row."""
     return fields_of_side(shop.step(node), 1) or None
 
 

@@ -30,7 +30,7 @@ from potok.topology.nodes.joins import JoinKind
 
 
 class ForeignKeys(GroupChanges):
-    """Sends each row to the row that it refers to. Where `nulls_stay`, one that refers to none goes on without."""
+    """Send each row to the row that it refers to. With `nulls_stay`, one that refers to none continues without it."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ NOTHING = Row(NEVER, None)
 
 
 Cause = tuple[int, int]
-"""The position of the record that made a change: lane and offset."""
+"""The position of the record that caused a change: input partition and offset."""
 
 
 @dataclass(slots=True)
@@ -77,15 +77,16 @@ class Reference:
     headers: Any = None
 
     def is_update(self, how: JoinKind) -> bool:
-        """Whether Kafka Streams emits it, also where it leaves the joined row as it was: not where there is no row, nor
-        a row that an inner join sees for the first time and that finds nothing."""
+        """Whether Kafka Streams emits it, even if the joined row does not change: not if there is no row, nor for a
+        new row of an inner join that finds nothing.
+        """
         if self.left.value is None and self.new_left.value is None:
             return False
         return self.left.value is not None or how is JoinKind.LEFT or self.new_right.value is not None
 
 
 class Touched(NamedTuple):
-    """A reference that this batch may have changed: the key referred to, the row's own key, and what changed it."""
+    """A reference that this batch may have changed: the key referred to, the row's own key, and the cause."""
 
     key: bytes
     home: bytes
@@ -96,7 +97,7 @@ class Touched(NamedTuple):
 
 @dataclass(slots=True)
 class Held:
-    """Cells of one table, as they were and as they will be."""
+    """Cells of one table, before and after."""
 
     before: dict[bytes, bytes | None] = field(default_factory=dict)
     after: dict[bytes, Row] = field(default_factory=dict)
@@ -119,8 +120,9 @@ def _cell(row: Row) -> bytes | None:
 
 
 class MatchRows(Operator):
-    """Keeps the rows by what they refer to, and the rows that are referred to. Index cells begin with the key that a
-    row refers to, so that a change of that one finds all its rows by one scan."""
+    """Store the rows by what they refer to, and the rows that are referred to. Index cells start with the key that a
+    row refers to, so that a change of that one finds all its rows in one scan.
+    """
 
     def __init__(
         self,
@@ -157,10 +159,10 @@ class MatchRows(Operator):
         if right_chunk is not None:
             for key, row in zip(right_keys, _rows(right_chunk), strict=True):
                 held.after[key] = row
-        told = {} if right_chunk is None else dict(zip(right_keys, _told(right_chunk), strict=True))
+        told = {} if right_chunk is None else dict(zip(right_keys, _causes(right_chunk), strict=True))
         references = list(self._references(left_chunk, foreign, held, told))
         self._session.write(self._rights, held.writes())
-        self._tell(references)
+        self._emit_changes(references)
 
     def _read_rights(self, right_keys: list[bytes], foreign: list[bytes | None]) -> Held:
         keys = sorted({*right_keys, *(key for key in foreign if key is not None)})
@@ -169,7 +171,8 @@ class MatchRows(Operator):
     def _references(
         self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause, Any]]
     ) -> Iterable[Reference]:
-        """All that this batch may have changed: rows that changed themselves, and those that refer to one that did."""
+        """Return all references that this batch may have changed: rows that changed, and those that refer to one that
+        did."""
         index = Held()
         prefixes = {key: _prefix(key) for key in told}
         scanned = self._session.rows_below(self._by_key, list(prefixes.values()))
@@ -196,7 +199,7 @@ class MatchRows(Operator):
         olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
         places: list[bytes] = []
         for key, home, new, was, (stream_time, cause, headers) in zip(
-            foreign, homes, _rows(chunk), olds, _told(chunk), strict=True
+            foreign, homes, _rows(chunk), olds, _causes(chunk), strict=True
         ):
             if key is None:
                 old = NOTHING if was is None else Row(new.time, was)
@@ -210,8 +213,8 @@ class MatchRows(Operator):
         missing = [place for place in places if place not in index.before]
         index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
 
-    def _tell(self, references: list[Reference]) -> None:
-        """Send to each row's own shard what becomes of it."""
+    def _emit_changes(self, references: list[Reference]) -> None:
+        """Send the result of each row to its own shard."""
         references.sort(key=lambda reference: reference.home)
         homes = key_column(pa.array([reference.home for reference in references], pa.binary()), self._home_type)
         shown = python_rows(homes)
@@ -236,7 +239,7 @@ class MatchRows(Operator):
 
 
 def _prefix(key: bytes) -> bytes:
-    """What the index cells of all rows that refer to a key begin with, and no others."""
+    """Return the prefix of the index cells of all rows that refer to a key, and of no others."""
     return len(key).to_bytes(4, "big") + key
 
 
@@ -245,8 +248,8 @@ def _rows(chunk: Chunk) -> list[Row]:
     return [Row(time, value) for time, value in zip(chunk.timestamp.tolist(), values, strict=True)]
 
 
-def _told(chunk: Chunk) -> list[tuple[int, Cause, Any]]:
-    """The stream time of each change, the record that made it, and its headers."""
+def _causes(chunk: Chunk) -> list[tuple[int, Cause, Any]]:
+    """Return the stream time of each change, the record that caused it, and its headers."""
     causes: list[list[int]] = cause_of(chunk).tolist()
     headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
     return [

@@ -16,10 +16,10 @@ from potok.records.keys import encode_keys
 
 
 class SettleRows(Operator):
-    """One change per row and batch.
+    """Emit one change per row and batch.
 
-    A row refers to one key at a time, so of what is told of it in a batch at most one tale has a value before, and at
-    most one a value after. In whichever order they come, these two are the change.
+    A row refers to one key at a time, so of the changes to it in a batch at most one has a value before, and at most
+    one a value after. Whatever their order, these two form the change.
     """
 
     def __init__(

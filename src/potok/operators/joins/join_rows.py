@@ -1,4 +1,4 @@
-"""Rows of one side of a join as columns, in the order of the hashes of their keys, and finding what meets in two."""
+"""Rows of one side of a join as columns, sorted by the hashes of their keys, and matching two of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTITION_BITS = 24
 
 
 class Origins:
-    """Lanes under a number that holds beyond the batch: the topic by its checksum, and the partition."""
+    """Topic partitions under a number that is valid beyond the batch: the topic by its checksum, and the partition."""
 
     def __init__(self, input_partitions: Sequence[InputPartition]) -> None:
         codes = [
@@ -35,11 +35,11 @@ class Origins:
         self._sorted = self._codes[self._order]
 
     def of(self, input_partitions: Ints) -> Ints:
-        # The last code stands for no lane, and -1 is the index of the last.
+        # The last code means no input partition, and -1 is the index of the last.
         return self._codes[input_partitions]
 
     def input_partitions(self, origins: Ints) -> Ints:
-        """The lanes of this batch; a partition that is no longer read has none."""
+        """Return the input partitions of this batch; a partition that is no longer read has none."""
         places = np.minimum(np.searchsorted(self._sorted, origins), len(self._sorted) - 1)
         input_partitions = self._order[places]
         known = (self._sorted[places] == origins) & (input_partitions < len(self._codes) - 1)
@@ -48,8 +48,9 @@ class Origins:
 
 @dataclass(slots=True)
 class Rows:
-    """Records that wait for others. Keys are canonical bytes; dynamic values are pickles; headers are there if some
-    record has any."""
+    """Records that wait for others. Keys are canonical bytes; dynamic values are pickles; headers are present if some
+    record has any.
+    """
 
     hashes: Hashes
     times: Ints
@@ -93,7 +94,7 @@ class Rows:
         )
 
     def payload(self) -> bytes:
-        """All but the hashes and the times, which are kept apart for whoever only looks for rows."""
+        """Serialize everything but the hashes and the times, which are stored apart for searches."""
         columns = {
             "key": self.keys,
             "value": self.values,
@@ -114,8 +115,9 @@ def rows_of_payload(hashes: Hashes, times: Ints, payload: bytes) -> Rows:
 
 
 def rows_of_chunk(chunk: Chunk, values: pa.Array, origins: Origins, *, headers: bool = False) -> Rows:
-    """The records of a chunk, whose keys are bytes, with their headers if asked for; those of one key stay in their
-    order."""
+    """Return the records of a chunk, whose keys are bytes, with their headers if requested; those of one key keep
+    their order.
+    """
     assert isinstance(chunk.key, pa.Array)
     hashes = hashes_of(chunk.key)
     positions = origins.of(chunk.input_partition), chunk.offset
@@ -157,19 +159,19 @@ def headers_or_none(rows: Rows) -> pa.Array:
 
 
 AT_ONCE = 4_000_000
-"""So many pairs of one key are looked at together: a key that comes all the time must not fill the memory."""
+"""How many pairs of one key are examined together: a very frequent key must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What looks for partners: hashes in their order, and for each how early and how late a partner may be."""
+    """A search for partners: sorted hashes, and for each the earliest and the latest time of a partner."""
 
     hashes: Hashes
     least: Ints
     greatest: Ints
 
     def match(self, hashes: Hashes, times: Ints) -> tuple[Numbers, Numbers]:
-        """Pairs of numbers, here and there, with equal hashes and a time in reach; both sides are in hash order."""
+        """Return pairs of row numbers with equal hashes and times in reach; both sides are in hash order."""
         none = np.empty(0, np.intp)
         if not len(hashes) or not len(self.hashes):
             return none, none
@@ -186,8 +188,8 @@ class Probe:
         return np.concatenate([here for here, _ in pairs]), np.concatenate([there for _, there in pairs])
 
     def _near(self, found: Numbers, first: Numbers, counts: Numbers, times: Ints) -> tuple[Numbers, Numbers]:
-        """Of all pairs with equal hashes those that are near; row `found[i]` has `counts[i]` partners from `first[i]`
-        on."""
+        """Return, of all pairs with equal hashes, those in reach; row `found[i]` has `counts[i]` partners from
+        `first[i]` on."""
         here = np.repeat(found, counts)
         there = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(here))
         near = (times[there] >= self.least[here]) & (times[there] <= self.greatest[here])
@@ -195,5 +197,5 @@ class Probe:
 
 
 def equal_keys(left: Rows, right: Rows) -> npt.NDArray[np.bool_]:
-    """Row by row; different keys may have one hash."""
+    """Compare keys row by row; different keys may have one hash."""
     return np.asarray(pc.equal(left.keys, right.keys).to_numpy(zero_copy_only=False), np.bool_)

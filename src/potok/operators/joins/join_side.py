@@ -1,4 +1,4 @@
-"""What a join takes in: records with a key, in time, and of their values only what the joiner reads."""
+"""Input of a join: records with a key, in time, reduced to the fields that the joiner reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from potok.state.codec import dump_state, load_state
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How much earlier and later than a record its partners may be, and how much longer it is waited for."""
+    """How much earlier and later than a record its partners may be, and the grace."""
 
     earlier_ms: int
     later_ms: int
@@ -41,10 +41,10 @@ class Reach:
 
 @dataclass(slots=True)
 class JoinSide:
-    """The way in for one side of a join. Taking the same records in twice changes nothing.
+    """The input of one side of a join. Processing the same records twice changes nothing.
 
     Keys become canonical bytes. `reach` is None for records that are never late; with `keyless`, a record without a
-    key looks for nothing and stays; with `silent`, what cannot come in was set aside by another step.
+    key finds nothing and is kept; with `silent`, another step has set aside what is rejected.
     """
 
     name: str
@@ -78,7 +78,7 @@ class JoinSide:
 
 
 class SendSide(Operator):
-    """Sends what a side takes in to the shards of its keys."""
+    """Send the accepted records of a side to the shards of their keys."""
 
     counted = False
 
@@ -102,7 +102,7 @@ def _part(chunk: Chunk, rows: Rows) -> bytes:
 
 
 class Port:
-    """Collects the records of one side until all are there."""
+    """Collect all records of one side."""
 
     def __init__(self, operator: Operator, side: JoinSide) -> None:
         self._operator, self._side = operator, side
@@ -116,7 +116,7 @@ class Port:
 
 
 def project(column: Column, fields: tuple[str, ...]) -> pa.Array:
-    """A struct with some of its fields; nothing at all where none is read."""
+    """Return a struct with some of its fields; nothing if none is read."""
     assert not isinstance(column, list)
     if not fields:
         return pa.nulls(len(column))
@@ -128,7 +128,7 @@ def project(column: Column, fields: tuple[str, ...]) -> pa.Array:
 
 
 def kept_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Errors]:
-    """Values as they wait in state: typed ones as they are, dynamic ones as pickles, if they are data."""
+    """Return values as stored in state: typed ones as they are, dynamic ones as pickles, if they are data."""
     if type_ is not None:
         assert not isinstance(chunk.value, list)
         return chunk.value, {}

@@ -1,4 +1,4 @@
-"""What a join makes of two values: by the user's function, on columns where it was traced, or both side by side."""
+"""Combine two values: by the user's function, on columns if it was traced, or as a dict of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from potok.records.schemas.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Joiner:
-    """Called with left and right value, or with key, left and right. Without a function, a dict of both comes out."""
+    """Called with left and right value, or with key, left and right. Without a function, the result is a dict of
+    both."""
 
     function: Function | None
     expr: Expr | None

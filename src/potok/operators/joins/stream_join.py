@@ -1,4 +1,4 @@
-"""Two streams joined: each record meets those of the other side that came before it, in state or in the same batch."""
+"""A join of two streams: each record matches earlier ones of the other side, in state or in the same batch."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ SIDES = ("left", "right")
 
 
 class StreamJoin(Operator):
-    """One pair for each two records that meet; what met nobody comes out when it closes, if the join wants it.
+    """Emit one pair for each two records that match; unmatched ones are emitted when they close, if the join is
+    outer.
 
-    If it does, the clock of the steps behind is held back, so that what comes out has a stream time no further than its
-    own time.
+    In that case the watermark of later steps is held back, so that results have a stream time no later than their own
+    time.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class StreamJoin(Operator):
         return [pair for pair in pairs if len(pair[0])]
 
     def _look(self, near: _Side, far: _Side) -> list[tuple[Rows, Rows]]:
-        """What the new rows of one side find in the state of the other."""
+        """Return what the new rows of one side find in the state of the other."""
         if near.rows is None:
             return []
         met = []
@@ -126,7 +127,7 @@ class StreamJoin(Operator):
         return met
 
     def _close(self) -> None:
-        """Let go of what no record can meet any more, what this batch brought included."""
+        """Remove rows that no record can match any more, including those of this batch."""
         for side in self._sides:
             out = side.runs.close(self._clock_ms)
             if side.rows is not None:
@@ -141,7 +142,7 @@ class StreamJoin(Operator):
                 self._send(*((rows, None) if side.index == 0 else (None, rows)))
 
     def _send(self, left: Rows | None, right: Rows | None) -> None:
-        """Emit pairs by their time; the left record stands for a pair, and for one without it the right."""
+        """Emit pairs by their time; a pair has the position of the left record, or of the right one without it."""
         rows = left if left is not None else right
         assert rows is not None
         times = stream_times = rows.times
@@ -167,7 +168,7 @@ class StreamJoin(Operator):
 
 
 def _headers(left: Rows | None, right: Rows | None) -> pa.Array | None:
-    """Those of the later record of each pair, by their times; so they do not depend on which of them came first."""
+    """Return the headers of the later record of each pair by time, independent of the order of arrival."""
     if left is None or right is None:
         alone = left if left is not None else right
         return None if alone is None else alone.headers
@@ -179,7 +180,7 @@ def _headers(left: Rows | None, right: Rows | None) -> pa.Array | None:
 
 
 class _Side:
-    """One side at work: what came in this batch, what waits in state, and whether rows come out that met nobody."""
+    """One side: the rows of this batch, those in state, and whether unmatched rows are emitted."""
 
     def __init__(self, index: int, port: Port, runs: Runs, alone: bool) -> None:
         self.index, self.port, self.runs, self.alone = index, port, runs, alone

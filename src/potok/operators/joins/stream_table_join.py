@@ -1,4 +1,4 @@
-"""A stream joined with a table: each record with the row of its key."""
+"""A join of a stream with a table: each record with the row of its key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def own_rows(name: str) -> str:
 
 
 class LookupKey(Transform):
-    """Another key for the time of a look-up; the record's own is kept beside it."""
+    """Use another key for a lookup, and keep the record's own key."""
 
     def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
         super().__init__(name, task, function, expr)
@@ -54,7 +54,7 @@ class LookupKey(Transform):
 
 
 class Joining(Operator):
-    """What all joins of a stream with a table share: records, and beside them rows that were found or not."""
+    """What all joins of a stream with a table share: records, and the rows that were found or not."""
 
     def __init__(
         self, name: str, task: Task, how: JoinKind, joiner: Joiner, key_type: pa.DataType | None, sides: list[JoinSide]
@@ -67,12 +67,12 @@ class Joining(Operator):
         return self._ports[index]
 
     def taken(self, index: int) -> Chunk | None:
-        """All that came in on one side."""
+        """Return all records of one side."""
         chunks, self._ports[index].chunks = self._ports[index].chunks, []
         return concat(chunks) if chunks else None
 
     def join(self, chunk: Chunk, rows: Column, found: Mask) -> None:
-        """Emit the records with their rows. The key by which they looked makes room for their own."""
+        """Emit the records with their rows, under their own keys."""
         if self._how is JoinKind.INNER:
             numbers = np.flatnonzero(found)
             if len(numbers) < len(chunk):
@@ -90,13 +90,13 @@ class Joining(Operator):
 
 
 class TableLookup(Joining):
-    """Each record with the row as of its turn.
+    """Join each record with the row as of its turn.
 
-    Inputs are aligned by time (`runtime/planning/alignment.py`), so a record meets the changes of earlier batches, and
-    of this batch those whose cause comes before it in that order.
+    Inputs are aligned by time (`runtime/planning/alignment.py`), so a record sees the changes of earlier batches, and
+    of this batch those whose cause precedes it in that order.
 
-    The rows of a table that keeps them as they are shown are read where they lie, under `table`; of any other table
-    the join keeps a copy. `fields` are those that the joiner reads of a row.
+    The rows of a table that stores them as they are shown are read directly, under `table`; of any other table the
+    join stores a copy. `fields` are those that the joiner reads of a row.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class TableLookup(Joining):
         self._session.write(table, [cell for cell in cells if cell[1] is not None or cell[2] is not None])
 
     def _look_up(self, chunk: Chunk, changes: Chunk | None) -> tuple[Column, Mask]:
-        """The row of each record; one that has none is null."""
+        """Return the row of each record; null if there is none."""
         assert isinstance(chunk.key, pa.Array)
         encoded = chunk.key.dictionary_encode()
         keys = encoded.dictionary
@@ -152,7 +152,7 @@ class TableLookup(Joining):
             found = pc.index_in(changes.key, keys).fill_null(-1).to_numpy().astype(np.intp)
             changes, found = changes.where(found >= 0), found[found >= 0]
             changed[found] = True
-        # A store finds keys faster in their order.
+        # A store finds sorted keys faster.
         order = pc.sort_indices(keys).to_numpy()
         wanted = order[~changed[order]]
         stored = self._stored(keys.take(pa.array(wanted)))
@@ -168,8 +168,9 @@ class TableLookup(Joining):
         return column, present(column)
 
     def _visible(self, chunk: Chunk, which: Rows, changes: Chunk, found: Rows) -> Rows:
-        """For each record the number of the last change of its key that comes before it or, behind all of these, that
-        of the first change of the key, before which the row was the one to meet."""
+        """Return for each record the number of the last change of its key that precedes it or, after all of these,
+        that of the first change of the key, whose previous row applies.
+        """
         count = len(changes)
         if aligned_by(changes).max() < aligned_by(chunk).min():
             last = np.zeros(int(which.max()) + 1, np.intp)
@@ -189,7 +190,7 @@ class TableLookup(Joining):
         return numbers
 
     def _stored(self, keys: pa.Array) -> Column:
-        """The rows before this batch, and one more that is none: that of a record without a key."""
+        """Return the rows before this batch, and an empty one for records without a key."""
         cells = self._session.read(self._table or own_rows(self.name), keys.to_pylist())
         load: Callable[[bytes], Any] = decode_row
         values = [None if cell is None else load(cell)[1] for cell in cells]
@@ -197,5 +198,5 @@ class TableLookup(Joining):
         return values if self._row_type is None else pa.array(values, self._row_type)
 
     def _read(self, rows: Column) -> Column:
-        """Changed rows, with as many fields as the stored ones are read with."""
+        """Return changed rows with the fields that are read of stored ones."""
         return rows if self._fields is None else project(rows, self._fields)

@@ -1,4 +1,4 @@
-"""The join of two tables by key, at work."""
+"""The join of two tables by key."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from potok.topology.nodes.joins import JoinKind
 
 @dataclass(slots=True)
 class Sides:
-    """The two rows of one key, and when each of them changed last; the last change of this batch came from the record
-    at `cause`."""
+    """The two rows of one key, and when each of them changed last; the last change of this batch was caused by the
+    record at `cause`.
+    """
 
     left: Any = None
     right: Any = None
@@ -53,8 +54,9 @@ class Sides:
         self.stream_time, self.cause = max(self.stream_time, stream_time), cause
 
     def tell(self, side: int, value: Any, how: JoinKind, headers: Any) -> None:
-        """Note whether Kafka Streams would emit an update that is about to be put, also where it leaves the joined row
-        as it was: not where the other side is needed and missing, nor a tombstone where there is nothing at all."""
+        """Note whether Kafka Streams would emit the next update, even if the joined row does not change: not if the
+        other side is required and missing, nor for a tombstone if there is no row.
+        """
         other, own = (self.right, self.left) if side == 0 else (self.left, self.right)
         needs_other = how is JoinKind.INNER or (how is JoinKind.LEFT and side == 1)
         self.told |= other is not None or (not needs_other and (own is not None or value is not None))
@@ -67,12 +69,12 @@ class Sides:
 
 
 def drop_ms(window: Window, start_ms: int, end_ms: int) -> int:
-    """The reading of the closing clock at which a window is dropped."""
+    """Return the watermark at which a window is dropped."""
     return max(end_ms + window.retention_ms, int(window.closes_ms(start_ms, end_ms)))
 
 
 class SideInput:
-    """Takes the changes of one of the two tables of a join."""
+    """Receive the changes of one of the two tables of a join."""
 
     def __init__(self, join: Operator) -> None:
         self._join = join
@@ -89,11 +91,11 @@ class SideInput:
 
 
 class JoinTables(Operator):
-    """Keeps both rows of each key; a change of either is a change of what they make together.
+    """Store both rows of each key; a change of either is a change of the joined row.
 
-    Joined windows are dropped by the join's own clock, which is the least of both tables' clocks: when that has passed
-    the end and the retention of a window, no record of either side that is still accepted could reach it. That one
-    table drops its row before that, by its own clock, is no change of the result.
+    Joined windows are dropped by the join's own watermark, the lesser of both tables': when it has passed the end and
+    the retention of a window, no accepted record of either side could reach it. If one table drops its row before
+    that, by its own watermark, the result does not change.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class JoinTables(Operator):
         self._session.write(self._table, [write for write in writes if write[1] != write[2]])
 
     def _close(self, window: Window, before: dict[bytes, bytes | None], held: dict[bytes, Sides]) -> None:
-        """Drop what is over, also of what came just now, and remember when the rest will be."""
+        """Drop expired rows, including those of this batch, and note when the others will expire."""
         keys = list(held)
         shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
         ends = {key: drop_ms(window, place["start"], place["end"]) for key, place in zip(keys, shown, strict=True)}
@@ -159,7 +161,7 @@ class JoinTables(Operator):
         )
 
     def _take(self, taken: list[list[Chunk]], held: dict[bytes, Sides]) -> None:
-        """Take changes in, and emit what becomes of the joined rows."""
+        """Apply changes, and emit the changes of the joined rows."""
         old: dict[bytes, tuple[Any, Any]] = {}
         for number, chunks in enumerate(taken):
             if not chunks:

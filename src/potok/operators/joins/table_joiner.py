@@ -1,4 +1,4 @@
-"""Two rows made one by the user's joiner."""
+"""Combine two rows by the user's joiner."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SHOWN_CHARS = 300
 
 
 class TableJoiner:
-    """Calls the joiner for pairs of rows, where the kind of the join wants them; without a joiner, both stand side
-    by side."""
+    """Call the joiner for the pairs of rows that the kind of join requires; without a joiner, the result is a dict of
+    both."""
 
     def __init__(
         self, function: Function | None, how: JoinKind, schema: Schema | None, type_: pa.DataType | None
@@ -29,7 +29,7 @@ class TableJoiner:
         self._function, self.how, self._schema, self._type = function, how, schema, type_
 
     def rows(self, keys: Sequence[Any], lefts: Sequence[Any], rights: Sequence[Any]) -> tuple[list[Any], Errors]:
-        """The joined rows, None where there is none; and what was raised, by number."""
+        """Return the joined rows, None where there is none; and errors, by number."""
         joined: list[Any] = [None] * len(keys)
         errors: Errors = {}
         for row, (key, left, right) in enumerate(zip(keys, lefts, rights, strict=True)):
@@ -60,8 +60,7 @@ class TableJoiner:
 
 
 def with_rows(errors: Errors, pairs: list[dict[str, Any]]) -> Errors:
-    """What was raised, with the two rows it was raised at: the record that brought one of them does not show the
-    other."""
+    """Add the two rows to each error: the record that caused it shows only one of them."""
     return {
         row: f"{text}; left is {_short(pairs[row]['left'])}, right {_short(pairs[row]['right'])}"
         for row, text in errors.items()

@@ -1,4 +1,4 @@
-"""A stream joined with a table as it was at the time of each record, which waits until that is certain."""
+"""A join of a stream with a table as of the time of each record, which waits until that version is final."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from potok.topology.nodes.joins import JoinKind
 
 
 class HistoryLookup(Joining):
-    """Records wait in runs until the clock is past the instant they look up, and the grace; without a grace they
-    do not wait. Versions stay for as long as records may ask for them: the grace, or the history of the table."""
+    """Records wait in runs until the watermark has passed the instant they look up, and the grace; without a grace
+    they do not wait. Versions are kept as long as records may look them up: the grace, or the history of the table.
+    """
 
     def __init__(
         self,
@@ -93,8 +94,9 @@ class HistoryLookup(Joining):
         self._history.finish(self._clock_ms - self._kept_ms - 1 if self._clock_ms > NEVER else NEVER)
 
     def _in_turn(self, changes: Chunk, chunk: Chunk) -> tuple[Chunk, Chunk]:
-        """Let records that do not wait meet no version that follows them; return what is behind the last such version.
-        Only a version that is older than its turn could be taken for an earlier one."""
+        """Hide later versions from records that do not wait; return what follows the last such version. Only a
+        version older than its turn could be mistaken for an earlier one.
+        """
         older = changes.timestamp < aligned_by(changes)
         if not older.any():
             return changes, chunk
@@ -108,14 +110,14 @@ class HistoryLookup(Joining):
         return late, rest
 
     def _instants(self, chunk: Chunk) -> Ints:
-        """The time of each record or, of a late one, the least that is not late."""
+        """Return the time of each record or, for a late one, the least time that is not late."""
         if not self._waits:
             return chunk.timestamp
         return np.maximum(chunk.timestamp, chunk.stream_time - self._grace_ms)
 
     def _remember(self, chunk: Chunk) -> None:
         if self._history_ms is not None:
-            # What is too old for the table was set aside there.
+            # Changes too old for the table were set aside there.
             chunk = chunk.where(chunk.timestamp + self._history_ms > chunk.stream_time)
         chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
@@ -135,7 +137,7 @@ class HistoryLookup(Joining):
         return self._input_partitions[input_partition].topic, self._input_partitions[input_partition].partition
 
     def _wait(self, chunk: Chunk) -> Rows:
-        """Let records wait; gives those that need not."""
+        """Let records wait; return those that need not."""
         values, errors = kept_values(chunk, self._value_type)
         homes = pa.nulls(len(chunk), pa.binary())
         if chunk.home is not None:
@@ -152,7 +154,7 @@ class HistoryLookup(Joining):
         return rows.where(due)
 
     def _release(self, rows: Rows) -> None:
-        """Join records with the rows of their instants, in the order of these if they waited."""
+        """Join records with the rows of their instants, in their order if they waited."""
         position = rows.offsets, rows.origins
         rows = rows.take(np.lexsort((*position, rows.times) if self._waits else position))
         value, times, homes, headers = rows.values.flatten()
@@ -161,7 +163,7 @@ class HistoryLookup(Joining):
             rows.keys,
             shown_values(value, self._value_type),
             times.to_numpy(),
-            # The instant that was looked up: the clock of the steps behind is held back by the grace.
+            # The instant of the lookup: the watermark of later steps is held back by the grace.
             rows.times if self._waits else rows.stream_times,
             self._origins.input_partitions(rows.origins),
             rows.offsets,
@@ -185,15 +187,16 @@ _PACKED = ["value", "timestamp", "home", "headers"]
 
 
 class HistoryFilter(TableFilter):
-    """Records of a table that do not pass its filter stand for a delete."""
+    """A record of a table that does not pass its filter counts as a delete."""
 
     def process(self, chunk: Chunk) -> None:
         self.emit(chunk.with_value(blank(chunk.value, self._passes(chunk, report=False))))
 
 
 class HistoryMapValues(TableMapValues):
-    """Values of a table's records replaced; one that raises stands for a delete, and the table has set it aside. What
-    is no data deletes too."""
+    """Replace the values of a table's records; one that raises counts as a delete, and the table has set it aside. A
+    value that is not data deletes too.
+    """
 
     def process(self, chunk: Chunk) -> None:
         self.emit(data_changes(self, chunk.with_value(self._mapped(chunk, report=False))))

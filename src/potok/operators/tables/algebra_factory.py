@@ -10,7 +10,7 @@ from potok.operators.joins.table_join import JoinTables
 from potok.operators.joins.table_joiner import TableJoiner
 from potok.operators.stateless.factory import traced
 from potok.operators.tables.group_accumulators import group_accumulator_of
-from potok.operators.tables.group_rows import FoldGroups
+from potok.operators.tables.group_rows import AccumulateGroups
 from potok.operators.tables.table_groups import GroupChanges
 from potok.records.schemas.declared_schema import declared_schema
 from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, TableAggregate, TableGroup, TableJoin
@@ -30,7 +30,7 @@ def aggregate(node: TableAggregate, shop: OperatorFactory) -> Operator:
     step, aggregation = shop.step(node), node.aggregation
     of_user = aggregation.kind in ("reduce", "fold")
     function = None if of_user else aggregation.function
-    return FoldGroups(
+    return AccumulateGroups(
         node.name,
         shop.task,
         group_accumulator_of(aggregation, node.subtractor),

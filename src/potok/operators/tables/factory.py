@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from potok.operators.aggregates.accumulators import Latest
-from potok.operators.aggregates.row_aggregates import FoldRecords
+from potok.operators.aggregates.row_aggregates import AccumulateRecords
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of, pre_shuffle_of
 from potok.operators.core.record_metadata import Annotate
@@ -63,7 +63,7 @@ def wire_source(node: TableSource, wiring: Wiring) -> None:
 def latest(node: TableSource | ToTable, shop: OperatorFactory) -> Operator:
     step = shop.step(node)
     by_time = isinstance(node, ToTable) and shop.step(node.upstream).rekeyed
-    kind = FoldRecords if by_time else tables.KeepByPosition
+    kind = AccumulateRecords if by_time else tables.KeepByPosition
     types = step.key, step.value
     if node.lifetime.ttl_ms is not None:
         kept = node.name, shop.task, node.lifetime, types, shop.state, shop.clock(node), shop.spec.input_partitions

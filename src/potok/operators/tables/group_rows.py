@@ -76,7 +76,7 @@ class Group:
         return count > 0
 
 
-class FoldGroups(Operator):
+class AccumulateGroups(Operator):
     """One aggregate per group. In a batch, what leaves goes first, then comes what comes, in the order of the rows'
     own keys: so the result does not depend on how the rows were spread over shards."""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.operators.aggregates.aggregates import change
-from potok.operators.aggregates.row_aggregates import FoldRecords
+from potok.operators.aggregates.row_aggregates import AccumulateRecords
 from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import plain, python_rows, truth
 from potok.operators.core.chunk import Chunk, Column, as_objects, concat_columns, from_wire, gathered, positions_of
@@ -29,7 +29,7 @@ from potok.state.session import StateSession
 from potok.topology.nodes import Session, Window
 
 
-class KeepByPosition(FoldRecords):
+class KeepByPosition(AccumulateRecords):
     """The last value of each key in the order of its partition; a null value deletes the row.
 
     With `every_update`, each record is a change, also one that the next replaces and a null value for no row.

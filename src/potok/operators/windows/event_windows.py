@@ -1,4 +1,4 @@
-"""Windows that follow the records of a key, for every aggregate: found and folded anew whenever a record comes."""
+"""Windows that follow the records of a key, for every aggregate: recomputed whenever a record arrives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = tuple[bytes, Revised]
 """A changed row of the table, by canonical key."""
 
 
-class FoldWindows(Operator):
+class AccumulateWindows(Operator):
     """Sessions and sliding windows of the keys of one shard."""
 
     def __init__(
@@ -81,7 +81,7 @@ class FoldWindows(Operator):
         self._drops.flush(self._clock_ms)
 
     def _received(self) -> dict[bytes, list[Event]]:
-        """The records by canonical key. What is no data cannot wait for others to come, and is set aside."""
+        """Return the records by canonical key. Values that are not data cannot wait in state, and are set aside."""
         events: dict[bytes, list[Event]] = defaultdict(list)
         if not self._parts:
             return events
@@ -133,17 +133,17 @@ class FoldWindows(Operator):
             if new != data:
                 cells.append((key, new, data))
         self._session.write(open_table(self.name), cells)
-        self._tell(revised)
+        self._emit_changes(revised)
         self._close(closed)
 
     def _portions(self, events: list[Event]) -> list[list[Event]]:
-        """The records of a key that become one change of a row."""
+        """Split the records of a key into those that become one change of a row."""
         if self._each_record:
             return [[event] for event in events]
         return [events] if events else []
 
     def _set_timer(self, key: bytes, held: KeyedWindows, *, woken: bool) -> None:
-        """A timer stands no later than something closes; one that went off, or would come too late, is set again."""
+        """Set the timer of a key no later than its first window closes; one that fired or is too late is reset."""
         due = self._keeper.next_due(held)
         if woken or held.due is None or due is None or due < held.due:
             held.due = due
@@ -151,7 +151,7 @@ class FoldWindows(Operator):
                 self._timers.add(np.array([due], np.int64), [key])
 
     def _set_aside(self, key: Any, failures: Failures) -> None:
-        """Records may have come with an earlier batch, and their partition may have another number by now."""
+        """Set records aside. They may be from an earlier batch, and their partition may have another number."""
         if not failures:
             return
         events = list(failures)
@@ -170,7 +170,7 @@ class FoldWindows(Operator):
         )
         self.task.dead_letters.add(chunk, dict(enumerate(failures.values())), self.name, Reason.ERROR)
 
-    def _tell(self, revised: list[Row]) -> None:
+    def _emit_changes(self, revised: list[Row]) -> None:
         if not self.downstream:
             self.task.records_out[self.name] += len(revised)
         elif revised:
@@ -182,7 +182,7 @@ class FoldWindows(Operator):
             self.emit(change(keys, after, before, times, reach))
 
     def _close(self, closed: list[tuple[bytes, Bounds, bytes]]) -> None:
-        """Rows that nothing changes any more; those that nobody may read any more are not even written."""
+        """Write rows that cannot change any more; those past their retention are not written."""
         drops = [self._drop_at(bounds) for _, bounds, _ in closed]
         over = [row for row, drop in zip(closed, drops, strict=True) if drop <= self._clock_ms]
         if over:

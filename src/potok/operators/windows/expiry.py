@@ -1,8 +1,8 @@
-"""Windows that are over: all that end at or before the horizon, an instant that each shard keeps in one cell.
+"""Expired windows: all that end at or before the horizon, an instant that each shard stores in one cell.
 
-The cells of windows stand by their start, then by their key, so the windows that are over are the first of their
-table: no index says which they are, and to drop them is to move the horizon. Their cells go in a later batch, when the
-horizon that passed them is committed: no attempt asks for them again.
+The cells of windows are sorted by their start, then by their key, so expired windows are the first of their table: no
+index is needed, and dropping them means moving the horizon. Their cells are deleted in a later batch, when the
+horizon that passed them is committed: no attempt reads them again.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from potok.state.session import StateSession
 from potok.topology.nodes import FixedWindow
 
 NEVER = -(1 << 62)
-"""The clock before any record was seen."""
+"""The watermark before any record was seen."""
 
 HORIZON = b"horizon"
 
 
 def windows_of(table: str) -> str:
-    """Where the windows of a table are."""
+    """Return the table that holds the windows."""
     return f"{table}/windows"
 
 
 def horizon_of(table: str) -> str:
-    """Where the horizon of a table is, under the key HORIZON."""
+    """Return the table that holds the horizon, under the key HORIZON."""
     return f"{table}/horizon"
 
 
 def index_of(table: str) -> str:
-    """Where windows that have an end of their own are found by it."""
+    """Return the index by end of windows of variable length."""
     return f"{table}/by_end"
 
 
 class Expiry:
-    """Drops the windows of a table once the closing clock has passed their end and retention."""
+    """Drop the windows of a table once the watermark has passed their end and retention."""
 
     def __init__(self, table: str, window: FixedWindow, session: StateSession, clock_ms: int) -> None:
         self.cells = windows_of(table)
@@ -58,8 +58,9 @@ class Expiry:
         return self._bound_ms > self._passed_ms
 
     def closed(self, written: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        """The keys and values of the windows that this batch drops, those that it has written itself among them: what
-        comes from a step that closes something may be behind the clock by then."""
+        """Return the keys and values of the windows that this batch drops, including those it has written: results of
+        a step that closes windows may be behind the watermark.
+        """
         first, stop = self._span
         rows = dict(self._session.rows_between(self.cells, [(first, stop)])[0])
         return [*(rows | {key: data for key, data in written.items() if first <= key < stop}).items()]
@@ -67,7 +68,7 @@ class Expiry:
     def closed_fixed(
         self, written: Sequence[bytes], values: npt.NDArray[Any] | None, payload: np.dtype[Any]
     ) -> tuple[list[bytes], npt.NDArray[Any]]:
-        """The same, of cells of fixed width; those that were written are in order."""
+        """The same for cells of fixed width; those that were written are in order."""
         first, stop = self._span
         keys, before = self._session.range_fixed(self.cells, first, stop, payload)
         low, high = bisect_left(written, first), bisect_left(written, stop)
@@ -82,7 +83,7 @@ class Expiry:
         return self._first_after(self._passed_ms), self._first_after(self._bound_ms)
 
     def _first_after(self, horizon_ms: int) -> bytes:
-        """The least key of a window that ends after an instant."""
+        """Return the least key of a window that ends after an instant."""
         return time_bytes(np.array([horizon_ms - self._window.size_ms + 1], np.int64))[0]
 
     def settle(self) -> None:

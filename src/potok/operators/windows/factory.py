@@ -1,4 +1,4 @@
-"""Aggregates in windows that follow the records of a key: the half where the records are, and the half on the shard."""
+"""Aggregates in windows that follow the records of a key: the pre-shuffle and the post-shuffle operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory
 from potok.operators.exchange.repartition_flagged import RepartitionFlagged
-from potok.operators.windows.event_windows import FoldWindows
+from potok.operators.windows.event_windows import AccumulateWindows
 from potok.operators.windows.lateness import EventWindow
 from potok.operators.windows.pre_aggregate_sessions import PreAggregateSessions
 from potok.operators.windows.sessions import MergeSessions
@@ -16,7 +16,7 @@ from potok.operators.windows.window_fold import FrameFold
 from potok.topology.nodes import Aggregate, Session
 
 CHECKED = ("sum", "fold", "reduce")
-"""Kinds whose result may not fit the type that was told or traced: a sum of 64 bits may overflow."""
+"""Kinds whose result may not fit the declared or traced type: a sum of 64 bits may overflow."""
 
 
 def repartition_to_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
@@ -50,7 +50,7 @@ def aggregate_windows(node: Aggregate, window: EventWindow, shop: OperatorFactor
     if plan.native and isinstance(window, Session):
         return MergeSessions(node.name, shop.task, plan, window, key_type, shop.state, shop.clock(node))
     checked = node.aggregation.schema is not None or node.aggregation.kind in CHECKED
-    return FoldWindows(
+    return AccumulateWindows(
         node.name,
         shop.task,
         FrameFold(node.aggregation, plan.result if checked else None),

@@ -1,4 +1,4 @@
-"""Partial results of records that share all their windows, turned into partial results of the windows."""
+"""Convert partial results of records that share all their windows to partial results of the windows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from potok.topology.nodes import Hopping
 Array = npt.NDArray[Any]
 
 SPARSE = 16
-"""An array with a place for each key and start pays off if it has no more than so many places for each row."""
+"""An array with a slot for each key and start is faster if it has at most this many slots per row."""
 
 
 def by_window(table: pa.Table, plan: AggregatePlan, window: Hopping, step: str) -> pa.Table:
-    """Rows of (key, start, last, ...), where start and last are the first and the last window, as one row for each key
-    and window."""
+    """Convert rows of (key, start, last, ...), where start and last are the first and the last window, to one row for
+    each key and window.
+    """
     first, last = (table.column(name).to_numpy() for name in ("start", "last"))
     keys = table.column("key").combine_chunks().dictionary_encode()
     low, advance = int(first.min()), window.advance_ms
@@ -46,7 +47,7 @@ def by_window(table: pa.Table, plan: AggregatePlan, window: Hopping, step: str) 
 
 
 class _Accumulators:
-    """One place for each key and window; row r counts in `counts[r]` places from `ids[r]` on."""
+    """One slot for each key and window; row r counts in `counts[r]` slots from `ids[r]` on."""
 
     def __init__(self, places: int, ids: Ints, counts: Ints) -> None:
         self._places, self._ids, self._counts = places, ids, counts
@@ -55,7 +56,7 @@ class _Accumulators:
             self.touched[at[rows]] = True
 
     def _turns(self) -> list[tuple[npt.NDArray[np.bool_], Ints]]:
-        """For the first window of each row, the second and so on: the rows that have it, and its place."""
+        """Return, for the first window of each row, the second and so on: the rows that have it, and its slot."""
         return [(self._counts > turn, self._ids + turn) for turn in range(int(self._counts.max()))]
 
     def greatest(self, column: pa.ChunkedArray, touched: Ints) -> pa.Array:
@@ -85,7 +86,7 @@ class _Accumulators:
 
 
 def _may_overflow(table: pa.Table, plan: AggregatePlan, window: Hopping) -> bool:
-    """Whether a sum of integers could wrap around; Arrow's way checks each."""
+    """Whether a sum of integers could wrap around; the path through Arrow checks each."""
     several = window.size_ms // window.advance_ms + 1
     for index, slot in enumerate(plan.slots):
         column = table.column(f"s{index}")

@@ -1,4 +1,4 @@
-"""The windows of one key that may still change: what new records make of them, and what closes."""
+"""The windows of one key that may still change: how new records change them, and which ones close."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Revised(NamedTuple):
 
 @dataclass(slots=True)
 class KeyedWindows:
-    """What the open cell of a key holds: the timer, when windows were closed last, the records, and the windows.
+    """The content of a key's open cell: the timer, when windows were last closed, the records, and the windows.
 
-    `failed` are records of sessions that raise, as things stand: others that come before them may change that.
+    `failed` are records of sessions that currently raise: earlier records that arrive later may change that.
     """
 
     due: int | None = None
@@ -63,15 +63,15 @@ class KeyedWindows:
 
 
 def window_cells(data: bytes) -> list[tuple[Bounds, bytes]]:
-    """The windows in the open cell of a key, each with the cell that it will be when it closes."""
+    """Return the windows in the open cell of a key, each with its cell after closing."""
     return [((start, end), cell) for start, end, cell in load_state(data)[3]]
 
 
 class Keeper:
-    """Takes records into the windows of a key, and closes them. A record that fails leaves no trace in any window.
+    """Add records to the windows of a key, and close windows. A record that fails has no effect on any window.
 
-    Sessions are told from the records in the order of time. Whether one of them fails, and in which session, is certain
-    when no record can come any more that is accepted and lies before it. Until then it is kept like the others.
+    Sessions are derived from the records in time order. Whether a record fails, and in which session, is final when
+    no accepted record can arrive before it. Until then it is kept like the others.
     """
 
     def __init__(self, window: EventWindow, fold: FrameFold) -> None:
@@ -79,7 +79,8 @@ class Keeper:
         self._assigner: WindowAssigner = windower_of(window)
 
     def take(self, held: KeyedWindows, fresh: Sequence[Event], key: Any) -> tuple[list[Revised], Failures]:
-        """Find the windows of all records and fold those that changed; gives the rows, and who has failed for good."""
+        """Find the windows of all records and aggregate those that changed; return the rows, and the records that
+        failed for good."""
         events = in_time_order([*held.events, *fresh])
         frames, cells, failures = self._formed(held, events, key)
         revised = self._compared(held, frames, cells, fresh)
@@ -97,7 +98,7 @@ class Keeper:
     ) -> tuple[list[Frame], dict[Bounds, bytes], Failures]:
         failures: Failures = {}
         while not held.failed:
-            # Without a record that was there before, any window may hold something else.
+            # Unless a record was there before, any window may have changed.
             anew = any(not event.fresh for event in failures)
             frames = self._assigner.frames(events, held.closed_at)
             cells, failed = self._folded(held, frames, key, anew=anew)
@@ -113,7 +114,7 @@ class Keeper:
     def _one_by_one(
         self, assigner: SessionAssigner, events: list[Event], key: Any
     ) -> tuple[list[Frame], dict[Bounds, bytes], Failures]:
-        """Each record goes into the session that those before it have left."""
+        """Add each record to the session of the records before it."""
         frames: list[Frame] = []
         cells: list[bytes] = []
         failures: Failures = {}
@@ -154,7 +155,7 @@ class Keeper:
     def _compared(
         self, held: KeyedWindows, frames: list[Frame], cells: dict[Bounds, bytes], fresh: Sequence[Event]
     ) -> list[Revised]:
-        """The rows that differ: those that are gone first, each kind in the order of time."""
+        """Return the rows that differ: deleted ones first, each kind in time order."""
         revised = [
             Revised(bounds, data, None, self._cause(bounds, fresh))
             for bounds, data in sorted(held.cells.items())
@@ -169,12 +170,12 @@ class Keeper:
         return revised
 
     def _cause(self, bounds: Bounds, fresh: Sequence[Event]) -> int:
-        """The stream time of a change that no record in the window caused: one of those before it did."""
+        """Return the stream time of a change that no record in the window caused: an earlier record did."""
         near = [event.reach for event in fresh if event.time <= bounds[1] + length_of(self._window)]
         return max(near or [event.reach for event in fresh])
 
     def close(self, held: KeyedWindows, clock_ms: int, *, woken: bool) -> list[tuple[Bounds, bytes]]:
-        """Take out the windows that no accepted record can reach any more, and the records that nothing needs."""
+        """Remove the windows that no accepted record can reach any more, and the records that are not needed."""
         closes = {bounds: self._window.closes_ms(*bounds) for bounds in held.cells}
         closed = [(bounds, data) for bounds, data in sorted(held.cells.items()) if closes[bounds] <= clock_ms]
         for bounds, _ in closed:
@@ -185,7 +186,7 @@ class Keeper:
         return closed
 
     def settle(self, held: KeyedWindows, clock_ms: int) -> Failures:
-        """Let go of the records that fail whatever comes."""
+        """Remove the records that fail in any case."""
         settled = {event: text for event, text in held.failed.items() if self._assigner.outlived_at(event) <= clock_ms}
         if settled:
             held.events = [event for event in held.events if event not in settled]
@@ -193,7 +194,8 @@ class Keeper:
         return settled
 
     def _needed(self, held: KeyedWindows, clock_ms: int) -> list[Event]:
-        """Those from the first open window on, for windows close in the order of time, and those not yet outlived."""
+        """Return the records from the first open window on, because windows close in time order, and those not yet
+        outlived."""
         first = min((start for start, _ in held.cells), default=None)
         return [
             event
@@ -202,7 +204,8 @@ class Keeper:
         ]
 
     def next_due(self, held: KeyedWindows) -> int | None:
-        """When something of this key closes or fails for good next, or when nothing of it is needed any more."""
+        """Return when a window of this key closes next or a record fails for good, or when nothing of it is needed
+        any more."""
         dues = [int(self._window.closes_ms(*bounds)) for bounds in held.cells]
         dues += [self._assigner.outlived_at(event) for event in held.failed]
         if dues:

@@ -1,4 +1,4 @@
-"""Which records come too late for windows that follow the records of a key."""
+"""Records that are late for windows that follow the records of a key."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from potok.operators.core.dead_letters import Reason
 from potok.topology.nodes import Session, Sliding
 
 EventWindow = Session | Sliding
-"""Windows whose place depends on the records of their key."""
+"""Windows whose bounds depend on the records of their key."""
 
 
 def length_of(window: EventWindow) -> int:
-    """How far from its own time a record can matter to others."""
+    """Return how far from its own time a record can affect others."""
     return window.gap_ms if isinstance(window, Session) else window.difference_ms
 
 
 def on_time(step: GroupRecords, window: EventWindow, chunk: Chunk) -> Chunk:
-    """The records that some window still takes. All that miss one are set aside, also those that count in others."""
+    """Return the records that some window still accepts. All that miss one are set aside, including those that count
+    in others.
+    """
     late, partly = lateness(window, chunk)
     rows = np.flatnonzero(late | partly)
     if len(rows):
@@ -30,9 +32,10 @@ def on_time(step: GroupRecords, window: EventWindow, chunk: Chunk) -> Chunk:
 
 
 def lateness(window: EventWindow, chunk: Chunk) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Late for all windows; late for its own window, while others that hold it are open.
+    """Return which records are late for all windows, and which for their own window while others that hold them are
+    open.
 
-    The last window that can hold a record with time t ends at t + gap, or at t + difference, and the end belongs to it.
+    The last window that can hold a record with time t ends at t + gap, or at t + difference, inclusive.
     """
     own = chunk.timestamp + window.grace_ms
     if isinstance(window, Session):

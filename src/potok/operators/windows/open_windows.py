@@ -1,4 +1,4 @@
-"""Tables whose windows follow the records: what may still change lies apart from the rows that are closed."""
+"""Tables whose windows follow the records: rows that may change are stored apart from closed ones."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from potok.operators.exchange.shards import key_column
 
 
 def open_table(table: str) -> str:
-    """Where the windows of a table are kept as long as they may change, all those of a key in one cell."""
+    """Return the table of windows that may still change, all those of a key in one cell."""
     return f"{table}/open"
 
 
 def timers_of(table: str) -> str:
-    """The index that says when a window of a key closes next, or earlier."""
+    """Return the index that says when a window of a key closes next, or earlier."""
     return f"{table}/closing"
 
 
 def spanned_keys(keys: pa.Array, starts: Ints, ends: Ints, key_type: pa.DataType | None) -> Column:
-    """The keys of a table whose windows have ends of their own, as its downstream sees them."""
+    """Return the keys of a table with windows of variable length, as its downstream sees them."""
     column = key_column(keys, key_type)
     if isinstance(column, list):
         spans = zip(column, starts.tolist(), ends.tolist(), strict=True)

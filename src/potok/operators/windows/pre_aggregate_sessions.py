@@ -1,6 +1,6 @@
-"""The half of a session aggregate that runs where the records are: they are cut into the parts of sessions they form.
+"""The pre-shuffle operator of a session aggregate: records are grouped into the parts of sessions they form.
 
-Nothing but these parts travels to the shards.
+Only these parts are sent to the shards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from potok.topology.nodes import Session
 
 
 class PreAggregateSessions(PreAggregate):
-    """The parts of sessions that are in the records of one task."""
+    """The parts of sessions in the records of one task."""
 
     def __init__(
         self,
@@ -42,16 +42,16 @@ class PreAggregateSessions(PreAggregate):
         return on_time(self, self._session, self.keyed(chunk)), None
 
     def _group(self, table: pa.Table) -> pa.Table:
-        """Single records: those of one key are seldom in one chunk, so they are sorted once, at the end."""
+        """Collect single records: those of one key are seldom in one chunk, so they are sorted once, at the end."""
         return table
 
     def _hold(self, partial: pa.Table) -> None:
         self._partials.append(partial)
         self._held += len(partial)
         if self._held > HELD_ROWS:
-            self._cut()
+            self._split()
 
-    def _cut(self) -> None:
+    def _split(self) -> None:
         table = pa.concat_tables(self._partials)
         self._partials, self._held = [], 0
         if not len(table):
@@ -64,7 +64,7 @@ class PreAggregateSessions(PreAggregate):
         )
 
     def _records(self, table: pa.Table, codes: Ints) -> SessionColumns:
-        """Each record as a session of its own."""
+        """Return each record as its own session."""
         times = table.column("timestamp").to_numpy()
         valid = np.zeros(len(table), np.uint64)
         slots: list[Array] = []
@@ -77,7 +77,7 @@ class PreAggregateSessions(PreAggregate):
 
     def finish(self) -> None:
         if self._partials:
-            self._cut()
+            self._split()
         for keys, sessions in self._parts:
             homes = shards_of(keys, self._shards)
             home = homes[sessions.codes]
@@ -93,7 +93,7 @@ class PreAggregateSessions(PreAggregate):
 
 
 def _slot_column(slot: Slot, column: pa.ChunkedArray | None, count: int) -> tuple[Array, Mask]:
-    """What each record gives to a slot, and whether it gives anything."""
+    """Return what each record adds to a slot, and whether it adds anything."""
     if column is None:
         return np.ones(count, np.int64), np.ones(count, np.bool_)
     has = ~np.asarray(column.is_null().to_numpy(), np.bool_)

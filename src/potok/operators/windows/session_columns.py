@@ -1,4 +1,4 @@
-"""Sessions of many keys as columns: sorted, merged where they touch, and as bytes in cells."""
+"""Sessions of many keys as columns: sorted, merged where they touch, and serialized in cells."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _ROOM = 1 << 62
 class SessionColumns:
     """Row i is a session of key number codes[i], from its first record to its last.
 
-    `reach` is the greatest stream time of the records that this batch brought; bit n of `valid` says that slot n has
-    had a value. Initial values of slots are not in them, so that two sessions merge.
+    `reach` is the greatest stream time of the records in this batch; bit n of `valid` says that slot n has had a
+    value. Initial values of slots are not included, so that two sessions merge.
     """
 
     codes: Ints
@@ -49,7 +49,7 @@ class SessionColumns:
         )
 
     def to_batch(self, keys: pa.Array) -> pa.RecordBatch:
-        """For the way to a shard, with the keys that the codes are numbers of."""
+        """Serialize for a shuffle, with the keys that the codes refer to."""
         arrays: dict[str, Any] = {"key": pa.DictionaryArray.from_arrays(pa.array(self.codes, pa.int32()), keys)}
         arrays |= {name: pa.array(getattr(self, name)) for name in ("start", "end", "reach", "valid")}
         arrays |= {f"s{index}": pa.array(slot) for index, slot in enumerate(self.slots)}
@@ -76,13 +76,13 @@ def joined(parts: Sequence[SessionColumns]) -> SessionColumns:
 
 
 def arrange(sessions: SessionColumns, gap_ms: int) -> tuple[Rows, Rows]:
-    """The rows by key and time, and where in that order each session begins that nothing before it touches."""
+    """Return the rows by key and time, and where in that order each session starts that no earlier one touches."""
     codes, start, end = sessions.codes, sessions.start, sessions.end
     low, high = int(start.min()), int(end.max())
     span = high - low + 1 + gap_ms
     if span * (int(codes.max()) + 1) >= _ROOM:
         return _arrange_by_rank(codes, start, end, gap_ms)
-    # Key and time as one number; between the times of one key and those of the next lies more than a gap.
+    # Key and time as one number; the distance between two keys exceeds a gap.
     base = codes * span - low
     place = base + start
     order = np.argsort(place, kind="stable")
@@ -93,7 +93,7 @@ def arrange(sessions: SessionColumns, gap_ms: int) -> tuple[Rows, Rows]:
 
 
 def _arrange_by_rank(codes: Ints, start: Ints, end: Ints, gap_ms: int) -> tuple[Rows, Rows]:
-    """The same for so many keys or such distant times that one number does not hold both."""
+    """The same for so many keys or such distant times that one number cannot hold both."""
     order = np.lexsort((start, codes))
     times, rank = np.unique(end, return_inverse=True)
     far = np.maximum.accumulate((codes * len(times) + rank)[order])
@@ -104,7 +104,7 @@ def _arrange_by_rank(codes: Ints, start: Ints, end: Ints, gap_ms: int) -> tuple[
 
 
 def merged(sessions: SessionColumns, order: Rows, firsts: Rows, slots: Sequence[Slot], step: str) -> SessionColumns:
-    """One row for each run of rows that `arrange` found to be one session."""
+    """Merge each run of rows that `arrange` found to be one session."""
     found = sessions.take(order)
     return SessionColumns(
         found.codes[firsts],
@@ -131,7 +131,7 @@ def _may_overflow(values: Array) -> bool:
 
 
 def without_value(slot: Slot) -> int | float:
-    """What a slot holds as long as no record had a value for it: it changes nothing when sessions merge."""
+    """Return the value of a slot before any record: it changes nothing when sessions merge."""
     if slot.op in ("count", "sum"):
         return 0
     if slot.type == pa.float64():
@@ -140,7 +140,7 @@ def without_value(slot: Slot) -> int | float:
 
 
 class OpenCells:
-    """The open sessions of a key are one cell: an array, each with the time at which the key's timer stands."""
+    """The open sessions of a key are one cell: an array, each with the time of the key's timer."""
 
     def __init__(self, plan: AggregatePlan, step: str = "") -> None:
         self._plan, self._step = plan, step
@@ -150,7 +150,7 @@ class OpenCells:
         self._dtype = np.dtype([("due", "<i8"), ("start", "<i8"), ("end", "<i8"), ("valid", "<u8"), *slots])
 
     def decode(self, cells: Sequence[bytes | None]) -> tuple[SessionColumns, Ints, Mask]:
-        """The sessions of all cells, and when the timer of each cell stands, if it has one."""
+        """Return the sessions of all cells, and the timer of each cell, if it has one."""
         width = self._dtype.itemsize
         counts = np.array([0 if cell is None else len(cell) // width for cell in cells], np.int64)
         rows = np.frombuffer(b"".join([cell for cell in cells if cell is not None]), self._dtype)
@@ -168,7 +168,7 @@ class OpenCells:
         return sessions, due, exist
 
     def encode(self, sessions: SessionColumns, due: Ints) -> list[bytes | None]:
-        """One cell for each key; nothing for one without sessions. They are in the order of their keys."""
+        """Return one cell for each key; None for one without sessions. They are in key order."""
         rows = np.empty(len(sessions), self._dtype)
         rows["due"] = due[sessions.codes]
         rows["start"], rows["end"], rows["valid"] = sessions.start, sessions.end, sessions.valid
@@ -180,7 +180,7 @@ class OpenCells:
         return [data[low:high] or None for low, high in pairwise(places)]
 
     def rows(self, sessions: SessionColumns) -> Array:
-        """The sessions as cells of the table, with the initial values counted in."""
+        """Return the sessions as cells of the table, including the initial values."""
         found = np.zeros(len(sessions), self.closed.dtype)
         found["timestamp"] = sessions.end
         everything = np.ones(len(sessions), np.bool_)

@@ -1,4 +1,4 @@
-"""The half of a session aggregate that runs on the shard: sessions are joined with those that are open, as arrays."""
+"""The post-shuffle operator of a session aggregate: sessions are merged with the open ones, as arrays."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session
 
 NOT_OPEN = np.iinfo(np.int64).max
-"""When a key without open sessions closes one."""
+"""The due time of a key without open sessions."""
 
 
 class MergeSessions(Operator):
     """The sessions of the keys of one shard. Open ones are one cell for each key, closed ones are rows of the table.
 
-    A key's timer stands no later than the first of its open sessions closes. It is not moved when a session grows:
-    when it goes off too early, it is set again.
+    A key's timer is set no later than the first of its open sessions closes. It is not moved when a session grows: if
+    it fires too early, it is set again.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class MergeSessions(Operator):
         self._drops.flush(self._clock_ms)
 
     def _received(self) -> tuple[list[bytes], SessionColumns | None]:
-        """The keys in order, so that cells close to each other are read one after the other, and their sessions."""
+        """Return the keys in order, so that neighbouring cells are read together, and their sessions."""
         if not self._batches:
             return [], None
         parts = [from_batch(batch) for batch in self._batches]
@@ -103,7 +103,7 @@ class MergeSessions(Operator):
         order, firsts = arrange(rows, self._window.gap_ms)
         now = merged(rows, order, firsts, self._plan.slots, self.name)
         if fresh is not None:
-            self._tell(keys, old, now, order, firsts)
+            self._emit_changes(keys, old, now, order, firsts)
         closed = self._window.closes_ms(now.start, now.end) <= self._clock_ms
         if closed.any():
             self._close(keys, now.take(closed))
@@ -115,7 +115,7 @@ class MergeSessions(Operator):
         self._session.write(open_table(self.name), written)
 
     def _set_timers(self, keys: list[bytes], now: SessionColumns, due: Ints, missing: Mask) -> Ints:
-        """Sets the timers that are missing, and those that would come too late; returns where they stand."""
+        """Set the timers that are missing or too late; return their times."""
         closes = np.full(len(keys), NOT_OPEN, np.int64)
         np.minimum.at(closes, now.codes, self._window.closes_ms(now.start, now.end))
         wrong = missing | (closes < due)
@@ -123,8 +123,10 @@ class MergeSessions(Operator):
         self._timers.add(closes[rows], [keys[row] for row in rows.tolist()])
         return np.where(wrong, closes, due)
 
-    def _tell(self, keys: list[bytes], old: SessionColumns, now: SessionColumns, order: Rows, firsts: Rows) -> None:
-        """Emit what the batch changed: rows that are gone because their session grew, and rows as they are now."""
+    def _emit_changes(
+        self, keys: list[bytes], old: SessionColumns, now: SessionColumns, order: Rows, firsts: Rows
+    ) -> None:
+        """Emit what the batch changed: rows deleted because their session grew, and current rows."""
         group = np.empty(len(order), np.intp)
         group[order] = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(order))))
         touched = now.reach > NEVER
@@ -153,7 +155,7 @@ class MergeSessions(Operator):
         self.emit(told)
 
     def _close(self, keys: list[bytes], closed: SessionColumns) -> None:
-        """Rows that nothing changes any more; those that nobody may read any more are not even written."""
+        """Write rows that cannot change any more; those past their retention are not written."""
         drops = self._drop_at(closed.start, closed.end)
         past = drops <= self._clock_ms
         if past.any():
@@ -169,7 +171,7 @@ class MergeSessions(Operator):
         self._drops.add(drops, cell_keys)
 
     def _drop_at(self, starts: Ints, ends: Ints) -> Ints:
-        """When a row may go: its retention is over, and nothing can reach it."""
+        """Return when a row may be deleted: its retention is over, and no record can reach it."""
         closes: Ints = self._window.closes_ms(starts, ends)
         return np.maximum(ends + self._window.retention_ms, closes)
 

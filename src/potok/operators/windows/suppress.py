@@ -1,4 +1,4 @@
-"""Changes of a table that are held back, at work."""
+"""Suppressed changes of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from potok.topology.nodes import Window
 
 @dataclass(slots=True)
 class Row:
-    """What is known of a row: the value that was let through last, and, until `due`, the one that is held."""
+    """The state of a row: the value that was emitted last and, until `due`, the one that is held back."""
 
     through: Any = None
     due: int | None = None
@@ -44,7 +44,7 @@ class Row:
 
 
 class Suppress(Operator):
-    """Holds the changes of each row until its window closes or, with `every_ms`, for so long after the first."""
+    """Hold back the changes of each row until its window closes or, with `every_ms`, for that long after the first."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Suppress(Operator):
         touched = list(dict.fromkeys([*(key for _, key in scanned), *(key for part in keys for key in part)]))
         before = self._session.read(self.name, touched)
         rows = {key: Row.of(data) for key, data in zip(touched, before, strict=True)}
-        # An entry that its row knows nothing of goes too: it would be due for ever.
+        # Also remove an entry that its row does not know: it would stay due.
         went = [*scanned, *((row.due, key) for key, row in rows.items() if row.due is not None)]
         for chunk, part in zip(chunks, keys, strict=True):
             if not chunk.expired:
@@ -99,7 +99,7 @@ class Suppress(Operator):
             row.held, row.timestamp = plain(value), at
             row.due = due if row.due is None else min(row.due, due)
             if row.held is None and row.through is None:
-                row.due = None  # came and went while it was held
+                row.due = None  # created and deleted while it was held back
 
     def _dues(self, chunk: Chunk) -> Ints:
         if self._every_ms is not None:
@@ -113,10 +113,11 @@ class Suppress(Operator):
         return dues
 
     def _let_through(self, rows: dict[bytes, Row], gone: set[bytes]) -> None:
-        """Emit what is due, in the order of the times; a row that is dropped lets through what it holds.
+        """Emit what is due, in time order; a row that is dropped emits what it holds.
 
-        The clock of the steps behind is held back by the longest that something is held. So the result of a window
-        carries its own time as stream time, and a change that was held for a while the stream time since which it was.
+        The watermark of later steps is held back by the longest time that a change is held. So the result of a window
+        carries its own time as stream time, and a change that was held back the stream time at which it was first
+        held.
         """
         due = [
             (row.due, key)
@@ -139,7 +140,7 @@ class Suppress(Operator):
             rows[key].through = None
         if self._every_ms is None:
             for _, row, _ in changed:
-                row.through = None  # a window closes once: nothing of it needs to be remembered
+                row.through = None  # a window closes once: nothing needs to be remembered
 
     def _reached(self, row: Row, due: int) -> int:
         return row.timestamp if self._every_ms is None else due - self._every_ms

@@ -1,4 +1,4 @@
-"""Which windows the records of one key form, told from the records alone and never from the order they came in."""
+"""The windows that the records of one key form, independent of their order of arrival."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 from potok.operators.windows.lateness import EventWindow
 from potok.topology.nodes import Session, Sliding
 
-Place = tuple[str, int, int]
+Position = tuple[str, int, int]
 """Topic, partition and offset."""
 
 Bounds = tuple[int, int]
-"""The start and the end of a window; both belong to it."""
+"""The start and the end of a window, both inclusive."""
 
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """A record as long as it may matter. `reach` is its stream time, `fresh` says that this batch brought it."""
+    """A record as long as it may matter. `reach` is its stream time, `fresh` says that it is from this batch."""
 
     time: int
-    place: Place
+    place: Position
     reach: int
     value: Any
     opens: bool = True
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass(slots=True)
 class Frame:
-    """A window with its records, in the order of time and place."""
+    """A window with its records, in the order of time and position."""
 
     start: int
     end: int
@@ -58,22 +58,20 @@ class Frame:
 
 
 def in_time_order(events: Iterable[Event]) -> list[Event]:
-    """By event time; of equal ones by place. What one record was made into stays in the order it was made in."""
+    """Sort by event time, then by position. Results of one record keep their order."""
     return sorted(events, key=lambda event: (event.time, event.place))
 
 
 class WindowAssigner(ABC):
-    """Finds the windows of one key."""
+    """Find the windows of one key."""
 
     @abstractmethod
     def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
-        """The windows that these records form, in order; those that closed at this reading of the clock or before are
-        left out."""
+        """Return the windows of these records, in order, without those that were closed at this watermark."""
 
     @abstractmethod
     def outlived_at(self, event: Event) -> int:
-        """The reading of the closing clock from which on no record that is still accepted could make this one part of
-        a window that it is not part of."""
+        """Return the watermark from which no accepted record could add this one to another window."""
 
 
 class SessionAssigner(WindowAssigner):
@@ -81,7 +79,7 @@ class SessionAssigner(WindowAssigner):
         self._window = window
 
     def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
-        """Records of closed sessions are not kept, so nothing needs to be left out."""
+        """Return all sessions: records of closed ones are not kept, so none needs to be left out."""
         found: list[Frame] = []
         current: Frame | None = None
         ended = False
@@ -98,16 +96,16 @@ class SessionAssigner(WindowAssigner):
         return found
 
     def takes(self, session: Frame, event: Event, *, ended: bool) -> bool:
-        """Whether a record that comes next is of a session; `ended` says that one of its records closes it."""
+        """Whether the next record belongs to a session; `ended` says that one of its records closes it."""
         if ended:
-            # A row is told by its times, so what happened at the same instant is of the same session.
+            # A row is identified by its times, so records of one instant belong to one session.
             return event.time == session.end
         if self._window.from_first:
             return event.time < session.start + self._window.gap_ms
         return event.time <= session.end + self._window.gap_ms
 
     def outlived_at(self, event: Event) -> int:
-        # It could only be taken by a session that begins before it, with a record that is late by then.
+        # Only a session that starts before it could take it, with a record that is late by then.
         return event.time + self._window.gap_ms + self._window.grace_ms + 1
 
 
@@ -116,9 +114,9 @@ class SlidingAssigner(WindowAssigner):
         self._window = window
 
     def frames(self, events: list[Event], closed_at: int) -> list[Frame]:
-        """One window ends with each record and one begins right after it, if that holds any.
+        """Return one window that ends with each record and one that starts right after it, if that holds any.
 
-        A record counts in the windows that were open for it; where its own was not, it does not make one.
+        A record counts in the windows that were open for it; if its own was not, it does not create one.
         """
         length, grace = self._window.difference_ms, self._window.grace_ms
         times = [event.time for event in events]
@@ -140,7 +138,7 @@ class SlidingAssigner(WindowAssigner):
         return found
 
     def outlived_at(self, event: Event) -> int:
-        # The window that begins right after it closes then, and all that hold it have closed.
+        # The window that starts right after it closes then, and all that hold it have closed.
         return event.time + self._window.difference_ms + 2 + self._window.grace_ms
 
 

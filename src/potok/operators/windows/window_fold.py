@@ -1,4 +1,4 @@
-"""Folding the records of one window from the beginning, in the order of time, or of their offsets."""
+"""Aggregate the records of one window from its start, in the order of time or of their offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
 
 Failures = dict[Event, str]
-"""The records that cannot be folded, and why."""
+"""The records that cannot be aggregated, and why."""
 
 
 def _offset(event: Event) -> tuple[int, str, int]:
@@ -25,7 +25,7 @@ def _offset(event: Event) -> tuple[int, str, int]:
 
 
 class FrameFold:
-    """The aggregate of a window as the bytes of its cell: (greatest event time, what the folder keeps).
+    """The aggregate of a window as the bytes of its cell: (greatest event time, stored accumulator).
 
     With a type, a result that does not fit it is an error of the record that led to it.
     """
@@ -34,12 +34,12 @@ class FrameFold:
         self._accumulator: Accumulator = accumulator_of(aggregation)
         self._type = type_
         self.by_offset = aggregation.by_offset
-        # Records are folded again when others come: what a function may have changed in them must not be seen.
+        # Records are aggregated again when others arrive: changes that a function made to them must not be visible.
         function = aggregation.function if aggregation.kind in ("fold", "reduce") else None
         self._copies = function is not None and not only_looks_up(function.callable)
 
     def fold(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
-        """The cell, and the records that failed: without them, the others may form other windows."""
+        """Return the cell, and the records that failed: without them, the others may form other windows."""
         if self.by_offset:
             events = sorted(events, key=_offset)
         add = self._accumulator.add
@@ -52,7 +52,7 @@ class FrameFold:
             return self._carefully(key, events)
 
     def _carefully(self, key: Any, events: list[Event]) -> tuple[bytes, Failures]:
-        """Each record on the state that the last good one left."""
+        """Add each record to the state after the last one that succeeded."""
         failures: Failures = {}
         data: bytes | None = None
         values, ranks = self._values(events), self._ranks(events)
@@ -64,7 +64,7 @@ class FrameFold:
         return data or b"", failures
 
     def add(self, data: bytes | None, key: Any, event: Event) -> bytes:
-        """The cell with one more record, which is the last by time; raises whatever the user's function raises."""
+        """Return the cell with another record, which is the last by time; raise the errors of the user's function."""
         return self._added(data, key, event.time, self._values([event])[0], self._ranks([event])[0])
 
     def _added(self, data: bytes | None, key: Any, time: int, value: Any, rank: Rank | None) -> bytes:
@@ -88,5 +88,5 @@ class FrameFold:
         return encode_row(time, self._accumulator.kept(state))
 
     def result(self, data: bytes | None) -> Any:
-        """What the table shows of a cell."""
+        """Return what the table shows of a cell."""
         return None if data is None else plain(self._accumulator.result(decode_row(data)[1]))

@@ -25,7 +25,7 @@ class Spans:
 
     @property
     def late(self) -> npt.NDArray[np.bool_]:
-        """The records that miss a window, or all of them."""
+        """Return the records that miss some or all of their windows."""
         return np.asarray(self.open > self.first, np.bool_)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Spans:
@@ -33,8 +33,9 @@ class Spans:
 
 
 def spans_of(window: FixedWindow, chunk: Chunk) -> Spans:
-    """A window was closed for a record once its partition's stream time had reached the window's end and the grace. No
-    window of a record from 1970 on begins before 1970, as in Kafka Streams."""
+    """Return the windows of records. A window is closed for a record once its partition's stream time has reached the
+    window's end and the grace. No window of a record from 1970 on starts before 1970, as in Kafka Streams.
+    """
     times, advance = chunk.timestamp, window.advance_ms
     last = times - np.mod(times, advance)
     first = last - (window.size_ms - 1 - (times - last)) // advance * advance
@@ -44,7 +45,7 @@ def spans_of(window: FixedWindow, chunk: Chunk) -> Spans:
 
 
 def spread(first: Ints, last: Ints, advance_ms: int) -> tuple[npt.NDArray[np.intp], Ints]:
-    """Each row once for each of its windows: the numbers of the rows, and the starts."""
+    """Repeat each row for each of its windows: the numbers of the rows, and the starts."""
     counts = (last - first) // advance_ms + 1
     rows = np.repeat(np.arange(len(first)), counts)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -65,13 +66,13 @@ def late_reason(window: FixedWindow, chunk: Chunk, spans: Spans, row: int) -> st
 
 
 def time_bytes(times: Ints) -> list[bytes]:
-    """Instants as eight bytes that sort like the instants."""
+    """Encode instants as eight bytes that sort like the instants."""
     data = (times.astype(np.int64).view(np.uint64) ^ _SIGN).astype(">u8").tobytes()
     return [data[i : i + 8] for i in range(0, len(data), 8)]
 
 
 def times_of(parts: Sequence[bytes]) -> Ints:
-    """The instants that `time_bytes` made these of."""
+    """Decode the instants of `time_bytes`."""
     return (np.frombuffer(b"".join(parts), ">u8").astype(np.uint64) ^ _SIGN).view(np.int64)
 
 
@@ -87,7 +88,8 @@ def time_key(time_ms: int) -> bytes:
 @dataclass(frozen=True, slots=True)
 class WindowKeys:
     """The keys of cells: the canonical key, then the start of the window and, for a session, its end; or, `by_start`,
-    the start and then the key."""
+    the start and then the key.
+    """
 
     kind: str
     size_ms: int
@@ -95,7 +97,7 @@ class WindowKeys:
 
     @property
     def width(self) -> int:
-        """How many bytes at the end of a cell's key tell the window."""
+        """Return how many bytes at the end of a cell's key identify the window."""
         return 16 if self.kind == "session" else 8
 
     def inner(self, cell_key: bytes) -> bytes:
@@ -113,6 +115,6 @@ class WindowKeys:
         return inner + time_key(start_ms) + (time_key(end_ms) if self.kind == "session" else b"")
 
     def holds(self, bounds: tuple[int, int], at_ms: int) -> bool:
-        """Whether an instant falls into a window; the last one of a fixed window does not belong to it."""
+        """Whether an instant is in a window; the end of a fixed window is exclusive."""
         start, end = bounds
         return start <= at_ms < end if self.kind == "fixed" else start <= at_ms <= end

@@ -35,9 +35,7 @@ def _input_errors(expr: Computed, chunk: Chunk, rows: list[int]) -> Errors:
     part = chunk.take(np.array(rows))
     given = [evaluated(arg, part, None).column.to_pylist() for arg in expr.args]
     rendered = (", ".join("nothing" if v is None else repr(v) for v in values) for values in zip(*given, strict=True))
-    return {
-        row: f"cannot read a time from {text} for {expr}" for row, text in zip(rows, rendered, strict=True)
-    }
+    return {row: f"cannot read a time from {text} for {expr}" for row, text in zip(rows, rendered, strict=True)}
 
 
 def instants(column: Column, format_: str = "") -> tuple[Ints, Errors]:
